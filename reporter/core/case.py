@@ -1,0 +1,128 @@
+"""What a verdict is made from: the observation, the policy, and the times that follow from both."""
+
+from dataclasses import dataclass, field
+
+from reporter.core.facts import (
+    Form,
+    Job,
+    Pod,
+    PodLook,
+    PodNeverSeen,
+    PodRefused,
+    State,
+    pod_of,
+)
+from reporter.core.memory import Memory
+from reporter.core.payloads import Progress, ResultLook
+
+POLL_AFTER_STOP = 2.0  # a natural end shows in the API within 15 ms of SIGTERM on a calm node
+POLL_AFTER_RETURN = 10.0  # the kubelet reports late after an outage
+GRACE_MARGIN = 2.0  # kept free before the kubelet kills
+LEAST_BUDGET = 1.5  # the kubelet leaves 2 s even when the grace period is used up
+LAST_WRITE = 1.0  # time kept for writing what was heard last
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the user set, as far as a verdict depends on it; `wait` in seconds."""
+
+    wait: float = 300.0
+    result_required: bool = True
+    form: Form | None = None  # nothing: as the Pod shows it
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything known at one moment. `file` is what the adapter's present run can have written."""
+
+    now: float
+    pod: PodLook
+    file: ResultLook
+    memory: Memory
+    job: Job | None = None
+    progress: Progress | None = None
+    stopping_since: float | None = None  # our own SIGTERM
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An observation together with what several rules derive from it."""
+
+    o: Observation
+    policy: Policy
+    pod: Pod | None = field(init=False)
+    form: Form = field(init=False)
+
+    def __post_init__(self) -> None:
+        pod = pod_of(self.o.pod)
+        form = self.policy.form or (pod.form if pod else None) or Form.CLASSIC
+        object.__setattr__(self, "pod", pod)
+        object.__setattr__(self, "form", form)
+
+    @property
+    def state(self) -> State | None:
+        """The adapter's state, where one is known."""
+        return self.pod.adapter_state if self.pod else None
+
+    @property
+    def started(self) -> bool:
+        """Whether the adapter has ever started."""
+        return self.o.memory.first_started is not None
+
+    @property
+    def unobservable(self) -> bool:
+        """Whether the adapter's end can never be seen.
+
+        The Pod is refused or absent, or the names do not fit.
+        """
+        if isinstance(self.o.pod, PodRefused | PodNeverSeen):
+            return True
+        return self.pod is not None and self.pod.adapter is None
+
+    @property
+    def wait_end(self) -> float:
+        """When the wait time is over: from the adapter's first start, before that from our own."""
+        memory = self.o.memory
+        since = memory.waiting_since if memory.first_started is None else memory.first_started
+        return since + self.policy.wait
+
+    @property
+    def wait_over(self) -> bool:
+        """Whether the wait time is over."""
+        return self.o.now >= self.wait_end
+
+    @property
+    def stop_budget(self) -> float | None:
+        """Until when the reporter may go on after its SIGTERM; nothing before one."""
+        stopped = self.o.stopping_since
+        if stopped is None:
+            return None
+        pod = self.pod or self.o.memory.last_pod
+        grace = pod.grace if pod else 30.0
+        end = stopped + grace
+        if self.o.memory.taken_away_since is not None:
+            given = pod.deletion_grace if pod and pod.deletion_grace is not None else grace
+            end = self.o.memory.taken_away_since + given
+        return max(stopped + LEAST_BUDGET, end - GRACE_MARGIN)
+
+    @property
+    def poll_end(self) -> float | None:
+        """Until when a stopped reporter waits for the API to show why; nothing before SIGTERM."""
+        budget, stopped = self.stop_budget, self.o.stopping_since
+        if budget is None or stopped is None:
+            return None
+        last = budget - LAST_WRITE / 2
+        if self.o.memory.away:
+            return last
+        until = stopped + POLL_AFTER_STOP
+        if self.o.memory.returned is not None:
+            until = max(until, self.o.memory.returned + POLL_AFTER_RETURN)
+        return min(until, last)
+
+    @property
+    def heard_out(self) -> float | None:
+        """Until when an adapter is heard that stops together with us, as in the classic form."""
+        budget, stopped = self.stop_budget, self.o.stopping_since
+        if budget is None or stopped is None:
+            return None
+        return max(stopped + LEAST_BUDGET - LAST_WRITE, budget - LAST_WRITE)

@@ -1,0 +1,202 @@
+"""What stands on the Job, whether a report is worth a write, and the one patch that writes it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from reporter.core.facts import Job
+from reporter.core.objects import items, moment, number, section, stamp, text
+from reporter.core.rows import Report
+
+Object = Mapping[str, Any]
+
+ANNOTATION_PREFIX = "status-reporter.io/"
+TEXT_PAUSE = (
+    30.0  # seconds between two writes that change nothing but the message of a revisable report
+)
+_THROTTLED = frozenset({"A", "C", "W1", "W2", "W3"})
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One Pod's try at the Job.
+
+    Where the Pod cannot be read, its name and our first start stand for it.
+    """
+
+    pod: str
+    pod_uid: str
+    created_at: float | None
+    waiting_since_at: float
+    first_started_at: float | None = None
+    restarts: int = 0
+
+    def same(self, other: "Attempt") -> bool:
+        """Say whether both are the same Pod's."""
+        unknown = not self.pod_uid or not other.pod_uid
+        return self.pod == other.pod and (unknown or self.pod_uid == other.pod_uid)
+
+    def older_than(self, other: "Attempt") -> bool:
+        """Say whether the other one has the last word: by creation time, then by UID."""
+        return not self.same(other) and self._order < other._order
+
+    @property
+    def _order(self) -> tuple[int, str]:
+        at = self.waiting_since_at if self.created_at is None else self.created_at
+        return int(at), self.pod_uid or self.pod
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What our annotation says of the report that stands.
+
+    Whose it is, whether it is final, which row.
+    """
+
+    attempt: Attempt
+    final: bool
+    row: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The Job as last read: its facts, the condition of our type, and whose that is."""
+
+    job: Job
+    resource_version: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    transition: str = ""  # RFC 3339, as stored
+    note: Note | None = None
+
+
+class Owner(Enum):
+    """Whose report stands, seen from one attempt."""
+
+    NOBODY = "nobody"  # no annotation of ours: nothing, or an older product's condition
+    OURS = "ours"
+    OLDER = "older"
+    NEWER = "newer"
+
+
+def annotation_key(condition_type: str) -> str:
+    """Return the annotation that goes with a condition type.
+
+    `/` is not allowed in its name part.
+    """
+    return ANNOTATION_PREFIX + condition_type.replace("/", ".")
+
+
+def read_job(job: Object) -> Job:
+    """Read the facts of an API Job. Never raises."""
+    metadata, spec, status = section(job, "metadata"), section(job, "spec"), section(job, "status")
+    deadline = number(spec, "activeDeadlineSeconds")
+    failures = (
+        text(condition, "reason")
+        for condition in items(status, "conditions")
+        if text(condition, "type") in {"FailureTarget", "Failed"}
+        and text(condition, "status") == "True"
+    )
+    return Job(
+        uid=text(metadata, "uid"),
+        started_at=moment(status, "startTime"),
+        deadline=None if deadline is None else float(deadline),
+        suspended=spec.get("suspend") is True,
+        deleting="deletionTimestamp" in metadata,
+        failure=next(failures, ""),
+        parallel=(number(spec, "parallelism") or 1) > 1,
+    )
+
+
+def read_standing(job: Object, condition_type: str, note: Note | None) -> Standing:
+    """Read what stands on an API Job; `note` is its decoded annotation."""
+    found = next(
+        (
+            c
+            for c in items(section(job, "status"), "conditions")
+            if text(c, "type") == condition_type
+        ),
+        {},
+    )
+    return Standing(
+        job=read_job(job),
+        resource_version=text(section(job, "metadata"), "resourceVersion"),
+        status=text(found, "status"),
+        reason=text(found, "reason"),
+        message=text(found, "message"),
+        transition=text(found, "lastTransitionTime"),
+        note=note,
+    )
+
+
+def owner(standing: Standing, attempt: Attempt) -> Owner:
+    """Say whose report stands on the Job."""
+    if standing.note is None:
+        return Owner.NOBODY
+    if standing.note.attempt.same(attempt):
+        return Owner.OURS
+    return Owner.NEWER if attempt.older_than(standing.note.attempt) else Owner.OLDER
+
+
+def worth_writing(
+    standing: Standing,
+    attempt: Attempt,
+    report: Report,
+    *,
+    final: bool,
+    since_last: float = TEXT_PAUSE,
+) -> bool:
+    """Say whether a report changes what stands. `since_last` is the time since our last write, in seconds.
+
+    A final report of the same attempt and a report of a newer attempt are never replaced. The times
+    in the condition and the evidence make no difference.
+    """
+    whose = owner(standing, attempt)
+    if whose is Owner.NEWER:
+        return False
+    note = standing.note
+    if whose is not Owner.OURS or note is None:
+        return True
+    if note.final:
+        return False
+    kind = (standing.status, standing.reason, note.row, note.final)
+    if kind != (report.status, report.reason, report.row, final):
+        return True
+    if standing.message == report.message:
+        return False
+    return report.row not in _THROTTLED or since_last >= TEXT_PAUSE
+
+
+def build_patch(
+    standing: Standing, condition_type: str, report: Report, annotation: str, now: float
+) -> dict[str, Any]:
+    """Build the strategic merge patch: condition and annotation in one write, guarded by UID and version.
+
+    `lastTransitionTime` is kept while the status stays what it is.
+    """
+    seen = stamp(now)
+    kept = standing.transition if standing.status == report.status else ""
+    condition = {
+        "type": condition_type,
+        "status": report.status,
+        "reason": report.reason,
+        "message": report.message,
+        "lastProbeTime": seen,
+        "lastTransitionTime": kept or seen,
+    }
+    return {
+        **annotation_patch(standing, condition_type, annotation),
+        "status": {"conditions": [condition]},
+    }
+
+
+def annotation_patch(standing: Standing, condition_type: str, annotation: str) -> dict[str, Any]:
+    """Build the patch that writes the annotation alone."""
+    metadata = {
+        "uid": standing.job.uid,
+        "resourceVersion": standing.resource_version,
+        "annotations": {annotation_key(condition_type): annotation},
+    }
+    return {"metadata": metadata}

@@ -1,0 +1,234 @@
+"""What can be known about a Job's run: the vocabulary every source speaks and every decision reads.
+
+Only frozen values live here. Times called `..._at` are seconds since the epoch as the API shows
+them; all other times are readings of one monotonic clock. Nothing in here knows JSON, HTTP or
+files.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Form(StrEnum):
+    """How the reporter stands in its Pod."""
+
+    NATIVE = "native"  # an init container with restartPolicy Always
+    CLASSIC = "classic"  # a second regular container
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A container that does not run; `reason` is empty when the kubelet has said nothing yet."""
+
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A container that runs."""
+
+    started_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Terminated:
+    """One ended run of a container."""
+
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: float | None = None
+    finished_at: float | None = None
+    signal: int = 0
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Say whether the kubelet named it an OOM kill; exit code 137 alone is not one."""
+        return self.reason == "OOMKilled"
+
+    @property
+    def never_started(self) -> bool:
+        """Say whether the runtime could not start the process, so that it has written nothing."""
+        return self.reason in {"StartError", "ContainerCannotRun"}
+
+    @property
+    def lost(self) -> bool:
+        """Say whether the kubelet lost the container and invented this state."""
+        return self.reason == "ContainerStatusUnknown"
+
+
+State = Waiting | Running | Terminated
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One container of the Pod as the API shows it."""
+
+    name: str
+    state: State = field(default_factory=Waiting)
+    last: Terminated | None = None
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRule:
+    """A `restartPolicyRules` entry: restart on these exit codes, or on all others."""
+
+    exit_codes: frozenset[int]
+    among: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """What the kubelet does when a container ends.
+
+    The container's own rules first, then the policy.
+    """
+
+    policy: str = "Never"
+    rules: tuple[RestartRule, ...] = ()
+
+    def restarts_after(self, exit_code: int) -> bool:
+        """Say whether the kubelet starts the container again after this exit code."""
+        if any((exit_code in rule.exit_codes) is rule.among for rule in self.rules):
+            return True
+        return self.policy == "Always" or (self.policy == "OnFailure" and exit_code != 0)
+
+    @property
+    def can_restart(self) -> bool:
+        """Say whether any exit code leads to another run."""
+        return self.policy != "Never" or bool(self.rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Another init container that has to end well before the adapter can start, and has not."""
+
+    container: Container
+    for_good: bool  # it failed and is not run again: the adapter can never start
+
+
+@dataclass(frozen=True, slots=True)
+class Disruption:
+    """Why the platform takes the Pod away.
+
+    Its `DisruptionTarget` condition or the Pod's own reason.
+    """
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """The reporter's own Pod, read from the adapter's point of view."""
+
+    name: str
+    uid: str = ""
+    created_at: float | None = None
+    started_at: float | None = None
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    job_name: str = ""
+    job_uid: str = ""
+    form: Form | None = None
+    adapter: Container | None = None
+    misfit: str = ""  # why there is no adapter, naming the containers that exist
+    remarks: tuple[str, ...] = ()  # worth a warning: how the adapter was guessed
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
+    blocker: Blocker | None = None
+    disruption: Disruption | None = None
+    deletion_requested_at: float | None = None
+    deletion_grace: float | None = None
+    grace: float = 30.0
+    deadline: float | None = None  # the Pod's activeDeadlineSeconds
+    failing_at: float | None = None  # ContainersReady turned False/PodFailed
+
+    @property
+    def deleting(self) -> bool:
+        """Say whether deletion of the Pod was asked for."""
+        return self.deletion_requested_at is not None
+
+    @property
+    def finished(self) -> bool:
+        """Say whether the Pod has reached a final phase."""
+        return self.phase in {"Succeeded", "Failed"}
+
+    @property
+    def adapter_state(self) -> State | None:
+        """Return the adapter's state, or nothing where no adapter could be found."""
+        return self.adapter.state if self.adapter else None
+
+    @property
+    def ended_for_good(self) -> bool:
+        """Say whether the adapter has ended and no further run can follow, or can never start."""
+        state = self.adapter_state
+        if state is None:
+            return False
+        if isinstance(state, Terminated):
+            if self.finished or self.deleting:
+                return True
+            return not self.restart.restarts_after(state.exit_code)
+        if self.blocker is not None and self.blocker.for_good:
+            return True
+        return self.finished
+
+    @property
+    def may_run_again(self) -> bool:
+        """Say whether a later run of the adapter can still replace what this one wrote."""
+        if self.finished or self.deleting or self.ended_for_good:
+            return False
+        return self.restart.can_restart
+
+
+@dataclass(frozen=True, slots=True)
+class PodUnknown:
+    """No answer about the Pod has come yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodRefused:
+    """The API refuses to show the Pod (403)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodNeverSeen:
+    """The API knows no Pod of that name and never showed one: the settings do not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """The Pod as last shown; `current` is false while the API does not answer."""
+
+    pod: Pod
+    current: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    """The Pod was there and is no more; `pod` is its last state."""
+
+    pod: Pod
+
+
+PodLook = PodUnknown | PodRefused | PodNeverSeen | PodSeen | PodGone
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the Job says of itself, as far as a verdict depends on it."""
+
+    uid: str = ""
+    started_at: float | None = None
+    deadline: float | None = None  # the Job's activeDeadlineSeconds
+    suspended: bool = False
+    deleting: bool = False
+    failure: str = ""  # reason of a true FailureTarget or Failed condition
+    parallel: bool = False  # runs several Pods at once: outside the contract
+
+
+def pod_of(look: PodLook) -> Pod | None:
+    """Return the newest known Pod of a look, whether or not it is still there."""
+    return look.pod if isinstance(look, PodSeen | PodGone) else None

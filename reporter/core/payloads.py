@@ -1,0 +1,64 @@
+"""What an adapter's files say, as plain values.
+
+How the files are read (`sources`) and their content is checked (`wire`) is not here.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPayload:
+    """A valid result: cleaned text, defaults filled in; `notes` are remarks for the log only."""
+
+    success: bool
+    reason: str
+    message: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The newest progress: cleaned text, 64-bit integers; what was left out is empty or None."""
+
+    msg: str = ""
+    total: int | None = None
+    completed: int | None = None
+    failures: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """Which file, and which state of it, was seen. Times are nanoseconds since the epoch."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileAbsent:
+    """There is no such file, or no such directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileInvalid:
+    """Something is there that is no result: `cause` is safe to show.
+
+    The identity is that of the name itself, also of a link or a FIFO; None where none is shown.
+    """
+
+    cause: str
+    identity: FileIdentity | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileValid:
+    """A result, and the state of the file it was read from."""
+
+    result: ResultPayload
+    identity: FileIdentity
+
+
+ResultLook = FileAbsent | FileInvalid | FileValid

@@ -1,0 +1,254 @@
+"""From the API's Pod object to `facts.Pod`.
+
+Which container is the adapter, which form the reporter has.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reporter.core.facts import (
+    Blocker,
+    Container,
+    Disruption,
+    Form,
+    Pod,
+    RestartPolicy,
+    RestartRule,
+    Running,
+    State,
+    Terminated,
+    Waiting,
+)
+from reporter.core.objects import items, moment, number, section, text
+
+Object = Mapping[str, Any]
+
+DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+
+# Containers that are put into Pods from outside and mount nothing of ours worth writing to.
+PROXIES = frozenset(
+    {
+        "istio-proxy",
+        "linkerd-proxy",
+        "envoy",
+        "vault-agent",
+        "cloud-sql-proxy",
+        "kuma-sidecar",
+        "consul-dataplane",
+    }
+)
+
+# Reasons the kubelet writes on a Pod that it ended for the node's sake.
+EVICTING = frozenset(
+    {"Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "NodeLost"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How to find the two containers: the settings that matter for reading a Pod."""
+
+    reporter: str = "status-reporter"
+    adapter: str = ""
+    results_path: str = "/results/adapter-result.json"
+    form: Form | None = None  # nothing: read it from the Pod
+
+
+def read_pod(pod: Object, names: Names) -> Pod:
+    """Read an API Pod. Never raises; what the object does not show stays at its empty value."""
+    metadata, spec, status = section(pod, "metadata"), section(pod, "spec"), section(pod, "status")
+    labels = section(metadata, "labels")
+    adapter_name, misfit, remarks = find_adapter(pod, names)
+    form = names.form or find_form(spec, names.reporter)
+    container = next((c for c in items(spec, "containers") if text(c, "name") == adapter_name), {})
+    adapter = _container(status, "containerStatuses", adapter_name) if adapter_name else None
+    deletion, grace = (
+        moment(metadata, "deletionTimestamp"),
+        number(metadata, "deletionGracePeriodSeconds"),
+    )
+    own_grace = number(spec, "terminationGracePeriodSeconds")
+    deadline = number(spec, "activeDeadlineSeconds")
+    return Pod(
+        name=text(metadata, "name"),
+        uid=text(metadata, "uid"),
+        created_at=moment(metadata, "creationTimestamp"),
+        started_at=moment(status, "startTime"),
+        phase=text(status, "phase"),
+        reason=text(status, "reason"),
+        message=text(status, "message"),
+        job_name=text(labels, "batch.kubernetes.io/job-name") or text(labels, "job-name"),
+        job_uid=text(labels, "batch.kubernetes.io/controller-uid")
+        or text(labels, "controller-uid"),
+        form=form,
+        adapter=adapter,
+        misfit=misfit,
+        remarks=remarks,
+        restart=_restart_policy(spec, container),
+        blocker=_blocker(spec, status),
+        disruption=_disruption(status),
+        # The API stores the moment the Pod has to be gone; the wish was uttered a grace period
+        # earlier.
+        deletion_requested_at=None if deletion is None else deletion - (grace or 0),
+        deletion_grace=None if grace is None else float(grace),
+        grace=30.0 if own_grace is None else float(own_grace),
+        deadline=None if deadline is None else float(deadline),
+        failing_at=_failing_at(status),
+    )
+
+
+def find_form(spec: Object, reporter: str) -> Form | None:
+    """Return the form in which the container `reporter` stands in the Pod.
+
+    Nothing when it is not there.
+    """
+    if any(text(c, "name") == reporter for c in items(spec, "containers")):
+        return Form.CLASSIC
+    if any(text(c, "name") == reporter for c in items(spec, "initContainers")):
+        return Form.NATIVE
+    return None
+
+
+def find_adapter(pod: Object, names: Names) -> tuple[str, str, tuple[str, ...]]:
+    """Find the adapter among the regular containers: (name, why there is none, remarks).
+
+    In this order: the setting; the default-container annotation; the only regular container that is
+    not ours; the only one that mounts the results volume writable and is no known proxy; the first
+    that is not ours, with a remark. Init containers are never the adapter.
+    """
+    spec = section(pod, "spec")
+    regular = [text(c, "name") for c in items(spec, "containers")]
+    init = [text(c, "name") for c in items(spec, "initContainers")]
+    others = [name for name in regular if name != names.reporter]
+    if names.adapter:
+        if names.adapter in others:
+            return names.adapter, "", ()
+        return "", _misfit(names.adapter, regular, init), ()
+    default = text(section(pod, "metadata", "annotations"), DEFAULT_CONTAINER)
+    if default in others:
+        return default, "", ()
+    if len(others) == 1:
+        return others[0], "", ()
+    if not others:
+        return "", f"the Pod has no container besides {names.reporter!r}", ()
+    writers = [name for name in _writers(spec, names) if name in others and name not in PROXIES]
+    if len(writers) == 1:
+        return writers[0], "", ()
+    if names.reporter not in regular + init:
+        # Guessing now could make the reporter watch itself, whose end never comes.
+        return "", _misfit(names.reporter, regular, init), ()
+    remark = f"adapter container guessed: {others[0]!r} is the first of {', '.join(others)}"
+    return others[0], "", (remark,)
+
+
+def _misfit(name: str, regular: list[str], init: list[str]) -> str:
+    kind = "is an init container" if name in init else "is not a container"
+    if name in regular:
+        kind = "is the reporter itself"
+    there = ", ".join(regular) or "none"
+    return f"{name!r} {kind} of the Pod; containers: {there}; init containers: {', '.join(init) or 'none'}"
+
+
+def _writers(spec: Object, names: Names) -> list[str]:
+    """List the regular containers that mount the volume of the results path writable."""
+    everyone = [*items(spec, "containers"), *items(spec, "initContainers")]
+    own = [c for c in everyone if text(c, "name") == names.reporter]
+    volume = next((found for c in own or everyone if (found := _volume(c, names.results_path))), "")
+    return [
+        text(c, "name")
+        for c in items(spec, "containers")
+        if any(
+            text(mount, "name") == volume and mount.get("readOnly") is not True
+            for mount in items(c, "volumeMounts")
+        )
+    ]
+
+
+def _volume(container: Object, path: str) -> str:
+    """Name the volume that `path` lies on inside the container.
+
+    The longest mount path that leads to it.
+    """
+    found, longest = "", -1
+    for mount in items(container, "volumeMounts"):
+        base = text(mount, "mountPath").rstrip("/")
+        if path.startswith(base + "/") and len(base) > longest:
+            found, longest = text(mount, "name"), len(base)
+    return found
+
+
+def _restart_policy(spec: Object, container: Object) -> RestartPolicy:
+    policy = text(container, "restartPolicy") or text(spec, "restartPolicy") or "Always"
+    rules = []
+    for rule in items(container, "restartPolicyRules"):
+        codes = section(rule, "exitCodes")
+        listed = codes.get("values")
+        if text(rule, "action") == "Restart" and isinstance(listed, list):
+            numbers = frozenset(code for code in listed if isinstance(code, int))
+            rules.append(RestartRule(numbers, among=text(codes, "operator") == "In"))
+    return RestartPolicy(policy, tuple(rules))
+
+
+def _container(status: Object, kind: str, name: str) -> Container:
+    shown = next((c for c in items(status, kind) if text(c, "name") == name), {})
+    last = _terminated(section(shown, "lastState", "terminated"))
+    return Container(
+        name, _state(section(shown, "state")), last, number(shown, "restartCount") or 0
+    )
+
+
+def _state(state: Object) -> State:
+    if ended := _terminated(section(state, "terminated")):
+        return ended
+    if "running" in state:
+        return Running(moment(section(state, "running"), "startedAt"))
+    waiting = section(state, "waiting")
+    return Waiting(text(waiting, "reason"), text(waiting, "message"))
+
+
+def _terminated(shown: Object) -> Terminated | None:
+    if not shown:
+        return None
+    return Terminated(
+        exit_code=number(shown, "exitCode") or 0,
+        reason=text(shown, "reason"),
+        message=text(shown, "message"),
+        started_at=moment(shown, "startedAt"),
+        finished_at=moment(shown, "finishedAt"),
+        signal=number(shown, "signal") or 0,
+    )
+
+
+def _blocker(spec: Object, status: Object) -> Blocker | None:
+    """Find the first init container, sidecars aside, that has to end well and has not."""
+    for declared in items(spec, "initContainers"):
+        policy = _restart_policy(spec, declared)
+        if text(declared, "restartPolicy") == "Always":
+            continue
+        container = _container(status, "initContainerStatuses", text(declared, "name"))
+        if isinstance(container.state, Terminated):
+            if container.state.exit_code == 0:
+                continue
+            return Blocker(container, not policy.restarts_after(container.state.exit_code))
+        return Blocker(container, for_good=False)
+    return None
+
+
+def _disruption(status: Object) -> Disruption | None:
+    for condition in items(status, "conditions"):
+        if text(condition, "type") == "DisruptionTarget" and text(condition, "status") == "True":
+            return Disruption(text(condition, "reason"), text(condition, "message"))
+    if text(status, "reason") in EVICTING:
+        return Disruption(text(status, "reason"), text(status, "message"))
+    return None
+
+
+def _failing_at(status: Object) -> float | None:
+    for condition in items(status, "conditions"):
+        if text(condition, "type") == "ContainersReady" and text(condition, "status") == "False":
+            return (
+                moment(condition, "lastTransitionTime")
+                if text(condition, "reason") == "PodFailed"
+                else None
+            )
+    return None

@@ -1,0 +1,172 @@
+"""The rows of the contract.
+
+What each situation says on the Job. Wording lives here and nowhere else.
+"""
+
+from dataclasses import dataclass
+
+from reporter.core.facts import Container, Running, State, Terminated, Waiting
+from reporter.core.payloads import FileInvalid, Progress, ResultLook, ResultPayload
+from reporter.core.text import clean, go_duration
+
+TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+MESSAGE_LIMIT = 1024  # bytes
+
+REASONS = {
+    "T": "AdapterTimeout",
+    "O": "AdapterOOMKilled",
+    "I": "InvalidResultFormat",
+    "S": "AdapterSucceeded",
+    "W1": "AdapterImagePullFailed",
+    "W2": "AdapterConfigError",
+    "W3": "AdapterStartFailed",
+    "C": "AdapterCrashLooping",
+    "D": "AdapterTimeout",
+    "E": "AdapterEvicted",
+    "N": "AdapterInterrupted",
+    "M": "ReporterConfigError",
+    "A": "AdapterRunning",
+}
+"""The reason of every row but R (from the file) and X (by exit code)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One row, filled in: `row` is its letter, the rest goes into the condition as it stands."""
+
+    row: str
+    status: str
+    reason: str
+    message: str
+
+    @property
+    def from_file(self) -> bool:
+        """Say whether the reason is the adapter's own word."""
+        return self.row == "R"
+
+    @property
+    def exit_ok(self) -> bool:
+        """Say whether the adapter gave a verdict of its own, good or bad (rows R and S)."""
+        return self.row in {"R", "S"}
+
+
+def _report(row: str, status: str, message: str, reason: str = "") -> Report:
+    return Report(row, status, reason or REASONS[row], clean(message, MESSAGE_LIMIT))
+
+
+def result(payload: ResultPayload) -> Report:
+    """R: the adapter's own word."""
+    return Report("R", TRUE if payload.success else FALSE, payload.reason, payload.message)
+
+
+def timeout(wait: float, *, refused: bool = False) -> Report:
+    """T: the wait time is over."""
+    note = " (the Pod could not be read: forbidden)" if refused else ""
+    return _report(
+        "T", FALSE, f"Adapter did not produce results within {go_duration(int(wait))}{note}"
+    )
+
+
+def out_of_memory() -> Report:
+    """O: the kubelet says OOMKilled, whatever the exit code."""
+    return _report("O", FALSE, "Adapter container was killed due to out of memory (OOMKilled)")
+
+
+def invalid(file: ResultLook) -> Report | None:
+    """I: there is a result file and it is none."""
+    if not isinstance(file, FileInvalid):
+        return None
+    return _report("I", FALSE, f"Failed to parse adapter result: {file.cause}")
+
+
+def exited(run: Terminated, *, result_required: bool) -> Report:
+    """X or S: the adapter ended without a result file."""
+    said = f": {run.reason}" if run.reason else ""
+    if run.exit_code != 0:
+        message = f"Adapter container exited with code {run.exit_code}{said}"
+        return _report("X", FALSE, message, "AdapterExitedWithError")
+    if not result_required:
+        return _report("S", TRUE, "Adapter container exited successfully (code 0)")
+    message = f"Adapter container exited successfully (code 0) but did not produce a valid result file{said}"
+    return _report("X", FALSE, message, "AdapterMissingResults")
+
+
+def trouble(row: str, text: str) -> Report:
+    """W1, W2, W3: the adapter cannot start; `text` is the kubelet's reason and message."""
+    return _report(row, FALSE, text)
+
+
+def crash_looping(adapter: Container) -> Report | None:
+    """C: the kubelet waits longer and longer before it starts the adapter again."""
+    waiting = isinstance(adapter.state, Waiting) and adapter.state.reason == "CrashLoopBackOff"
+    if not waiting or adapter.restarts < 2:
+        return None
+    code = f"last exit code {adapter.last.exit_code}, " if adapter.last else ""
+    return _report(
+        "C", UNKNOWN, f"Adapter container keeps failing: {code}restarted {adapter.restarts} times"
+    )
+
+
+def deadline(owner: str, seconds: float) -> Report:
+    """D: a deadline of the Job or the Pod passed."""
+    limit = go_duration(int(seconds))
+    return _report(
+        "D", FALSE, f"Adapter did not finish within the {owner}'s activeDeadlineSeconds ({limit})"
+    )
+
+
+def evicted(reason: str, message: str) -> Report:
+    """E: the platform took the Pod away."""
+    said = f"{reason}: {message}" if message else reason
+    return _report(
+        "E", UNKNOWN, f"Pod was taken away from the adapter: {said or 'no reason given'}"
+    )
+
+
+def interrupted(cause: str, state: State | None) -> Report:
+    """N: nobody can know how it would have ended."""
+    return _report("N", UNKNOWN, f"{cause} before a verdict was known; adapter {describe(state)}")
+
+
+def misfit(problem: str) -> Report:
+    """M: the reporter's own settings do not fit."""
+    return _report("M", UNKNOWN, f"The reporter's settings do not fit: {problem}")
+
+
+def running(state: State | None, progress: Progress | None) -> Report:
+    """A: work goes on."""
+    message = f"Adapter {describe(state)}"
+    if progress is not None and (shown := describe_progress(progress)):
+        message = f"{message}; {shown}"
+    return _report("A", UNKNOWN, message)
+
+
+def describe(state: State | None) -> str:
+    """Say in words what a container does."""
+    match state:
+        case None:
+            return "container cannot be observed"
+        case Running():
+            return "container is running"
+        case Waiting(reason=""):
+            return "container has not started yet"
+        case Waiting():
+            return f"container is waiting: {state.reason}"
+        case Terminated():
+            return f"container ended with exit code {state.exit_code}"
+
+
+def describe_progress(progress: Progress) -> str:
+    """Say in words how far the adapter is, or nothing where it did not say."""
+    parts = []
+    if progress.completed is not None:
+        of = f" of {progress.total}" if progress.total is not None else ""
+        parts.append(f"{progress.completed}{of} completed")
+    elif progress.total is not None:
+        parts.append(f"{progress.total} in total")
+    for count, word in ((len(progress.failures), "failed"), (len(progress.errors), "with errors")):
+        if count:
+            parts.append(f"{count} {word}")
+    if progress.msg:
+        parts.append(progress.msg)
+    return ", ".join(parts)

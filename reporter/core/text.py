@@ -1,0 +1,50 @@
+"""Text from outside, made fit to be shown, and lengths of time in Go's notation.
+
+Pure. The limits and defaults of single fields live with their formats, not here.
+"""
+
+import re
+from collections.abc import Iterable
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_BREAKS = "\t\n\v\f\r\x85\u2028\u2029"
+_BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_TABLE: dict[int, str | None] = {
+    **dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), None),
+    **dict.fromkeys(map(ord, _BIDIRECTIONAL), None),
+    **dict.fromkeys(map(ord, _BREAKS), " "),
+}
+
+
+def clean(text: str, limit_bytes: int, default: str = "") -> str:
+    """Text that is safe in a condition, a log line and a terminal, at most `limit_bytes` of UTF-8.
+
+    Lone surrogates become U+FFFD; line breaks and tabs become one space each (CR LF is one break);
+    other control and bidirectional characters go; Unicode white space is trimmed; empty becomes
+    `default` (as it is); the rest is cut on a code-point boundary and trimmed again.
+    """
+    return clean_pieces((text,), limit_bytes, default)
+
+
+def clean_pieces(pieces: Iterable[str], limit_bytes: int, default: str = "") -> str:
+    """`clean` of the joined pieces, taking no more pieces than the limit needs.
+
+    A piece must not end between the halves of a surrogate pair or of a CR LF.
+    """
+    kept = ""
+    for piece in pieces:
+        flat = piece.replace("\r\n", "\n").translate(_TABLE)
+        kept = (kept + _LONE_SURROGATE.sub("\ufffd", flat)).lstrip()
+        if len(kept.encode()) >= limit_bytes:
+            break
+    return kept.encode()[:limit_bytes].decode(errors="ignore").rstrip() or default
+
+
+def go_duration(seconds: int) -> str:
+    """Whole seconds as Go prints a duration: `12s`, `5m0s`, `1h0m0s`."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{rest}s"
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -1,0 +1,107 @@
+"""Why the adapter does not start.
+
+The kubelet's waiting reasons, sorted into the rows of the contract.
+"""
+
+import re
+from dataclasses import dataclass
+
+from reporter.core.facts import Pod, Terminated, Waiting
+
+IMAGE = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "RegistryUnavailable",
+        "ImageInspectError",
+        "SignatureValidationFailed",
+    }
+)
+CONFIG = frozenset({"CreateContainerConfigError"})
+START = frozenset(
+    {
+        "CreateContainerError",
+        "RunContainerError",
+        "PreStartHookError",
+        "PreCreateHookError",
+        "PostStartHookError",
+    }
+)
+AT_ONCE = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+"""Reasons that no amount of waiting mends.
+
+The others get time, because registries and ConfigMaps come late.
+"""
+
+_BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(?:: (?P<reason>[A-Za-z]+): )?')
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One row's worth of trouble with starting a container."""
+
+    row: str  # W1, W2 or W3
+    text: str
+    at_once: bool = False
+    back_off: bool = False  # the kubelet only repeats that it waits, the cause was shown before
+    for_good: bool = False
+
+
+def trouble_of(pod: Pod) -> Trouble | None:
+    """Say what keeps the adapter from starting, if anything does.
+
+    The adapter's own waiting reason comes first, then the init container that is in its way. A
+    container that the runtime could not start counts by its state (`StartError`), never by an exit
+    code alone.
+    """
+    adapter = pod.adapter
+    if adapter is None:
+        return None
+    if isinstance(adapter.state, Terminated):
+        if not adapter.state.never_started:
+            return None
+        return Trouble(
+            "W3", f"container {adapter.name!r}: {said(adapter.state)}", for_good=pod.ended_for_good
+        )
+    if not isinstance(adapter.state, Waiting):
+        return None
+    return _waiting(adapter.state, f"container {adapter.name!r}: ") or _blocked(pod)
+
+
+def _blocked(pod: Pod) -> Trouble | None:
+    if pod.blocker is None:
+        return None
+    container = pod.blocker.container
+    prefix = f"init container {container.name!r}: "
+    if isinstance(container.state, Waiting):
+        trouble = _waiting(container.state, prefix)
+        if trouble or container.state.reason != "CrashLoopBackOff":
+            return trouble
+    ended = container.state if isinstance(container.state, Terminated) else container.last
+    if ended is None or ended.exit_code == 0:
+        return None
+    return Trouble("W3", f"{prefix}{said(ended)}", for_good=pod.blocker.for_good)
+
+
+def _waiting(state: Waiting, prefix: str) -> Trouble | None:
+    row = next(
+        (r for r, known in (("W1", IMAGE), ("W2", CONFIG), ("W3", START)) if state.reason in known),
+        "",
+    )
+    if not row:
+        return None
+    reason, message = state.reason, state.message
+    back_off = False
+    if reason == "ImagePullBackOff" and (found := _BACK_OFF.match(message)):
+        back_off = found["reason"] is None
+        reason, message = found["reason"] or reason, message[found.end() :] or message
+    text = f"{prefix}{reason}: {message}" if message else f"{prefix}{reason}"
+    return Trouble(row, text, at_once=state.reason in AT_ONCE, back_off=back_off)
+
+
+def said(run: Terminated) -> str:
+    """Return what the runtime said of an ended run."""
+    cause = run.reason if run.never_started else f"exited with code {run.exit_code}: {run.reason}"
+    return f"{cause}: {run.message}" if run.message else cause

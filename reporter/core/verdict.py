@@ -1,0 +1,208 @@
+"""The verdict: one pure function from what is known to what the Job's condition should say.
+
+`decide` asks the situations below in this order and takes the first that applies; within a
+situation the rows are asked in the order in which they stand. The letters are the rows of the
+contract (`docs/contract.md`).
+
+1. the result is there: R
+2. the adapter has ended for good: O, E, D, N, I, W3, X or S
+3. the Pod is taken away, a deadline has passed, or the reporter is being stopped: E, D, N
+4. the wait time is over: I, W1-W3, M, T
+5. the adapter cannot start, and time does not mend it: W1-W3
+6. work goes on: C, M, A
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reporter.core import rows
+from reporter.core.case import Case, Observation, Policy
+from reporter.core.facts import Form, PodGone, PodNeverSeen, PodRefused, Terminated, pod_of
+from reporter.core.interruption import ended_by_itself, interruption
+from reporter.core.payloads import FileValid
+from reporter.core.rows import Report
+from reporter.core.trouble import trouble_of
+
+START_PATIENCE = 60.0  # seconds in one row before trouble with starting is reported
+POLL_STEP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Nothing can be said yet; time alone can change that at `next_look` (monotonic)."""
+
+    next_look: float
+
+
+@dataclass(frozen=True, slots=True)
+class Provisional:
+    """True now, and may be replaced by this attempt."""
+
+    report: Report
+    next_look: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Final for this attempt."""
+
+    report: Report
+
+
+Verdict = Pending | Provisional | Settled
+
+
+def decide(o: Observation, policy: Policy) -> Verdict:
+    """Return the verdict for this observation. Never raises, reads no clock, remembers nothing."""
+    case = Case(o, policy)
+    return (
+        _result(case)
+        or _ended_for_good(case)
+        or _taken_away(case)
+        or _waited_enough(case)
+        or _cannot_start(case)
+        or _goes_on(case)
+    )
+
+
+def nothing_more(o: Observation, policy: Policy) -> bool:
+    """Say whether a stopped reporter with a revisable verdict has nothing left to wait for."""
+    case = Case(o, policy)
+    return case.poll_end is not None and o.now >= case.poll_end and interruption(case) is None
+
+
+def stays(o: Observation, policy: Policy) -> bool:
+    """Say whether the reporter must not end yet, because an early end would be restarted.
+
+    And counted against the Job's back-off limit. That is so while the adapter can run again, or
+    while nobody can tell.
+    """
+    if isinstance(o.pod, PodGone):
+        return False
+    case = Case(o, policy)
+    if case.pod is not None and (case.pod.ended_for_good or not case.pod.restart.can_restart):
+        return False
+    return not (case.wait_over and (case.unobservable or case.pod is None))
+
+
+def restartable(o: Observation) -> bool:
+    """Say whether the Pod's restart policy is another one than Never, or unknown."""
+    pod = pod_of(o.pod) or o.memory.last_pod
+    return pod is None or pod.restart.can_restart
+
+
+def _result(case: Case) -> Verdict | None:
+    if not isinstance(case.o.file, FileValid):
+        return None
+    report = rows.result(case.o.file.result)
+    final = case.pod is not None and not case.pod.may_run_again
+    # Where the adapter's end can never be seen, the wait time stands for it.
+    if final or (case.unobservable and case.wait_over):
+        return Settled(report)
+    return _provisional(case, report)
+
+
+def _ended_for_good(case: Case) -> Verdict | None:
+    pod = case.pod
+    if pod is None or pod.adapter is None or not pod.ended_for_good:
+        return None
+    state = pod.adapter.state
+    ended = state if isinstance(state, Terminated) else pod.adapter.last
+    if ended and ended.out_of_memory:
+        return Settled(rows.out_of_memory())
+    interrupted = None if ended and ended_by_itself(pod, ended) else interruption(case)
+    if interrupted:
+        return Settled(interrupted)
+    if ended and ended.lost:
+        return Settled(rows.interrupted("Adapter container was lost", state))
+    if ended and not ended.never_started and (report := rows.invalid(case.o.file)):
+        return Settled(report)
+    if trouble := trouble_of(pod):
+        return Settled(rows.trouble(trouble.row, trouble.text))
+    if ended:
+        return Settled(rows.exited(ended, result_required=case.policy.result_required))
+    return Settled(rows.interrupted(f"Pod ended ({pod.phase})", state))
+
+
+def _taken_away(case: Case) -> Verdict | None:
+    report = interruption(case)
+    if report is None:
+        return _stopped_alone(case)
+    # In the native form our SIGTERM comes when the adapter is dead and its file final; in the
+    # classic form both get it at once, and an adapter that still writes its result is heard.
+    heard_out = case.heard_out
+    if heard_out is not None and (case.form is Form.NATIVE or case.o.now >= heard_out):
+        return Settled(report)
+    return _provisional(case, report)
+
+
+def _stopped_alone(case: Case) -> Verdict | None:
+    if case.poll_end is None:
+        return None
+    if case.o.now < case.poll_end:
+        return Pending(_next_look(case))
+    return _provisional(case, rows.interrupted("Reporter was stopped", case.state))
+
+
+def _waited_enough(case: Case) -> Verdict | None:
+    if not case.wait_over:
+        return None
+    report = rows.invalid(case.o.file)
+    if report is None and (trouble := _trouble(case)):
+        return _provisional(case, trouble)
+    report = report or _misfit(case)
+    refused = isinstance(case.o.pod, PodRefused)
+    report = report or rows.timeout(case.policy.wait, refused=refused)
+    # Before its first start the adapter has not had its time yet.
+    known = case.started or case.unobservable
+    return Settled(report) if known else _provisional(case, report)
+
+
+def _cannot_start(case: Case) -> Verdict | None:
+    trouble = case.o.memory.trouble
+    if trouble is None or (report := _trouble(case)) is None:
+        return None
+    long_enough = case.o.now >= case.o.memory.trouble_since + START_PATIENCE
+    return _provisional(case, report) if trouble.at_once or long_enough else None
+
+
+def _goes_on(case: Case) -> Verdict:
+    adapter = case.pod.adapter if case.pod else None
+    report = rows.crash_looping(adapter) if adapter else None
+    report = report or _misfit(case) or rows.running(case.state, case.o.progress)
+    return _provisional(case, report)
+
+
+def _trouble(case: Case) -> Report | None:
+    """Return the row of trouble the sources remember: they keep the cause that a back-off hides."""
+    trouble = case.o.memory.trouble
+    return rows.trouble(trouble.row, trouble.text) if trouble else None
+
+
+def _misfit(case: Case) -> Report | None:
+    if isinstance(case.o.pod, PodNeverSeen):
+        return rows.misfit("no Pod of the name given as POD_NAME exists in the namespace")
+    if case.pod and case.pod.misfit:
+        return rows.misfit(case.pod.misfit)
+    return None
+
+
+def _provisional(case: Case, report: Report) -> Provisional:
+    return Provisional(report, _next_look(case))
+
+
+def _next_look(case: Case) -> float:
+    """Return when time alone can change the verdict."""
+    return min((moment for moment in _moments(case) if moment > case.o.now), default=float("inf"))
+
+
+def _moments(case: Case) -> Iterator[float]:
+    yield case.wait_end
+    if case.o.memory.trouble is not None:
+        yield case.o.memory.trouble_since + START_PATIENCE
+    if case.poll_end is not None:
+        yield case.poll_end
+        if case.o.now < case.poll_end and interruption(case) is None:
+            yield case.o.now + POLL_STEP
+    if case.heard_out is not None:
+        yield case.heard_out

@@ -1,0 +1,1 @@
+"""The command for people, one module per command."""

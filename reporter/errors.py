@@ -1,0 +1,80 @@
+"""Domain errors. Each says what happened in the field's words and whether trying again can help.
+
+Only `kube.py` maps HTTP answers to these, only the launchers map them to exit codes.
+"""
+
+
+class ReporterError(Exception):
+    """Base of everything raised on purpose in this project."""
+
+
+class InvalidPayload(ReporterError):
+    """Bytes that do not fit their published contract. The text is safe to show to people."""
+
+
+class SettingsError(ReporterError):
+    """Settings that break their rules: one line per problem in `problems`."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class KubeError(ReporterError):
+    """The Kubernetes API did not do what was asked.
+
+    `failure` is a short class name for metrics and logs; `retryable` says whether the same request can succeed
+    later without anybody changing it; `retry_after` is the server's own wish in seconds.
+    """
+
+    failure = "error"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class NotFound(KubeError):
+    """404: no object of that name."""
+
+    failure = "not_found"
+    retryable = False
+
+
+class Gone(KubeError):
+    """Another object has that name now (422 on `metadata.uid`)."""
+
+    failure = "gone"
+    retryable = False
+
+
+class Conflict(KubeError):
+    """409: somebody wrote since the object was read. Read and decide again."""
+
+    failure = "conflict"
+
+
+class Forbidden(KubeError):
+    """403: retried like an outage, because a RoleBinding may come late."""
+
+    failure = "forbidden"
+
+
+class Unauthorized(KubeError):
+    """401 also with a freshly read token."""
+
+    failure = "unauthorized"
+
+
+class Refused(KubeError):
+    """400, 413, 415, 422: the request itself is wrong; sending it again cannot help."""
+
+    failure = "refused"
+    retryable = False
+
+
+class Unavailable(KubeError):
+    """No usable answer: 429, 5xx, timeout, reset, TLS or DNS trouble, garbage in the body."""
+
+    failure = "unavailable"

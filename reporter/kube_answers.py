@@ -1,0 +1,102 @@
+"""What an answer of the API server means: an object, or a domain error. No I/O here."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from reporter.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    KubeError,
+    NotFound,
+    Refused,
+    Unauthorized,
+    Unavailable,
+)
+
+MAX_OBJECT = 4 * 1024 * 1024
+"""Largest answer or watch line in bytes. etcd takes objects of about 1.5 MB."""
+
+MAX_REFUSAL = 256 * 1024
+"""Largest error answer that is looked into. A 422 repeats the whole patch."""
+
+
+def plain(text: str, limit: int = 300) -> str:
+    """Return the text on one line without control characters, cut to `limit` characters."""
+    words = "".join(c if c.isprintable() else " " for c in text[: 4 * limit]).split()
+    line = " ".join(words)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def decode_object(data: bytes, kind: str) -> dict[str, Any]:
+    """Return the JSON object of that kind; Unavailable for anything else."""
+    if len(data) > MAX_OBJECT:
+        raise Unavailable(f"the answer is larger than {MAX_OBJECT} bytes")
+    found = decode_json(data)
+    if found.get("kind") != kind or not isinstance(found.get("metadata"), dict):
+        raise Unavailable(f"the answer is no {kind}")
+    return found
+
+
+def decode_json(data: bytes) -> dict[str, Any]:
+    """Return the one JSON object in `data`; Unavailable for anything else."""
+    try:
+        found = json.loads(data.decode())
+    except (ValueError, RecursionError):
+        raise Unavailable("the answer is not JSON") from None
+    if not isinstance(found, dict):
+        raise Unavailable("the answer is no JSON object")
+    return found
+
+
+def refusal(request: str, status: int, headers: Mapping[str, str], data: bytes) -> KubeError:
+    """Return the domain error for an answer that is no success.
+
+    `request` says in words what was asked. `retry_after` is what the server wished for, not capped.
+    """
+    try:
+        said = decode_json(data)
+    except Unavailable:
+        said = {}
+    if said.get("kind") != "Status":
+        said = {}
+    text = plain(f"{request}: {status} {said.get('reason') or ''}: {said.get('message') or ''}")
+    match status:
+        case 401:
+            return Unauthorized(text)
+        case 403:
+            return Forbidden(text)
+        # A 404 that is no Status object comes from something in between and says nothing about the
+        # object.
+        case 404 if said:
+            return NotFound(text)
+        case 409:
+            return Conflict(text)
+        case 422 if "metadata.uid" in _causes(said):
+            return Gone(text)
+        case 400 | 405 | 406 | 413 | 415 | 422:
+            return Refused(text)
+    return Unavailable(text, retry_after=retry_after(headers.get("Retry-After"), datetime.now(UTC)))
+
+
+def retry_after(value: str | None, now: datetime) -> float | None:
+    """Return the seconds a Retry-After header asks for (a number or an HTTP date), else None."""
+    text = (value or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+        return max((moment - now).total_seconds(), 0.0)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _causes(said: dict[str, Any]) -> list[Any]:
+    details = said.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    if not isinstance(causes, list):
+        return []
+    return [cause.get("field") for cause in causes if isinstance(cause, dict)]

@@ -1,0 +1,290 @@
+"""The official client: a lean import, credentials, TLS, and sockets that end when they should.
+
+This is the only module that imports `kubernetes`. Nothing here knows a resource or judges an
+answer: that is `kube.py`, `kube_watch.py` and `kube_answers.py`.
+"""
+
+import importlib.util
+import socket
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
+
+from urllib3 import HTTPSConnectionPool
+from urllib3.connection import HTTPSConnection
+from urllib3.exceptions import HTTPError, NewConnectionError
+from urllib3.util.ssl_ import create_urllib3_context
+
+from reporter.errors import Unavailable
+from reporter.kube_answers import plain
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+CONNECT_SECONDS = 3.0
+"""Longest time for TCP connect and TLS handshake together."""
+
+
+@contextmanager
+def _unopened(*packages: str) -> Iterator[None]:
+    """Allow imports from inside these packages without running their own `__init__`.
+
+    `kubernetes/__init__.py` and `config/__init__.py` load every part of the client with requests,
+    oauthlib and PyYAML: 7 MB and 0.2 s of CPU for nothing. Afterwards the empty stand-ins are taken
+    away again, so that anybody else who imports `kubernetes` gets the real one.
+    """
+    stand_ins = [name for name in packages if name not in sys.modules]
+    try:
+        for name in stand_ins:
+            spec = importlib.util.find_spec(name)
+            if spec is None:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+            sys.modules[name] = importlib.util.module_from_spec(spec)
+        yield
+    finally:
+        for name in stand_ins:
+            sys.modules.pop(name, None)
+
+
+with _unopened("kubernetes", "kubernetes.config", "kubernetes.utils"):
+    from kubernetes.client.api_client import ApiClient
+    from kubernetes.client.configuration import Configuration
+    from kubernetes.client.exceptions import ApiException
+    from kubernetes.config.config_exception import ConfigException
+    from kubernetes.config.incluster_config import (
+        SERVICE_HOST_ENV_NAME,
+        SERVICE_PORT_ENV_NAME,
+        InClusterConfigLoader,
+    )
+
+
+class Cutoff:
+    """Ends from any thread what a connection waits for: connect, handshake, answer or stream.
+
+    It keeps its own duplicate of the descriptor: the connection's may be closed and its number
+    given to another file between the decision to cut and the cut.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: socket.socket | None = None
+        self.done = False
+
+    def hold(self, sock: socket.socket) -> None:
+        """Watch over this socket from now on. Raises OSError when the cut has already happened."""
+        with self._lock:
+            self._drop()
+            if self.done:
+                raise OSError("closed")
+            self._held = sock.dup()
+
+    def cut(self) -> None:
+        """Wake the thread that waits, now and for good."""
+        with self._lock:
+            self.done = True
+            if self._held is not None:
+                with suppress(OSError):
+                    self._held.shutdown(socket.SHUT_RDWR)
+
+    def release(self) -> None:
+        """Give the duplicate back."""
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+
+class _Socket(ssl.SSLSocket):
+    """Its timeout bounds everything that is read since it was set, not each read.
+
+    urllib3 sets it once a request: a peer that sends one byte at a time cannot stretch the request.
+    """
+
+    _until: float | None = None
+
+    def settimeout(self, value: float | None) -> None:
+        self._until = None if value is None else time.monotonic() + value
+        super().settimeout(value)
+
+    def recv_into(
+        self, buffer: "WriteableBuffer", nbytes: int | None = None, flags: int = 0
+    ) -> int:
+        if self._until is not None:
+            left = self._until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("timed out")
+            super().settimeout(left)
+        return super().recv_into(buffer, nbytes, flags)
+
+
+class _Connection(HTTPSConnection):
+    relax_x509_strict: ClassVar[bool] = False
+    cutoff: ClassVar[Cutoff | None] = None
+
+    def connect(self) -> None:
+        # A context for each connection: a rotated ca.crt counts from the next connection on, and
+        # the one before is no longer trusted.
+        context = create_urllib3_context()
+        context.sslsocket_class = _Socket
+        if self.relax_x509_strict:
+            context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        self.ssl_context = context
+        super().connect()
+
+    def _new_conn(self) -> socket.socket:
+        """Connect as urllib3 does, but with the socket in `cutoff` from its first moment."""
+        patience = self.timeout if isinstance(self.timeout, int | float) else CONNECT_SECONDS
+        until = time.monotonic() + min(patience, CONNECT_SECONDS)
+        failure: OSError | None = None
+        try:
+            addresses = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise NewConnectionError(self, f"cannot resolve {self.host}: {error}") from error
+        for family, kind, protocol, _, address in addresses:
+            sock = socket.socket(family, kind, protocol)
+            try:
+                for option in self.socket_options or ():
+                    sock.setsockopt(*option)
+                if self.cutoff is not None:
+                    self.cutoff.hold(sock)
+                sock.settimeout(max(until - time.monotonic(), 0.001))
+                sock.connect(address)
+                # What is left over is the handshake's.
+                sock.settimeout(max(until - time.monotonic(), 0.001))
+            except OSError as error:
+                sock.close()
+                failure = error
+            else:
+                return sock
+        raise NewConnectionError(self, f"cannot connect to {self.host}: {failure}") from failure
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request. `path` holds `{placeholders}`; `names` fills them in, escaped."""
+
+    method: str
+    path: str
+    names: Mapping[str, str]
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: dict[str, Any] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path.format_map(self.names)}"
+
+
+class Client:
+    """One API server, with a token and a CA that are read again as they change.
+
+    `server` is `https://HOST:PORT`. Files that are missing, empty or half-written are no reason to
+    fail here: every request tries to read them until it works.
+    """
+
+    def __init__(
+        self, server: str, *, ca_file: str | None, token_file: str | None, relax_x509_strict: bool
+    ) -> None:
+        address = urlsplit(server)
+        if address.scheme != "https" or not address.hostname:
+            raise ValueError("server must be https://HOST:PORT")
+        self._relax_x509_strict = relax_x509_strict
+        self._lock = threading.Lock()
+        self._config = Configuration(host=server, ssl_ca_cert=ca_file)
+        self._config.retries = False
+        self._config.proxy = None
+        self._loader: dict[str, Any] | None = None
+        if token_file is not None:
+            if ca_file is None:
+                raise ValueError("a token is only sent to a server whose CA is given")
+            self._loader = {
+                "token_filename": token_file,
+                "cert_filename": ca_file,
+                "environ": {
+                    SERVICE_HOST_ENV_NAME: address.hostname,
+                    SERVICE_PORT_ENV_NAME: str(address.port or 443),
+                },
+            }
+        self._stale = self._loader is not None
+
+    def open(self, cutoff: Cutoff | None = None) -> Any:
+        """Return an ApiClient with a connection pool of its own."""
+        relax, held = self._relax_x509_strict, cutoff
+
+        class Connection(_Connection):
+            relax_x509_strict = relax
+            cutoff = held
+
+        class Pool(HTTPSConnectionPool):
+            ConnectionCls = Connection
+
+        api = ApiClient(self._config)
+        api.user_agent = "status-reporter"
+        api.rest_client.pool_manager.pool_classes_by_scheme = {"https": Pool}
+        return api
+
+    def send(self, api: Any, request: Request, timeout: float | tuple[float, float]) -> Any:
+        """Send it; return urllib3's response, unread. A 401 is tried once more with a fresh token.
+
+        `timeout` in seconds is for the whole request, or a pair for connecting and for each read.
+        Raises Unavailable when no answer came or when there is no usable token.
+        """
+        started = time.monotonic()
+        response = self._send_once(api, request, timeout)
+        if response.status == 401 and self._loader is not None:
+            response.close()
+            self._stale = True
+            if isinstance(timeout, int | float):
+                timeout = max(timeout - (time.monotonic() - started), 0.001)
+            response = self._send_once(api, request, timeout)
+        return response
+
+    def _send_once(self, api: Any, request: Request, timeout: float | tuple[float, float]) -> Any:
+        headers = {"Accept": "application/json"}
+        if request.body is not None:
+            # Without it the API server answers 415.
+            headers["Content-Type"] = "application/strategic-merge-patch+json"
+        try:
+            self._read_credentials()
+            prepared = api.param_serialize(
+                request.method,
+                request.path,
+                dict(request.names),
+                list(request.query.items()),
+                headers,
+                request.body,
+                auth_settings=["BearerToken"],
+            )
+        except (ConfigException, OSError, ValueError) as error:
+            self._stale = True
+            raise Unavailable(f"no usable credentials: {type(error).__name__}") from None
+        try:
+            with transport():
+                return api.call_api(*prepared, _request_timeout=timeout).response
+        except ValueError:
+            # http.client's text quotes the header, token and all.
+            self._stale = True
+            raise Unavailable("no usable credentials: the token has illegal characters") from None
+
+    def _read_credentials(self) -> None:
+        with self._lock:
+            if self._stale and self._loader is not None:
+                InClusterConfigLoader(**self._loader).load_and_set(self._config)
+                self._stale = False
+
+
+@contextmanager
+def transport() -> Iterator[None]:
+    """Turn whatever can happen on the way to the server and back into Unavailable."""
+    try:
+        yield
+    except (ApiException, HTTPError, OSError) as error:
+        text = error.reason if isinstance(error, ApiException) else str(error)
+        raise Unavailable(plain(f"{type(error).__name__}: {text}")) from error

@@ -1,0 +1,93 @@
+"""One watch of one Pod on a connection of its own: it ends when told to, and never just hangs.
+
+What comes after the end (a new watch, a back-off, a GET) is the caller's decision.
+"""
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from typing import Any
+
+from reporter.errors import KubeError, Unavailable
+from reporter.kube_answers import MAX_OBJECT, MAX_REFUSAL, decode_json, plain, refusal
+from reporter.kube_client import CONNECT_SECONDS, Client, Cutoff, Request, transport
+
+EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
+_READ = 64 * 1024
+
+
+class PodWatch:
+    """Iterate once for pairs of event type and Pod; the connection is made by the first step.
+
+    Types are ADDED, MODIFIED, DELETED, BOOKMARK (of a bookmark only metadata is filled). It ends
+    normally at the server's timeout and after `close()`. Raises the same domain errors as a GET
+    when the watch is refused, and Unavailable when it breaks, falls silent, carries garbage or the
+    server ends it with an ERROR event.
+    """
+
+    def __init__(self, client: Client, request: Request, silence: float) -> None:
+        self._client = client
+        self._request = request
+        self._silence = silence
+        self._cutoff = Cutoff()
+
+    def close(self) -> None:
+        """End the iteration at once, from any thread, whatever it waits for."""
+        self._cutoff.cut()
+
+    def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        if self._cutoff.done:
+            return
+        api = self._client.open(self._cutoff)
+        try:
+            with closing(self._lines(api)) as lines:
+                for line in lines:
+                    yield _event(line)
+        except KubeError:
+            if not self._cutoff.done:
+                raise
+        finally:
+            api.close()
+            self._cutoff.release()
+
+    def _lines(self, api: Any) -> Generator[bytes, None, None]:
+        patience = (CONNECT_SECONDS, self._silence)
+        response = self._client.send(api, self._request, patience)
+        try:
+            if response.status != 200:
+                with transport():
+                    data = response.read(MAX_REFUSAL, decode_content=False)
+                raise refusal(str(self._request), response.status, response.headers, data)
+            sock = getattr(response.connection, "sock", None)
+            begun = bytearray()
+            while True:
+                if sock is not None:
+                    sock.settimeout(self._silence)
+                with transport():
+                    data = response.read1(_READ, decode_content=False)
+                if not data:
+                    break
+                *lines, rest = data.split(b"\n")
+                for line in lines:
+                    begun += line
+                    if begun.strip():
+                        yield bytes(begun)
+                    begun.clear()
+                begun += rest
+                if len(begun) > MAX_OBJECT:
+                    raise Unavailable(f"a watch event is larger than {MAX_OBJECT} bytes")
+            if begun.strip():
+                raise Unavailable("the watch ended inside an event")
+        finally:
+            response.close()
+
+
+def _event(line: bytes) -> tuple[str, dict[str, Any]]:
+    event = decode_json(line)
+    kind, pod = event.get("type"), event.get("object")
+    if not isinstance(pod, dict):
+        raise Unavailable("a watch event without an object")
+    if kind == "ERROR":
+        raise Unavailable(plain(f"the watch was ended: {pod.get('code')} {pod.get('message')}"))
+    if not isinstance(kind, str) or kind not in EVENTS or pod.get("kind") != "Pod":
+        raise Unavailable(plain(f"a watch event of unknown sort: {kind} {pod.get('kind')}"))
+    return kind, pod

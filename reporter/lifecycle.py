@@ -1,0 +1,115 @@
+"""Stopping and waking: the SIGTERM flag and the one thing the main loop sleeps on.
+
+Installed by the launcher before anything heavy is imported, because a SIGTERM during a second of
+imports must not be lost, and as process 1 a signal without a handler is. So only small modules of
+the standard library may be imported here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable
+from types import FrameType
+
+_LONGEST_WAIT = 86_400.0
+"""poll() takes milliseconds in 32 bits; a loop that wakes once a day for nothing does no harm."""
+
+
+class Wake:
+    """Sleep of the main loop, ended early by `wake()` from any thread or signal handler.
+
+    Wakes coalesce: any number of them before or during a wait end that one wait.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self.writer, False)
+
+    def wake(self) -> None:
+        """End the current wait, or the next one if nobody waits now."""
+        # A full pipe holds wakes that nobody has read yet: one is enough.
+        with contextlib.suppress(BlockingIOError):
+            os.write(self.writer, b"\0")
+
+    def wait(self, timeout: float | None, extra_fds: Iterable[int] = ()) -> set[int]:
+        """Sleep until woken, until one of `extra_fds` can be read, or for `timeout` seconds.
+
+        `None` waits for ever. Returns those of `extra_fds` that are readable, closed or broken:
+        empty when woken or when the time is over. It may return early, so look at the clock
+        before relying on it.
+        """
+        poll = select.poll()
+        poll.register(self._reader, select.POLLIN)
+        for fd in extra_fds:
+            poll.register(fd, select.POLLIN)
+        if timeout is not None:
+            # Rounded up: poll() cuts to whole milliseconds, and a loop must not spin through the
+            # last one.
+            timeout = math.ceil(min(max(timeout, 0.0), _LONGEST_WAIT) * 1000)
+        ready = {fd for fd, _ in poll.poll(timeout)}
+        if self._reader in ready:
+            ready.remove(self._reader)
+            self._drain()
+        return ready
+
+    def _drain(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._reader, 4096):
+                pass
+
+    def close(self) -> None:
+        """Give the descriptors back. No thread may call `wake()` any more."""
+        os.close(self._reader)
+        os.close(self.writer)
+
+
+class Stop:
+    """Whether, when and by which signal this process was asked to end. Asking wakes `wake`."""
+
+    def __init__(self, wake: Wake | None = None) -> None:
+        self.wake = wake or Wake()
+        self.requested_at: float | None = None
+        """Monotonic time of the first request, None before it."""
+        self.signal: int | None = None
+        """The signal that asked, None when the program asked itself."""
+
+    @property
+    def requested(self) -> bool:
+        """Whether to end."""
+        return self.requested_at is not None
+
+    def request(self) -> None:
+        """Ask to end; only the first request counts."""
+        if self.requested_at is None:
+            self.requested_at = time.monotonic()
+        self.wake.wake()
+
+    def on_signal(self, signum: int, _: FrameType | None) -> None:
+        """Ask to end by a signal; the second signal ends the process here and now."""
+        if self.signal is not None:
+            # No clean-up, no flush: whoever sends a second signal does not want to wait.
+            os._exit(128 + signum)
+        self.signal = signum
+        self.request()
+
+
+def install() -> Stop:
+    """Handle SIGTERM and SIGINT from now on.
+
+    The first asks to stop, the second exits at once with 128 + its number. For the main thread
+    only, which Python requires of signal handlers.
+    """
+    stop = Stop()
+    # The kernel may hand a signal to any thread. Python's handler then waits for the main thread
+    # to run Python code again, which it does not while it sleeps in poll(); this descriptor is
+    # written at once and wakes it.
+    signal.set_wakeup_fd(stop.wake.writer, warn_on_full_buffer=False)
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, stop.on_signal)
+    return stop

@@ -1,0 +1,264 @@
+"""Logging: one JSON object a line on standard output, or lines for people.
+
+The only place of structlog. Events are static sentences; what varies goes into fields, which may
+be given in Python's spelling and appear in lowerCamelCase. A log line never costs anybody their
+verdict: what standard output does not take in time is dropped and counted. No decision may depend
+on what is logged here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import select
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, MutableMapping
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+Event = MutableMapping[str, Any]
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+_PATIENCE_MS = 200
+_ATOMIC = 4096
+"""A pipe that polls writable takes this many bytes without blocking (PIPE_BUF on Linux)."""
+
+
+class _Output:
+    """Writes lines to a file descriptor without ever raising, and without blocking for long."""
+
+    def __init__(self) -> None:
+        # Without an open standard output descriptor 1 may become a socket or a file later.
+        self.fd = 1 if sys.__stdout__ is not None else -1
+        self.dropped = 0
+        # Re-entrant: a warning raised by the garbage collector may log in the middle of a line.
+        self._lock = threading.RLock()
+        self._stalled = False
+        self._torn = False
+
+    def write(self, line: str) -> None:
+        data = line.encode("utf-8", "backslashreplace") + b"\n"
+        with self._lock:
+            if self._torn:
+                data = b"\n" + data
+            try:
+                written = self._push(data)
+            except (OSError, ValueError):
+                written = 0
+            self._stalled = written < len(data)
+            if self._stalled:
+                self.dropped += 1
+                self._torn = written > 0 or self._torn
+            else:
+                self._torn = False
+
+    def _push(self, data: bytes) -> int:
+        if self.fd < 0:
+            return 0
+        poll = select.poll()
+        poll.register(self.fd, select.POLLOUT)
+        # A reader that has stalled once gets no second chance to hold us up, until it reads again.
+        patience = 0 if self._stalled else _PATIENCE_MS
+        written = 0
+        while written < len(data) and poll.poll(patience):
+            try:
+                written += os.write(self.fd, data[written : written + _ATOMIC])
+            except OSError:
+                break
+        return written
+
+    debug = info = warning = error = critical = write
+
+
+_output = _Output()
+
+
+def dropped() -> int:
+    """Number of events that standard output did not take since the program started."""
+    return _output.dropped
+
+
+def _camel(key: str) -> str:
+    head, *rest = key.split("_")
+    return head + "".join(word[:1].upper() + word[1:] for word in rest)
+
+
+def _shape(_: Any, __: str, event: Event) -> Event:
+    """Order the fields, name them in lowerCamelCase, keep callers' fields off our three names."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    shaped: dict[str, Any] = {
+        "time": now,
+        "level": event.pop("level"),
+        "message": event.pop("event", ""),
+    }
+    for key, value in event.items():
+        name = _camel(key)
+        shaped[f"field{name.capitalize()}" if name in ("time", "level", "message") else name] = (
+            value
+        )
+    return shaped
+
+
+def _text(value: object) -> object:
+    """Say a value that JSON does not know as one that it does."""
+    try:
+        if isinstance(value, BaseException):
+            return f"{type(value).__name__}: {value}"
+        if isinstance(value, (set, frozenset)):
+            return sorted(map(str, value))
+        return str(value)
+    except Exception as error:
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+
+
+def _json(_: Any, __: str, event: Event) -> str:
+    # ASCII only: lone surrogates, U+2028 and every control character become escapes, so that one
+    # event is one line.
+    def dump(value: object) -> str:
+        return json.dumps(value, default=_text, allow_nan=False, separators=(",", ":"))
+
+    try:
+        return dump(event)
+    except Exception:
+        # NaN, a cycle, a key that is no string: find the culprit and keep the rest.
+        plain: dict[str, object] = {}
+        for key, value in event.items():
+            try:
+                dump(value)
+            except Exception:
+                plain[str(key)] = _text(value)
+            else:
+                plain[str(key)] = value
+        return dump(plain)
+
+
+def _console(colours: bool) -> Processor:
+    render = structlog.dev.ConsoleRenderer(
+        colors=colours,
+        event_key="message",
+        timestamp_key="time",
+        sort_keys=False,
+        # Quoted, so that text from a result file cannot move the cursor of whoever reads along.
+        repr_native_str=True,
+        exception_formatter=structlog.dev.plain_traceback,
+    )
+
+    def to_line(logger: Any, method: str, event: Event) -> str:
+        try:
+            return render(logger, method, dict(event))
+        except Exception:
+            return _json(logger, method, event)
+
+    return to_line
+
+
+def _at_least(level: str) -> Processor:
+    def keep(_: Any, __: str, event: Event) -> Event:
+        if _LEVELS[event["level"]] < _LEVELS[level]:
+            raise structlog.DropEvent
+        return event
+
+    return keep
+
+
+def _chain(level: str, *last: Processor) -> list[Processor]:
+    return [
+        structlog.processors.add_log_level,
+        _at_least(level),
+        structlog.processors.format_exc_info,
+        _shape,
+        *last,
+    ]
+
+
+# One list for every logger, changed in place: loggers that were handed out earlier follow.
+_processors: list[Processor] = _chain("info", _json)
+
+
+def get(**fields: Any) -> FilteringBoundLogger:
+    """Return a logger whose events carry `fields`. It follows later calls of `configure`."""
+    logger = structlog.wrap_logger(
+        _output,
+        processors=_processors,
+        wrapper_class=structlog.make_filtering_bound_logger("debug"),
+        context_class=dict,
+    )
+    return cast("FilteringBoundLogger", logger.bind(**fields))
+
+
+def configure(
+    format: Literal["json", "console"] = "json",  # noqa: A002 - the setting's own name
+    level: str = "info",
+    fd: int | None = None,
+) -> None:
+    """Set how and from which level on events are written; libraries' warnings go the same way.
+
+    `level` is debug, info, warning or error; `fd` the descriptor, standard output by default.
+    """
+    if fd is not None:
+        _output.fd = fd
+    last = _json if format == "json" else _console(_colours(_output.fd))
+    _processors[:] = _chain(level, last)
+    root = logging.getLogger()
+    root.handlers[:] = [_Bridge()]
+    # Never lower: the Kubernetes client logs whole answers at debug.
+    root.setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+
+
+def _colours(fd: int) -> bool:
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    try:
+        return not plain and os.isatty(fd)
+    except OSError:
+        return False
+
+
+class _Bridge(logging.Handler):
+    """Turns a library's log record into an event of ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = " ".join(record.getMessage().split())[:512]
+        except Exception as error:
+            text = f"unreadable: {type(error).__name__}"
+        write = get(logger=record.name, text=text)
+        (write.error if record.levelno >= logging.ERROR else write.warning)("A library reports")
+
+
+def report_crashes() -> None:
+    """Log what would end the program or a thread as an event instead of a bare traceback."""
+
+    def crashed(kind: type[BaseException], error: BaseException | None, trace: Any) -> None:
+        lines = "".join(traceback.format_exception(kind, error, trace))
+        get().critical("Unexpected error", exception=lines, thread=threading.current_thread().name)
+
+    sys.excepthook = crashed
+    threading.excepthook = lambda args: crashed(args.exc_type, args.exc_value, args.exc_traceback)
+
+
+@contextlib.contextmanager
+def capture(level: str = "debug") -> Iterator[list[dict[str, Any]]]:
+    """Collect events as dicts instead of writing them; for tests.
+
+    Each has `level`, `message` and the fields as they would be logged, without `time`.
+    """
+    events: list[dict[str, Any]] = []
+
+    def collect(_: Any, __: str, event: Event) -> Event:
+        events.append({key: value for key, value in event.items() if key != "time"})
+        raise structlog.DropEvent
+
+    before: list[Callable[..., Any]] = list(_processors)
+    _processors[:] = _chain(level, collect)
+    try:
+        yield events
+    finally:
+        _processors[:] = before

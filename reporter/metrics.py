@@ -1,0 +1,241 @@
+"""Metrics: what Prometheus can read about this reporter, at most 40 series.
+
+The only place of prometheus_client. The rest of the program tells `Metrics` facts by plain methods;
+a scrape turns all of them into one consistent page. A fact that is not known yet has no series: an
+exit code that is missing must not look like 0. No label may take a value from outside the program.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.openmetrics import exposition as openmetrics
+
+from reporter import errors
+
+STATUSES = ("True", "False", "Unknown")
+READS = ("absent", "stale", "valid", "invalid", "other")
+PUBLISHES = ("written", "unchanged", "failed")
+FAILURES = tuple(
+    sorted({errors.KubeError.failure, *(e.failure for e in errors.KubeError.__subclasses__())})
+)
+FROM_RESULT = "FromResult"
+_BUCKETS = (0.05, 0.25, 1.0, 5.0)
+_PREFIX = "status_reporter_"
+
+
+class Page(NamedTuple):
+    """One rendered scrape; `final` says whether it shows a final verdict."""
+
+    body: bytes
+    content_type: str
+    final: bool
+
+
+class Metrics:
+    """The reporter's metrics. Every method may be called from any thread.
+
+    `dropped_logs` returns the number of log events lost so far.
+    """
+
+    def __init__(self, version: str, dropped_logs: Callable[[], int] = lambda: 0) -> None:
+        self._version = version
+        self._dropped_logs = dropped_logs
+        # One lock around facts and rendering: the page shows the facts of one moment, and its
+        # `final` is the one in its text.
+        self._lock = threading.Lock()
+        self._verdict: tuple[str, str] | None = None
+        self._final = False
+        self._counts: dict[tuple[str, str], int] = {
+            (family, label): 0
+            for family, labels in (("read", READS), ("publish", PUBLISHES), ("failure", FAILURES))
+            for label in labels
+        }
+        self._durations = [0] * (len(_BUCKETS) + 1)
+        self._duration_sum = 0.0
+        self._gauges: dict[str, float] = {}
+        self._restarts: int | None = None
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+
+    def observe_read(self, outcome: str) -> None:
+        """Count one look at the result file; `outcome` is one of READS, anything else `other`."""
+        self._count("read", outcome if outcome in READS else "other")
+
+    def observe_failure(self, failure: str) -> None:
+        """Count one failed API request by the `failure` name of its error."""
+        self._count("failure", failure if failure in FAILURES else errors.KubeError.failure)
+
+    def observe_publish(self, result: str, *, seconds: float, now: float) -> None:
+        """Count one attempt to publish a condition; `result` is one of PUBLISHES.
+
+        For `written`, `seconds` since the decision and the Unix time `now` are kept too.
+        """
+        self._count("publish", result if result in PUBLISHES else "failed")
+        if result == "written":
+            with self._lock:
+                self._durations[bisect_left(_BUCKETS, seconds)] += 1
+                self._duration_sum += seconds
+                self._gauges["last_publish_timestamp_seconds"] = now
+
+    def observed(self, now: float) -> None:
+        """Note the Unix time of a look at the world."""
+        self._gauge(last_observation_timestamp_seconds=now)
+
+    def set_condition(self, status: str, reason: str, *, from_file: bool, final: bool) -> None:
+        """Set the condition as it stands on the Job, replacing the one before.
+
+        A reason that an adapter chose is shown as FROM_RESULT, since there is no end to those.
+        """
+        with self._lock:
+            self._verdict = (status, FROM_RESULT if from_file else reason)
+            self._final = final
+
+    def set_adapter(self, exit_code: int | None, restarts: int | None) -> None:
+        """Set what the API shows of the adapter; None is unknown."""
+        with self._lock:
+            self._restarts = restarts
+        self._gauge(adapter_exit_code=exit_code)
+
+    def set_progress(
+        self,
+        *,
+        completed: int | None = None,
+        total: int | None = None,
+        failures: int | None = None,
+        errors: int | None = None,
+    ) -> None:
+        """Set the adapter's newest progress; None is unknown."""
+        self._gauge(
+            progress_completed=completed,
+            progress_expected=total,
+            progress_failures=failures,
+            progress_errors=errors,
+        )
+
+    def render(self, accept: str = "") -> Page:
+        """Render all series in the format that the `Accept` header prefers."""
+        with self._lock:
+            if _wants_openmetrics(accept):
+                body = openmetrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]
+                return Page(body, openmetrics.CONTENT_TYPE_LATEST, self._final)
+            return Page(generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4, self._final)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family for the registry. Only `render` may call this: it holds the lock."""
+        build = {
+            "version": self._version,
+            "python": ".".join(map(str, sys.version_info[:3])),
+        }
+        yield InfoMetricFamily(_PREFIX + "build", "Version of this reporter.", value=build)
+        if self._verdict is not None:
+            status, reason = self._verdict
+            condition = _gauge_family(
+                "condition", "1 for the status that the condition on the Job has.", "status"
+            )
+            for name in STATUSES:
+                condition.add_metric([name], float(name == status))
+            yield condition
+            verdict = _gauge_family("verdict", "1 for the reason of the condition.", "reason")
+            verdict.add_metric([reason], 1.0)
+            yield verdict
+        yield _gauge_of("verdict_final", "1 once the verdict is final.", float(self._final))
+        for name, text in _GAUGES.items():
+            if name in self._gauges:
+                yield _gauge_of(name, text, self._gauges[name])
+        if self._restarts is not None:
+            yield CounterMetricFamily(
+                _PREFIX + "adapter_restarts",
+                "Restarts of the adapter container.",
+                value=float(self._restarts),
+            )
+        yield self._counter("result_reads", "Looks at the result file.", "read", "outcome")
+        yield self._counter("publishes", "Attempts to publish.", "publish", "result")
+        yield self._counter("failures", "Failed API requests.", "failure", "failure")
+        yield self._duration_family()
+        yield CounterMetricFamily(
+            _PREFIX + "log_events_dropped",
+            "Log events that standard output did not take.",
+            value=float(self._dropped_logs()),
+        )
+
+    def _count(self, family: str, label: str) -> None:
+        with self._lock:
+            self._counts[family, label] += 1
+
+    def _gauge(self, **values: float | None) -> None:
+        with self._lock:
+            for name, value in values.items():
+                if value is None:
+                    self._gauges.pop(name, None)
+                else:
+                    self._gauges[name] = float(value)
+
+    def _counter(self, name: str, text: str, family: str, label: str) -> Metric:
+        counter = CounterMetricFamily(_PREFIX + name, text, labels=[label])
+        for (owner, value), count in self._counts.items():
+            if owner == family:
+                counter.add_metric([value], float(count))
+        return counter
+
+    def _duration_family(self) -> Metric:
+        total, buckets = 0, []
+        for bound, count in zip((*map(str, _BUCKETS), "+Inf"), self._durations, strict=True):
+            total += count
+            buckets.append((bound, float(total)))
+        return HistogramMetricFamily(
+            _PREFIX + "publish_duration_seconds",
+            "Time from a decision to its condition on the Job.",
+            buckets=buckets,
+            sum_value=self._duration_sum,
+        )
+
+
+_GAUGES = {
+    "adapter_exit_code": "Exit code of the adapter's last ended run.",
+    "last_publish_timestamp_seconds": "When a condition was last written.",
+    "last_observation_timestamp_seconds": "When the Pod and the file were last looked at.",
+    "progress_completed": "Items the adapter has completed.",
+    "progress_expected": "Items the adapter has to do.",
+    "progress_failures": "Failures the adapter has named.",
+    "progress_errors": "Errors the adapter has named.",
+}
+
+
+def _gauge_of(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(_PREFIX + name, text, value=value)
+
+
+def _gauge_family(name: str, text: str, label: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(_PREFIX + name, text, labels=[label])
+
+
+def _wants_openmetrics(accept: str) -> bool:
+    """Whether OpenMetrics 1.0.0 is welcome and no other text format more so (RFC 9110, 12.5.1)."""
+    wanted = {"openmetrics": 0.0, "text": 0.0}
+    for entry in accept.lower().split(","):
+        kind, *parameters = (part.strip() for part in entry.split(";"))
+        options = dict(p.split("=", 1) for p in parameters if "=" in p)
+        try:
+            quality = float(options.get("q", "1"))
+        except ValueError:
+            continue
+        if kind == "application/openmetrics-text":
+            if options.get("version", "1.0.0") == "1.0.0":
+                wanted["openmetrics"] = max(wanted["openmetrics"], quality)
+        elif kind in ("text/plain", "text/*"):
+            wanted["text"] = max(wanted["text"], quality)
+    return wanted["openmetrics"] > 0 and wanted["openmetrics"] >= wanted["text"]

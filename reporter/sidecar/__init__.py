@@ -1,0 +1,1 @@
+"""The sidecar: wiring and daemon life; decisions are in core, the loop in loop."""

@@ -1,0 +1,59 @@
+"""What the sidecar says when it is asked by hand: `--help`, `--check`, `--version`."""
+
+import sys
+from collections.abc import Mapping
+
+from reporter import __version__, settings
+from reporter.errors import SettingsError
+from reporter.sidecar.ending import BAD_SETTINGS, GOOD
+
+USAGE = "usage: status-reporter [--help | --check | --version]"
+
+
+def answer(arguments: list[str], environ: Mapping[str, str]) -> int:
+    """Answer one option and return the exit code; without any the sidecar runs."""
+    match arguments:
+        case ["--help" | "-h"]:
+            print(help_text())
+            return GOOD
+        case ["--version"]:
+            print(__version__)
+            return GOOD
+        case ["--check"]:
+            return _check(environ)
+        case _:
+            print(USAGE, file=sys.stderr)
+            return BAD_SETTINGS
+
+
+def help_text() -> str:
+    """Return the help: every variable with its default and rule, from the settings class itself."""
+    lines = [
+        USAGE,
+        "",
+        "Watches the adapter container of a Job's Pod and writes what became of it as one condition",
+        "on the Job. Runs without arguments, configured by environment variables:",
+        "",
+    ]
+    for variable, default, rule in settings.describe():
+        lines += [f"  {variable} (default: {default})", f"      {rule}"]
+    lines += [
+        "",
+        "  --check    validate the variables, print what is in force, exit 2 if any is wrong",
+        "  --version  print the version",
+    ]
+    return "\n".join(lines)
+
+
+def _check(environ: Mapping[str, str]) -> int:
+    try:
+        chosen = settings.load(environ)
+    except SettingsError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        return BAD_SETTINGS
+    for warning in chosen.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    for variable, value in settings.effective(chosen):
+        print(f"{variable}={value}")
+    return GOOD

@@ -1,0 +1,216 @@
+"""The sidecar's life: settings, wiring, the loop, and what comes after its verdict."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reporter import __version__, log, settings
+from reporter.core.case import Case, Observation, Policy
+from reporter.core.facts import Form, PodRefused, PodUnknown
+from reporter.core.pod import Names
+from reporter.core.verdict import restartable, stays
+from reporter.errors import SettingsError
+from reporter.kube import KubeApi
+from reporter.lifecycle import Stop
+from reporter.loop import Inputs, Loop, Options, Outcome
+from reporter.metrics import Metrics
+from reporter.sidecar.answers import Site
+from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code
+from reporter.sidecar.endpoint import Endpoint
+from reporter.sidecar.misconfigured import report_problems
+from reporter.sidecar.telemetry import Telemetry
+from reporter.sinks.job import JobCondition
+from reporter.sources.inotify import DirectoryWatch
+from reporter.sources.pod import PodSource
+from reporter.sources.progress_file import ProgressFile
+from reporter.sources.result_file import ResultFile
+
+STALLED = 60.0  # a pass and its requests take at most half of this
+
+
+def main(arguments: list[str], environ: Mapping[str, str], stop: Stop) -> int:
+    """Run the sidecar and return its exit code."""
+    if arguments:
+        from reporter.sidecar.command_line import answer
+
+        return answer(arguments, environ)
+    log.report_crashes()
+    try:
+        chosen = settings.load(environ)
+        log.configure(chosen.log_format, chosen.log_level)
+        api = KubeApi.in_cluster(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
+    except SettingsError as error:
+        for problem in error.problems:
+            log.get().error("Setting refused", problem=problem)
+        report_problems(error.problems, environ, stop)
+        return BAD_SETTINGS
+    for warning in chosen.warnings:
+        log.get().warning("Setting ignored", problem=warning)
+    return Sidecar(chosen, api, stop).run()
+
+
+class Sidecar:
+    """One reporter beside one adapter."""
+
+    def __init__(self, chosen: settings.Settings, api: KubeApi, stop: Stop) -> None:
+        self._settings, self._api, self._stop = chosen, api, stop
+        self._log = log.get()
+        self._metrics = Metrics(__version__, log.dropped)
+        self._telemetry = Telemetry(self._metrics)
+        self._policy = Policy(
+            wait=float(chosen.max_wait_time_seconds),
+            result_required=chosen.result_required,
+            form=None if chosen.reporter_form == "auto" else Form(chosen.reporter_form),
+        )
+        self._job = JobCondition(api, chosen.job_namespace, chosen.job_name, chosen.condition_type)
+        self._pod = PodSource(
+            api,
+            chosen.job_namespace,
+            chosen.pod_name,
+            Names(
+                reporter=chosen.reporter_container_name,
+                adapter=chosen.adapter_container_name,
+                results_path=chosen.results_path,
+                form=self._policy.form,
+            ),
+            wake=stop.wake.wake,
+            on_failure=self._telemetry.failed,
+        )
+        self._scraped = False
+        self._never_seen = False
+        self._loop: Loop | None = None
+
+    def run(self) -> int:
+        """Work until the verdict is on the Job, then live as the form asks."""
+        self._log.info("Reporter started", version=__version__, **_shown(self._settings))
+        endpoint = self._open_endpoint()
+        paths = [Path(self._settings.results_path), Path(self._settings.progress_path)]
+        events = DirectoryWatch.open(
+            paths, lambda cause: self._log.info("No file events", cause=cause)
+        )
+        self._pod.start()
+        try:
+            loop = self._loop = Loop(
+                Inputs(
+                    pod=self._pod,
+                    result=ResultFile(paths[0], on_read=self._metrics.observe_read),
+                    progress=ProgressFile(paths[1], self._malformed_progress),
+                    events=events,
+                ),
+                self._job,
+                Options(
+                    job_name=self._settings.job_name,
+                    pod_name=self._settings.pod_name,
+                    policy=self._policy,
+                    report_running=self._settings.report_running,
+                    poll_interval=float(self._settings.poll_interval_seconds),
+                ),
+                wake=self._stop.wake,
+                stop=self._stop,
+                telemetry=self._telemetry,
+            )
+            outcome = loop.run()
+            code = self._after(loop, outcome)
+            self._log.info("Reporter ends", outcome=outcome.value, exitCode=code)
+            return code
+        finally:
+            self._pod.close()
+            if events is not None:
+                events.close()
+            if endpoint is not None:
+                endpoint.close()
+            self._api.close()
+
+    def _after(self, loop: Loop, outcome: Outcome) -> int:
+        self._say(outcome, written=loop.statement is not None)
+        if Case(loop.last, self._policy).form is Form.NATIVE:
+            # Ending before SIGTERM would only bring a restart.
+            loop.idle(lambda _: False)
+            return GOOD
+        if restartable(loop.last):
+            # Any early end would be restarted and counted against the Job's back-off limit.
+            if self._stop.requested_at is None:
+                loop.idle(lambda o: not stays(o, self._policy))
+            self._linger()
+            return GOOD
+        self._linger()
+        return exit_code(outcome, self._job.standing, self._settings.exit_policy)
+
+    def _say(self, outcome: Outcome, *, written: bool) -> None:
+        match outcome:
+            case Outcome.FINAL if not written and self._job.standing is not None:
+                self._telemetry.found(self._job.standing)
+            case Outcome.SUPERSEDED:
+                self._log.warning("A newer Pod reports on this Job: nothing more is written")
+            case Outcome.JOB_GONE:
+                self._log.info("The Job is gone: nothing is left to report on")
+            case Outcome.JOB_NEVER_SEEN:
+                self._never_seen = True
+                self._log.error(
+                    "No such Job: check JOB_NAME and JOB_NAMESPACE",
+                    job=self._settings.job_name,
+                    namespace=self._settings.job_namespace,
+                )
+            case Outcome.GAVE_UP:
+                self._log.error("The verdict could not be written in time")
+            case Outcome.STOPPED:
+                self._log.warning("Stopped before a final verdict was known")
+
+    def _linger(self) -> None:
+        """Stay for one more scrape, so that a short Job's last sample is not lost."""
+        end = time.monotonic() + self._settings.metrics_linger_seconds
+        while not self._scraped and self._stop.requested_at is None:
+            remaining = end - time.monotonic()
+            if remaining <= 0:
+                return
+            self._telemetry.ticked = time.monotonic()
+            self._stop.wake.wait(remaining)
+
+    def _open_endpoint(self) -> Endpoint | None:
+        if self._settings.metrics_port == 0:
+            return None
+        site = Site(page=self._metrics.render, alive=self._alive, checks=self._checks)
+        endpoint = Endpoint(
+            self._settings.metrics_address, self._settings.metrics_port, site, self._on_scrape
+        )
+        try:
+            endpoint.start()
+        except OSError as error:
+            self._log.error("No metrics: the port cannot be had", error=error)
+            return None
+        return endpoint
+
+    def _on_scrape(self, final: bool) -> None:
+        if final:
+            self._scraped = True
+            self._stop.wake.wake()
+
+    def _alive(self) -> bool:
+        late = time.monotonic() - self._telemetry.ticked
+        return late < STALLED + self._settings.poll_interval_seconds
+
+    def _checks(self) -> dict[str, str | None]:
+        o = self._loop.last if self._loop and self._loop.looked else None
+        return {
+            "job": self._job_problem(),
+            "pod": _pod_problem(o),
+        }
+
+    def _job_problem(self) -> str | None:
+        if self._never_seen:
+            return "no such Job"
+        return None if self._job.standing else "the Job has not been read yet"
+
+    def _malformed_progress(self, cause: str) -> None:
+        self._log.warning("Progress file ignored", cause=cause)
+
+
+def _pod_problem(o: Observation | None) -> str | None:
+    if o is None or isinstance(o.pod, PodUnknown):
+        return "the Pod has not been read yet"
+    return "reading the Pod is forbidden" if isinstance(o.pod, PodRefused) else None
+
+
+def _shown(chosen: settings.Settings) -> dict[str, Any]:
+    return {"settings": dict(settings.effective(chosen))}

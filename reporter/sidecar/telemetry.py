@@ -1,0 +1,140 @@
+"""What the loop does, told to the log and the metrics.
+
+One event per fact, one canonical line per verdict.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from reporter import log
+from reporter.core.case import Observation
+from reporter.core.condition import Standing
+from reporter.core.facts import Running, Terminated, pod_of
+from reporter.core.payloads import FileValid
+from reporter.errors import Forbidden, KubeError
+from reporter.metrics import Metrics
+from reporter.sinks.statement import Statement
+
+REPEAT = 30.0  # seconds between two log lines about the same failure
+
+
+class Telemetry:
+    """The loop's listener. `failed` may be called from any thread, the rest from the main loop."""
+
+    def __init__(self, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
+        self._metrics, self._clock = metrics, clock
+        self._log = log.get()
+        self._said: set[str] = set()
+        self._failing: dict[str, tuple[str, float]] = {}
+        self._state = ""
+        self.ticked = clock()  # when the main loop last made a pass
+
+    def observed(self, o: Observation) -> None:
+        """Take over what a pass saw."""
+        self.ticked = self._clock()
+        self._metrics.observed(time.time())
+        if o.progress is not None:
+            self._metrics.set_progress(
+                completed=o.progress.completed,
+                total=o.progress.total,
+                failures=len(o.progress.failures),
+                errors=len(o.progress.errors),
+            )
+        if isinstance(o.file, FileValid):
+            for note in o.file.result.notes:
+                self._once("Result file needs attention", note=note)
+        if o.job is not None and o.job.parallel:
+            self._once("Job runs several Pods at once: the newest Pod's verdict stands")
+        pod = pod_of(o.pod)
+        if pod is None:
+            return
+        for remark in pod.remarks:
+            self._once("Adapter container guessed; set ADAPTER_CONTAINER_NAME", remark=remark)
+        if pod.misfit:
+            self._once("Settings do not fit the Pod", problem=pod.misfit)
+        if pod.adapter is None:
+            return
+        state = pod.adapter.state
+        self._metrics.set_adapter(
+            state.exit_code if isinstance(state, Terminated) else None, pod.adapter.restarts
+        )
+        kind = type(state).__name__.lower()
+        if f"{kind}{pod.adapter.restarts}" != self._state:
+            self._state = f"{kind}{pod.adapter.restarts}"
+            reason = {} if isinstance(state, Running) else {"reason": state.reason}
+            self._log.info(
+                "Adapter state",
+                container=pod.adapter.name,
+                state=kind,
+                restarts=pod.adapter.restarts,
+                **reason,
+            )
+
+    def published(self, statement: Statement, seconds: float) -> None:
+        """Take over a write that was accepted; a final one is the canonical line of the verdict."""
+        report = statement.report
+        self._failing.clear()
+        self._metrics.observe_publish("written", seconds=seconds, now=time.time())
+        self._condition(
+            report.status, report.reason, from_file=report.from_file, final=statement.final
+        )
+        self._log.info(
+            "Verdict" if statement.final else "Condition written",
+            status=report.status,
+            reason=report.reason,
+            text=report.message,
+            rule=report.row,
+            final=statement.final,
+            attempt=_plain(statement.attempt),
+            evidence=statement.evidence,
+            publish_seconds=round(seconds, 4),
+        )
+
+    def found(self, standing: Standing) -> None:
+        """Take over a final verdict that an earlier start of this container has written."""
+        note = standing.note
+        row = note.row if note else ""
+        self._condition(standing.status, standing.reason, from_file=row == "R", final=True)
+        self._log.info(
+            "Final verdict is already on the Job",
+            status=standing.status,
+            reason=standing.reason,
+            rule=row,
+        )
+
+    def failed(self, what: str, error: KubeError) -> None:
+        """Take over a request that failed; the same failure again is said every half minute."""
+        self._metrics.observe_failure(error.failure)
+        if what == "job":
+            self._metrics.observe_publish("failed", seconds=0.0, now=time.time())
+        now = self._clock()
+        last, said_at = self._failing.get(what, ("", float("-inf")))
+        if last == error.failure and now < said_at + REPEAT:
+            return
+        self._failing[what] = (error.failure, now)
+        hint = (
+            {"hint": "does the ServiceAccount have its Role?"}
+            if isinstance(error, Forbidden)
+            else {}
+        )
+        self._log.warning(
+            "Request failed", request=what, failure=error.failure, error=str(error), **hint
+        )
+
+    def _condition(self, status: str, reason: str, *, from_file: bool, final: bool) -> None:
+        self._metrics.set_condition(status, reason, from_file=from_file, final=final)
+
+    def _once(self, message: str, **fields: str) -> None:
+        key = f"{message}{fields}"
+        if key not in self._said and len(self._said) < 100:
+            self._said.add(key)
+            self._log.warning(message, **fields)
+
+
+def _plain(attempt: Any) -> Mapping[str, Any]:
+    return {
+        "pod": attempt.pod,
+        "podUID": attempt.pod_uid,
+        "adapterRestarts": attempt.restarts,
+    }

@@ -1,0 +1,1 @@
+"""Where reports go: each place takes the same statements."""

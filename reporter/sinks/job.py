@@ -1,0 +1,97 @@
+"""The Job's status as a place for reports.
+
+One GET to see what stands, one guarded PATCH to change it.
+"""
+
+from typing import Any, Protocol
+
+from reporter.core.condition import (
+    Standing,
+    annotation_key,
+    annotation_patch,
+    build_patch,
+    read_standing,
+)
+from reporter.core.objects import section, text
+from reporter.errors import Gone
+from reporter.sinks.statement import Statement
+from reporter.wire.annotation import decode_note, encode_note
+
+
+class JobApi(Protocol):
+    """The two calls this sink makes."""
+
+    def get_job(self, namespace: str, name: str, *, timeout: float = ...) -> dict[str, Any]:
+        """Return the Job. Raises KubeError."""
+
+    def patch_job_status(
+        self, namespace: str, name: str, body: dict[str, Any], *, timeout: float = ...
+    ) -> dict[str, Any]:
+        """Return the Job as patched. Raises KubeError."""
+
+
+class JobCondition:
+    """One condition type on one Job.
+
+    `standing` is what was read or written last, nothing before the first answer. Every call raises
+    KubeError; `Gone` also when another Job has taken the name.
+    """
+
+    def __init__(self, api: JobApi, namespace: str, name: str, condition_type: str) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._name = name
+        self._type = condition_type
+        self._uid = ""
+        self.standing: Standing | None = None
+
+    def expect(self, uid: str) -> None:
+        """Say which Job is meant, as the Pod's label shows it; else it is the first one seen."""
+        self._uid = uid or self._uid
+
+    def read(self, *, timeout: float = 5.0) -> Standing:
+        """Read what stands on the Job."""
+        return self._take(self._api.get_job(self._namespace, self._name, timeout=timeout))
+
+    def write(self, statement: Statement, *, timeout: float = 5.0) -> Standing:
+        """Write condition and annotation, if nobody has changed the Job since it was read."""
+        standing = self._read_already()
+        annotation = self._annotation(statement)
+        patch = build_patch(standing, self._type, statement.report, annotation, statement.wall)
+        return self._send(patch, timeout)
+
+    def annotate(self, statement: Statement, *, timeout: float = 5.0) -> Standing:
+        """Write the annotation alone."""
+        standing = self._read_already()
+        return self._send(
+            annotation_patch(standing, self._type, self._annotation(statement)), timeout
+        )
+
+    def _read_already(self) -> Standing:
+        if self.standing is None:
+            raise RuntimeError("the Job has to be read before it is written")
+        return self.standing
+
+    def _annotation(self, statement: Statement) -> str:
+        return encode_note(
+            statement.attempt,
+            statement.report,
+            statement.evidence,
+            final=statement.final,
+            after=statement.after,
+        )
+
+    def _send(self, patch: dict[str, Any], timeout: float) -> Standing:
+        return self._take(
+            self._api.patch_job_status(self._namespace, self._name, patch, timeout=timeout)
+        )
+
+    def _take(self, job: dict[str, Any]) -> Standing:
+        annotations = section(job, "metadata", "annotations")
+        note = decode_note(text(annotations, annotation_key(self._type)))
+        standing = read_standing(job, self._type, note)
+        if self._uid and standing.job.uid != self._uid:
+            raise Gone(f"Job {self._name!r} is another one now")
+        self._uid = standing.job.uid
+        self.standing = standing
+        return standing

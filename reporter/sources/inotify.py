@@ -1,0 +1,132 @@
+"""Wake-ups from inotify for some files. Only a hint: what is true is read, not heard.
+
+MODIFY is among the events, because a writer that keeps its file open gives nothing else. A chatty
+writer cannot flood us: equal events merge in the kernel's queue while nobody drains it, so a loop
+that waits a few milliseconds between two drains pays for one event a turn. What no event can tell
+(hard links, mmap stores, file systems without events, a directory that appears later) is left to
+the poll.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Self
+
+_IN_MODIFY = 0x2
+_IN_ATTRIB = 0x4
+_IN_CLOSE_WRITE = 0x8
+_IN_MOVED_TO = 0x80
+_IN_CREATE = 0x100
+_IN_DELETE_SELF = 0x400
+_IN_MOVE_SELF = 0x800
+_IN_Q_OVERFLOW = 0x4000
+_IN_IGNORED = 0x8000
+_IN_ONLYDIR = 0x1000000
+
+_CONTENT = _IN_CREATE | _IN_MODIFY | _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_ATTRIB
+_MASK = _CONTENT | _IN_DELETE_SELF | _IN_MOVE_SELF | _IN_ONLYDIR
+
+_HEADER = struct.Struct("iIII")  # struct inotify_event: wd, mask, cookie, length of the name
+_READ = 64 * 1024
+_MOST_READS = 64
+
+
+class DirectoryWatch:
+    """Watches the directories of some files. `fileno()` is readable when `drain()` has work."""
+
+    def __init__(
+        self, libc: Any, descriptor: int, paths: Iterable[Path], tell: Callable[[str], None]
+    ) -> None:
+        """Take over `descriptor`, an inotify instance that `libc` made; see `open`."""
+        self._libc = libc
+        self._descriptor = descriptor
+        self._tell = tell
+        self._names: dict[Path, set[bytes]] = {}
+        self._watched: dict[Path, int] = {}
+        self._told: set[int] = set()
+        for path in paths:
+            self._names.setdefault(path.parent, set()).add(os.fsencode(path.name))
+        self.repair()
+
+    @classmethod
+    def open(
+        cls,
+        paths: Iterable[Path],
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        load: Callable[[], Any] = lambda: ctypes.CDLL(None, use_errno=True),
+    ) -> Self | None:
+        """A watch, or None where there is no inotify: then `tell` hears the reason.
+
+        `tell` also hears later why a directory cannot be watched, once per reason.
+        """
+        try:
+            libc = load()
+            descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        except (OSError, AttributeError, TypeError) as error:
+            tell(f"no inotify on this system: {error}")
+            return None
+        if descriptor < 0:
+            tell(f"no inotify: {os.strerror(ctypes.get_errno()).lower()}")
+            return None
+        return cls(libc, descriptor, paths, tell)
+
+    def fileno(self) -> int:
+        """For a selector."""
+        return self._descriptor
+
+    def drain(self) -> bool:
+        """Take all events that are there, without waiting: has one of the files maybe changed?"""
+        relevant = False
+        for _ in range(_MOST_READS):
+            try:
+                events = os.read(self._descriptor, _READ)
+            except BlockingIOError:
+                break
+            relevant |= self._take(events)
+        return relevant
+
+    def repair(self) -> bool:
+        """Watch the directories that are not watched (any more) and exist: was there one?
+
+        Cheap when nothing is missing. After True look at the files: something may have come before.
+        """
+        added = [self._watch(path) for path in self._names if path not in self._watched]
+        return any(added)
+
+    def close(self) -> None:
+        """Let go of the inotify instance; the watch is of no use afterwards."""
+        os.close(self._descriptor)
+
+    def _watch(self, directory: Path) -> bool:
+        watch = self._libc.inotify_add_watch(self._descriptor, os.fsencode(directory), _MASK)
+        if watch >= 0:
+            self._watched[directory] = watch
+            return True
+        error = ctypes.get_errno()
+        if error not in {errno.ENOENT, *self._told}:
+            self._told.add(error)
+            self._tell(f"the directory cannot be watched: {os.strerror(error).lower()}")
+        return False
+
+    def _take(self, events: bytes) -> bool:
+        relevant = False
+        at = 0
+        while at < len(events):
+            watch, mask, _, length = _HEADER.unpack_from(events, at)
+            at += _HEADER.size + length
+            name = events[at - length : at].rstrip(b"\0")
+            # Two names of one directory share a watch.
+            directories = [path for path, number in self._watched.items() if number == watch]
+            if mask & (_IN_IGNORED | _IN_DELETE_SELF | _IN_MOVE_SELF):
+                for directory in directories:
+                    del self._watched[directory]
+                    relevant = True
+                if mask & _IN_MOVE_SELF:
+                    self._libc.inotify_rm_watch(self._descriptor, watch)
+            elif mask & _IN_Q_OVERFLOW or any(name in self._names[path] for path in directories):
+                relevant = True
+        return relevant

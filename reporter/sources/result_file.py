@@ -1,0 +1,72 @@
+"""The adapter's result file, looked at again and again. If it counts is decided elsewhere."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from reporter.core.payloads import FileAbsent, FileIdentity, FileInvalid, FileValid, ResultLook
+from reporter.errors import InvalidPayload
+from reporter.sources.files import (
+    Absent,
+    Content,
+    Torn,
+    Unchanged,
+    Unreadable,
+    read_bounded,
+)
+from reporter.wire.result import MAX_BYTES, decode_result
+
+Outcome = Literal["absent", "unreadable", "torn", "invalid", "valid"]
+
+# The kernel stamps files with its tick (up to 10 ms): a younger file can change and keep its times.
+SETTLED_NS = 50_000_000
+
+
+class ResultFile:
+    """The newest state of one result file.
+
+    `on_read` hears the outcome of every look, unless the file is known and has not changed.
+    `clock` is the wall clock in nanoseconds that also stamps the file.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        on_read: Callable[[Outcome], None] = lambda _: None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._path = path
+        self._on_read = on_read
+        self._clock = clock
+        self._last: ResultLook = FileAbsent()
+        self._known: FileIdentity | None = None
+
+    def look(self) -> ResultLook:
+        """What is there now. Never waits; a file that has not changed is not read again."""
+        started = self._clock()
+        found = read_bounded(self._path, MAX_BYTES, self._known)
+        if isinstance(found, Unchanged):
+            return self._last
+        outcome, self._last = _judge(found)
+        self._on_read(outcome)
+        self._known = None
+        if isinstance(found, Content) and started - found.identity.ctime_ns > SETTLED_NS:
+            self._known = found.identity
+        return self._last
+
+
+def _judge(found: Absent | Content | Unreadable | Torn) -> tuple[Outcome, ResultLook]:
+    match found:
+        case Absent():
+            return "absent", FileAbsent()
+        case Unreadable(cause, identity):
+            return "unreadable", FileInvalid(f"the file {cause}", identity)
+        case Torn(identity):
+            return "torn", FileInvalid("the file was changed while it was read", identity)
+        case Content(data, identity):
+            try:
+                return "valid", FileValid(decode_result(data), identity)
+            except InvalidPayload as error:
+                return "invalid", FileInvalid(str(error), identity)

@@ -1,0 +1,238 @@
+"""The JSON grammar (RFC 8259) over bytes: checks a whole document and says where its values stand.
+
+Nothing is built: a value is a span of bytes, so a hostile document costs no memory beyond its own
+bytes, and time in proportion to its length. What a span means is not decided here (`values.py`).
+"""
+
+import re
+from collections.abc import Generator, Iterator
+from typing import NamedTuple
+
+from reporter.errors import InvalidPayload
+
+MAX_DEPTH = 1000
+"""Levels of objects and arrays, the document's own object included."""
+
+# Possessive quantifiers: nothing is tried twice, so no input makes a match slow. Runs of values,
+# of opening and of closing brackets are one match each: a million take no million turns of a loop.
+_WS = rb"[ \t\n\r]*+"
+_STRING_BODY = rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9A-Fa-f]{4})*+'
+_STRING = rb'"' + _STRING_BODY + rb'"'
+_NUMBER = rb"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+(?![0-9.eE+-])"
+_SCALAR = rb"(?:" + _STRING + rb"|true|false|null|" + _NUMBER + rb")" + _WS
+_EMPTY = rb"(?:\[" + _WS + rb"\]|\{" + _WS + rb"\})" + _WS
+_COMMA = rb"," + _WS
+_KEY = _STRING + _WS + rb":" + _WS
+_FLAT_ELEMENTS = rb"(?:" + _SCALAR + _COMMA + rb")*+"
+_FLAT_MEMBERS = rb"(?:" + _KEY + _SCALAR + _COMMA + rb")*+"
+
+_skip_space = re.compile(_WS).match
+_skip_flat_value = re.compile(_SCALAR + rb"|" + _EMPTY).match
+_skip_array_start = re.compile(rb"(?:\[" + _WS + rb"(?!\]))++").match
+_skip_object_start = re.compile(rb"\{" + _WS + _FLAT_MEMBERS + _KEY).match
+_skip_to_next_element = re.compile(_COMMA + _FLAT_ELEMENTS).match
+_skip_to_next_member = re.compile(_COMMA + _FLAT_MEMBERS + _KEY).match
+_skip_closers = re.compile(rb"(?:[\]}]" + _WS + rb")*+").match
+_skip_key = re.compile(_KEY).match
+_skip_comma = re.compile(_COMMA).match
+
+_skip_flat_members = re.compile(_FLAT_MEMBERS).match
+_skip_string_body = re.compile(_STRING_BODY).match
+_is_cut_off = re.compile(
+    rb"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|\\(?:u[0-9A-Fa-f]{0,3})?"
+    rb"|-|-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]*+)?+)\Z"
+).match
+_OBJECT_END = ord("}")
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
+
+
+class Malformed(InvalidPayload):
+    """Not a JSON object in UTF-8; `cause` repeats no content. Line and column count from 1."""
+
+    def __init__(self, data: bytes, at: int, cause: str) -> None:
+        self.line, self.column = line_and_column(data, at)
+        self.cause = cause
+        super().__init__(f"line {self.line}, column {self.column}: {cause}")
+
+
+class Span(NamedTuple):
+    """Where a value or a key stands, with the white space (and the colon) behind it."""
+
+    start: int
+    end: int
+
+
+def line_and_column(data: bytes, at: int) -> tuple[int, int]:
+    """The place of a byte, for people: both count from 1, columns in characters."""
+    start = data.rfind(b"\n", 0, at) + 1
+    return data.count(b"\n", 0, at) + 1, len(
+        data[start:at].translate(None, _CONTINUATION_BYTES)
+    ) + 1
+
+
+def document(data: bytes) -> Iterator[tuple[Span, Span]]:
+    """Key and value of every member of the one object that `data` is.
+
+    Raises `Malformed`, maybe after the last member: only an iteration to the end checks everything.
+    """
+    _refuse_other_encodings(data)
+    start = _after_space(data, 0)
+    if start == len(data):
+        raise Malformed(data, start, "the document is empty")
+    if data[start : start + 1] != b"{":
+        raise Malformed(data, start, "the top level must be an object")
+    end = yield from _members(data, start)
+    if end != len(data):
+        raise Malformed(data, end, "only white space may follow the object")
+
+
+def members(data: bytes, value: Span) -> Iterator[tuple[Span, Span]]:
+    """Key and value of every member of an object in a document that was checked before."""
+    yield from _members(data, value.start)
+
+
+def elements(data: bytes, value: Span) -> Iterator[Span]:
+    """The elements of an array in a document that was checked before."""
+    at = _after_space(data, value.start + 1)
+    while data[at : at + 1] != b"]":
+        end = _after_value(data, at, MAX_DEPTH)
+        yield Span(at, end)
+        at = _after_space(data, end + 1) if data[end : end + 1] == b"," else end
+
+
+def _refuse_other_encodings(data: bytes) -> None:
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise Malformed(data, 0, "a byte order mark (BOM) is not allowed")
+    zeros = [byte == 0 for byte in data[:4]]
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or (
+        zeros[:2] in ([True, False], [False, True]) or zeros == [True, True, True, False]
+    ):
+        raise Malformed(data, 0, "the encoding must be UTF-8, not UTF-16 or UTF-32")
+
+
+def _members(data: bytes, start: int) -> Generator[tuple[Span, Span], None, int]:
+    """As `document`, of the object at `start`; returns where the document goes on."""
+    at = _after_space(data, start + 1)
+    if data[at : at + 1] == b"}":
+        return _after_space(data, at + 1)
+    while True:
+        value_at = _after_key(data, at)
+        end = _after_value(data, value_at, MAX_DEPTH - 1)
+        yield Span(at, value_at), Span(value_at, end)
+        if data[end : end + 1] == b"}":
+            return _after_space(data, end + 1)
+        at = _after_comma(data, end, "}")
+
+
+def _after_value(data: bytes, at: int, levels: int) -> int:
+    """The end of the value at `at` and of the white space behind it; it may be `levels` deep."""
+    closers = bytearray()  # of the containers that are open, innermost last
+    while True:
+        flat = _skip_flat_value(data, at)
+        if flat is None or (len(closers) == levels and data[at] in b"[{"):
+            at = _after_opening(data, at, closers, levels)
+            continue
+        at = flat.end()
+        if closers and data[at : at + 1] in (b"]", b"}"):
+            at = _after_closing(data, at, closers)
+        if not closers:
+            return at
+        skip = _skip_to_next_member if closers[-1] == _OBJECT_END else _skip_to_next_element
+        following = skip(data, at)
+        if following is None:
+            raise _nothing_follows(data, at, closers)
+        at = following.end()
+
+
+def _after_opening(data: bytes, at: int, closers: bytearray, levels: int) -> int:
+    """Open what starts at `at`, a run of arrays at once; on to the next value inside."""
+    arrays = _skip_array_start(data, at)
+    if arrays is None and data[at : at + 1] not in (b"[", b"{"):
+        raise _no_value(data, at)
+    opened = b"]" * data.count(b"[", at, arrays.end()) if arrays else b"}"
+    if len(closers) + len(opened) > levels:
+        for _ in range(levels - len(closers)):
+            at = data.index(b"[", at) + 1
+        raise Malformed(data, _after_space(data, at), f"nesting deeper than {MAX_DEPTH} levels")
+    closers += opened
+    if arrays:
+        return arrays.end()
+    member = _skip_object_start(data, at)
+    if member is None:
+        raise _no_key(data, _after_space(data, at + 1))
+    return member.end()
+
+
+def _after_closing(data: bytes, at: int, closers: bytearray) -> int:
+    """Close what ends at `at`; a bracket that does not fit is left there."""
+    end = _end(_skip_closers(data, at))
+    run = data[at:end].translate(None, b" \t\n\r")[::-1]
+    if closers.endswith(run):
+        del closers[len(closers) - len(run) :]
+        return end
+    while closers and data[at : at + 1] == closers[-1:]:
+        closers.pop()
+        at = _after_space(data, at + 1)
+    return at
+
+
+def _after_space(data: bytes, at: int) -> int:
+    return _end(_skip_space(data, at))
+
+
+def _after_key(data: bytes, at: int) -> int:
+    key = _skip_key(data, at)
+    if key is None:
+        raise _no_key(data, at)
+    return key.end()
+
+
+def _after_comma(data: bytes, at: int, closer: str) -> int:
+    comma = _skip_comma(data, at)
+    if comma is None:
+        raise _unexpected(data, at, f"expected ',' or '{closer}'")
+    return comma.end()
+
+
+def _end(match: re.Match[bytes] | None) -> int:
+    """The end of a match that cannot fail."""
+    assert match is not None
+    return match.end()
+
+
+def _nothing_follows(data: bytes, at: int, closers: bytearray) -> Malformed:
+    """Why no comma with another element or member stands at `at`."""
+    return _no_key(data, _after_comma(data, at, chr(closers[-1])))
+
+
+def _no_key(data: bytes, at: int) -> Malformed:
+    """Why no key stands at `at` or behind the flat members there."""
+    at = _end(_skip_flat_members(data, at))
+    if data[at : at + 1] != b'"':
+        return _unexpected(data, at, "expected a key in double quotes")
+    end = _end(_skip_string_body(data, at + 1))
+    if data[end : end + 1] != b'"':
+        return _broken_string(data, end)
+    return _unexpected(data, _after_space(data, end + 1), "expected ':' after the key")
+
+
+def _no_value(data: bytes, at: int) -> Malformed:
+    if data[at : at + 1] == b'"':
+        return _broken_string(data, _end(_skip_string_body(data, at + 1)))
+    if data.startswith((b"NaN", b"Infinity", b"-Infinity"), at):
+        return Malformed(data, at, "NaN and Infinity are not allowed")
+    number = data[at : at + 1] in b"-0123456789"
+    return _unexpected(data, at, "not a valid number" if number else "expected a value")
+
+
+def _broken_string(data: bytes, at: int) -> Malformed:
+    escape = data[at : at + 1] == b"\\"
+    cause = "invalid escape in a string" if escape else "control character in a string"
+    return _unexpected(data, at, cause)
+
+
+def _unexpected(data: bytes, at: int, cause: str) -> Malformed:
+    """The cause, unless the document is fine as far as it goes: maybe somebody still writes it."""
+    if at == len(data) or _is_cut_off(data, at):
+        return Malformed(data, len(data), "unexpected end of the document")
+    return Malformed(data, at, cause)
