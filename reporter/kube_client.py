@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from urllib3 import HTTPSConnectionPool
@@ -36,7 +37,7 @@ def _unopened(*packages: str) -> Iterator[None]:
     """Allow imports from inside these packages without running their own `__init__`.
 
     `kubernetes/__init__.py` and `config/__init__.py` load every part of the client with requests,
-    oauthlib and PyYAML: 7 MB and 0.2 s of CPU for nothing. Afterwards the empty stand-ins are taken
+    oauthlib and PyYAML: 8 MB and 0.2 s of CPU for nothing. Afterwards the empty stand-ins are taken
     away again, so that anybody else who imports `kubernetes` gets the real one.
     """
     stand_ins = [name for name in packages if name not in sys.modules]
@@ -127,8 +128,8 @@ class _Socket(ssl.SSLSocket):
 
 
 class _Connection(HTTPSConnection):
-    relax_x509_strict: ClassVar[bool] = False
-    cutoff: ClassVar[Cutoff | None] = None
+    relax_x509_strict = False
+    cutoff: Cutoff | None = None
 
     def connect(self) -> None:
         # A context for each connection: a rotated ca.crt counts from the next connection on, and
@@ -166,6 +167,22 @@ class _Connection(HTTPSConnection):
             else:
                 return sock
         raise NewConnectionError(self, f"cannot connect to {self.host}: {failure}") from failure
+
+
+class _Pool(HTTPSConnectionPool):
+    ConnectionCls = _Connection
+
+    def __init__(self, relax_x509_strict: bool, cutoff: Cutoff | None, *args: Any, **kw: Any):
+        super().__init__(*args, **kw)
+        self._relax_x509_strict = relax_x509_strict
+        self._cutoff = cutoff
+
+    def _new_conn(self) -> Any:
+        connection = super()._new_conn()
+        if isinstance(connection, _Connection):
+            connection.relax_x509_strict = self._relax_x509_strict
+            connection.cutoff = self._cutoff
+        return connection
 
 
 @dataclass(frozen=True)
@@ -216,18 +233,10 @@ class Client:
 
     def open(self, cutoff: Cutoff | None = None) -> Any:
         """Return an ApiClient with a connection pool of its own."""
-        relax, held = self._relax_x509_strict, cutoff
-
-        class Connection(_Connection):
-            relax_x509_strict = relax
-            cutoff = held
-
-        class Pool(HTTPSConnectionPool):
-            ConnectionCls = Connection
-
         api = ApiClient(self._config)
         api.user_agent = "status-reporter"
-        api.rest_client.pool_manager.pool_classes_by_scheme = {"https": Pool}
+        pool = partial(_Pool, self._relax_x509_strict, cutoff)
+        api.rest_client.pool_manager.pool_classes_by_scheme = {"https": pool}
         return api
 
     def send(self, api: Any, request: Request, timeout: float | tuple[float, float]) -> Any:

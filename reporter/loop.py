@@ -9,12 +9,11 @@ pass come early. The loop knows neither Kubernetes nor files; it is used by the 
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
-from typing import Any, Protocol
 
-from reporter.core.case import Case, Observation, Policy
-from reporter.core.condition import Attempt, Owner, Standing, owner, worth_writing
+from reporter.core.case import Case, Observation
+from reporter.core.condition import Owner, owner, worth_writing
 from reporter.core.evidence import contradiction, evidence
 from reporter.core.facts import (
     Form,
@@ -26,31 +25,20 @@ from reporter.core.facts import (
     Terminated,
     pod_of,
 )
-from reporter.core.memory import Memory, attributed, recall, remember
-from reporter.core.payloads import Progress, ResultLook
 from reporter.core.retry import next_delay
-from reporter.core.verdict import (
-    Pending,
-    Settled,
-    Verdict,
-    decide,
-    nothing_more,
-)
+from reporter.core.verdict import Pending, Settled, Verdict, decide, nothing_more
 from reporter.errors import Conflict, Gone, KubeError, NotFound, Unavailable
+from reporter.look import POLL_STEP, Looker
+from reporter.seams import Inputs, Options, Sink, Stop, Telemetry, Wake
 from reporter.sinks.statement import Statement
 
-REQUEST_TIMEOUT = 5.0
-WRITE_BUDGET = (
-    60.0  # the classic form tries a verdict so long, and never less than the wait time plus this
-)
+WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
 START_PATIENCE = 2.0  # a container usually starts this soon after ours: one write instead of two
 JOB_PATIENCE = 5.0  # an absent Job is looked for again so long before it counts as never seen
+LAST_LOOK = 3 * POLL_STEP  # after SIGTERM, for what contradicts a verdict already given
 CHATTY = 4.0  # a writer that never rests gets at most a fifth of our time
 FRESH = frozenset({"T", "I", "M", "C", "W1", "W2", "W3", "N", "D", "E"})
-"""Rows that rest on something not having happened.
-
-The Pod is asked again before they are written.
-"""
+"""Rows that rest on something not having happened: the Pod is asked again before the write."""
 CURRENT = FRESH - {"N", "D", "E"}
 """Rows that are not written at all while the API does not show the Pod."""
 
@@ -64,112 +52,6 @@ class Outcome(Enum):
     JOB_NEVER_SEEN = "jobNeverSeen"
     GAVE_UP = "gaveUp"  # the verdict could not be written in time
     STOPPED = "stopped"  # SIGTERM, with no final verdict to be had
-
-
-class PodSource(Protocol):
-    """Where the Pod, or what stands for it, is looked at."""
-
-    def look(self, *, fresh: bool = False, timeout: float = ...) -> PodLook:
-        """Return the newest state; `fresh` asks whoever knows now."""
-
-    def next_look(self) -> float:
-        """Return when looking again is worth it by itself; infinity if something wakes the loop."""
-
-
-class ResultSource(Protocol):
-    """Where the result file is looked at."""
-
-    def look(self) -> ResultLook:
-        """Return what lies there now."""
-
-
-class ProgressSource(Protocol):
-    """Where progress is looked at."""
-
-    def look(self) -> Progress | None:
-        """Return the newest good progress."""
-
-
-class FileEvents(Protocol):
-    """What wakes the loop when a file changes."""
-
-    def fileno(self) -> int:
-        """Return the descriptor that becomes readable."""
-
-    def drain(self) -> bool:
-        """Take all events; say whether any mattered."""
-
-    def repair(self) -> object:
-        """Watch again what has come back."""
-
-
-class Sink(Protocol):
-    """Where reports go."""
-
-    @property
-    def standing(self) -> Standing | None:
-        """What was read or written last."""
-
-    def expect(self, uid: str) -> None:
-        """Name the Job that is meant."""
-
-    def read(self, *, timeout: float = ...) -> Standing:
-        """Read what stands. Raises KubeError."""
-
-    def write(self, statement: Statement, *, timeout: float = ...) -> Standing:
-        """Write on what was read. Raises KubeError."""
-
-    def annotate(self, statement: Statement, *, timeout: float = ...) -> Standing:
-        """Write the annotation alone. Raises KubeError."""
-
-
-class Telemetry(Protocol):
-    """Who is told what the loop does."""
-
-    def observed(self, o: Observation) -> None:
-        """Hear of every pass."""
-
-    def published(self, statement: Statement, seconds: float) -> None:
-        """Hear of every write that was accepted."""
-
-    def failed(self, what: str, error: KubeError) -> None:
-        """Hear of every request that failed."""
-
-
-class Stop(Protocol):
-    """Whether the process was asked to end."""
-
-    @property
-    def requested_at(self) -> float | None:
-        """Monotonic time of the first request."""
-
-
-class Wake(Protocol):
-    """What the loop sleeps on."""
-
-    def wait(self, timeout: float | None, extra_fds: Any = ...) -> set[int]:
-        """Sleep until woken, a descriptor is readable, or `timeout` seconds are over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """Everything the loop looks at."""
-
-    pod: PodSource
-    result: ResultSource
-    progress: ProgressSource
-    events: FileEvents | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the user set, as far as the loop's acting depends on it."""
-
-    job_name: str
-    pod_name: str
-    policy: Policy
-    report_running: bool = True
-    poll_interval: float = 2.0
 
 
 class Loop:
@@ -191,9 +73,16 @@ class Loop:
         self._in, self._sink, self._options = inputs, sink, options
         self._wake, self._stop, self._telemetry = wake, stop, telemetry
         self._clock, self._wall, self._rng = clock, wall, rng
+        self._looker = Looker(
+            inputs,
+            sink,
+            stop,
+            policy=options.policy,
+            pod_name=options.pod_name,
+            clock=clock,
+            wall=wall,
+        )
         self._began = clock()
-        self._memory = Memory(waiting_since=self._began, waiting_since_at=wall())
-        self._seen: Observation | None = None
         self._verdict: Verdict = Pending(self._began)
         self._written: Statement | None = None
         self._written_at = float("-inf")
@@ -201,28 +90,22 @@ class Loop:
         self._job_missing_since: float | None = None
         self._failures = 0
         self._next_try = self._began
-        self._asked_at = float("-inf")
-        self._look_cost = 0.0
+        self._hurried = False
 
     @property
-    def last(self) -> Observation:
-        """Return the newest observation."""
-        return self._seen or self._observe()
-
-    @property
-    def looked(self) -> bool:
-        """Say whether there has been a first pass."""
-        return self._seen is not None
+    def last(self) -> Observation | None:
+        """The newest observation."""
+        return self._looker.seen
 
     @property
     def statement(self) -> Statement | None:
-        """Return what this process wrote last."""
+        """What this process wrote last."""
         return self._written
 
     def run(self) -> Outcome:
         """Look, decide and act until there is nothing left to do."""
         while (outcome := self.step()) is None:
-            self._sleep()
+            self._sleep(self._next_moments())
         return outcome
 
     def step(self) -> Outcome | None:
@@ -231,140 +114,75 @@ class Loop:
         self._verdict = decide(o, self._options.policy)
         if outcome := self._stands():
             return outcome
-        if self._wants(self._verdict, o):
+        if not self._wants(o):
+            self._settled_since = None
+        else:
             if isinstance(self._verdict, Settled) and self._settled_since is None:
                 self._settled_since = o.now
-            if (o.now >= self._next_try or self._just_stopped(o)) and (outcome := self._publish()):
+            if (o.now >= self._next_try or self._hurry()) and (outcome := self._publish()):
                 return outcome
-        else:
-            self._settled_since = None
-        return self._finished()
+        return self._ends()
 
     def idle(self, done: Callable[[Observation], bool]) -> None:
-        """Go on looking until `done` or SIGTERM.
-
-        Write only what contradicts a verdict already given.
-        """
+        """Go on looking until `done` or SIGTERM; write only what contradicts a verdict given."""
         noted = False
         while True:
-            o = self._observe(fresh=self._stop.requested_at is not None)
+            o = self._observe()
             noted = noted or self._note_contradiction(o)
-            if done(o) or self._stopped_for(o, 3 * _STEP):
+            if done(o) or self._last_look_over(o):
                 return
-            self._verdict = Pending(o.now + _STEP if o.stopping_since is not None else float("inf"))
-            self._sleep()
+            stopping = o.stopping_since is not None
+            pause = POLL_STEP if stopping else self._options.poll_interval
+            self._sleep([o.now + pause, self._in.pod.next_look()])
 
     def _observe(self, *, fresh: bool = False) -> Observation:
-        timeout = self._timeout()
-        fresh = fresh or self._ask_after_stop()
-        pod = self._in.pod.look(fresh=fresh, timeout=timeout)
-        file = self._look_at_file()
-        if (
-            self._seen is not None
-            and file != self._raw
-            and not fresh
-            and self._in.pod.next_look() != float("inf")
-        ):
-            # Without a watch the adapter's state may be 10 s old, and this file may be its last
-            # word.
-            pod = self._in.pod.look(fresh=True, timeout=timeout)
-            file = self._look_at_file()
-        self._raw = file
-        now, wall = self._clock(), self._wall()
-        self._memory = remember(self._memory, now, wall, pod, file)
-        known = pod_of(pod)
-        if known is not None:
-            self._sink.expect(known.job_uid)
-        standing = self._sink.standing
-        self._seen = Observation(
-            now=now,
-            pod=pod,
-            file=attributed(file, pod, self._memory),
-            memory=self._memory,
-            job=standing.job if standing else None,
-            progress=self._in.progress.look(),
-            stopping_since=self._stop.requested_at,
-        )
-        self._telemetry.observed(self._seen)
-        return self._seen
+        o = self._looker.observe(fresh=fresh)
+        self._telemetry.observed(o)
+        return o
 
-    _raw: ResultLook | None = None
-
-    def _look_at_file(self) -> ResultLook:
-        before = self._clock()
-        file = self._in.result.look()
-        self._look_cost = self._clock() - before
-        return file
-
-    def _ask_after_stop(self) -> bool:
-        """Ask about the Pod after SIGTERM even if the watch seems healthy.
-
-        At once, then twice a second.
-        """
-        if self._stop.requested_at is None:
+    def _wants(self, o: Observation) -> bool:
+        """Say whether the present verdict is worth a write."""
+        if isinstance(self._verdict, Pending):
             return False
-        watched = self._in.pod.next_look() == float("inf")
-        if self._clock() - self._asked_at < (0.5 if watched else _STEP):
-            return False
-        self._asked_at = self._clock()
-        return True
-
-    def _attempt(self, o: Observation) -> Attempt:
-        pod = pod_of(o.pod) or o.memory.last_pod
-        return Attempt(
-            pod=self._options.pod_name,
-            pod_uid=pod.uid if pod else "",
-            created_at=pod.created_at if pod else None,
-            waiting_since_at=o.memory.waiting_since_at,
-            first_started_at=o.memory.first_started_at,
-            restarts=pod.adapter.restarts if pod and pod.adapter else 0,
-        )
-
-    def _wants(self, verdict: Verdict, o: Observation) -> bool:
-        if isinstance(verdict, Pending):
-            return False
-        standing, attempt = self._sink.standing, self._attempt(o)
+        report, standing = self._verdict.report, self._sink.standing
         if standing is None:
-            return not self._just_starting(verdict, o)
-        final = isinstance(verdict, Settled)
-        whose = owner(standing, attempt)
-        silent = not self._options.report_running or self._just_starting(verdict, o)
-        if verdict.report.row == "A" and whose is not Owner.OURS and silent:
+            return not self._just_starting(o)
+        attempt = self._looker.attempt()
+        silent = not self._options.report_running or self._just_starting(o)
+        if report.row == "A" and owner(standing, attempt) is not Owner.OURS and silent:
             return False
         since = o.now - self._written_at
-        return worth_writing(standing, attempt, verdict.report, final=final, since_last=since)
+        final = isinstance(self._verdict, Settled)
+        return worth_writing(standing, attempt, report, final=final, since_last=since)
 
-    def _just_starting(self, verdict: Verdict, o: Observation) -> bool:
-        if (
-            isinstance(verdict, Pending)
-            or verdict.report.row != "A"
-            or o.now >= self._began + START_PATIENCE
-        ):
+    def _just_starting(self, o: Observation) -> bool:
+        verdict, pod = self._verdict, pod_of(o.pod)
+        if isinstance(verdict, Pending) or verdict.report.row != "A":
             return False
-        pod = pod_of(o.pod)
-        return not (pod and isinstance(pod.adapter_state, Running))
+        running = pod is not None and isinstance(pod.adapter_state, Running)
+        return not running and o.now < self._began + START_PATIENCE
 
     def _publish(self) -> Outcome | None:
+        """Read what stands, look and decide again, and write if that still differs."""
         began = self._clock()
         try:
-            standing = self._sink.read(timeout=self._timeout())
+            self._looker.recall(self._sink.read(timeout=self._looker.timeout()))
             self._job_missing_since = None
-            self._recall(standing)
             row = "" if isinstance(self._verdict, Pending) else self._verdict.report.row
             o = self._observe(fresh=row in FRESH)
             self._verdict = decide(o, self._options.policy)
-            if not self._wants(self._verdict, o) or isinstance(self._verdict, Pending):
+            if isinstance(self._verdict, Pending) or not self._wants(o):
                 return self._stands()
             if self._verdict.report.row in CURRENT and not _shown(o.pod):
                 raise Unavailable("the Pod cannot be read now")
             statement = Statement(
                 report=self._verdict.report,
                 final=isinstance(self._verdict, Settled),
-                attempt=self._attempt(o),
+                attempt=self._looker.attempt(),
                 evidence=evidence(o, self._wall()),
                 wall=self._wall(),
             )
-            self._sink.write(statement, timeout=self._timeout())
+            self._sink.write(statement, timeout=self._looker.timeout())
         except (NotFound, Gone) as error:
             self._telemetry.failed("job", error)
             return self._job_missing(error)
@@ -378,34 +196,20 @@ class Loop:
         self._telemetry.published(statement, self._clock() - began)
         return self._stands()
 
-    def _recall(self, standing: Standing) -> None:
-        note = standing.note
-        if (
-            self._seen is not None
-            and note is not None
-            and note.attempt.same(self._attempt(self._seen))
-        ):
-            theirs = note.attempt
-            now, wall = self._clock(), self._wall()
-            self._memory = recall(
-                self._memory, now, wall, theirs.first_started_at, theirs.waiting_since_at
-            )
-
     def _stands(self) -> Outcome | None:
         """Say whether what stands on the Job ends our work."""
         standing = self._sink.standing
-        if standing is None or standing.note is None or self._seen is None:
+        if standing is None or standing.note is None:
             return None
-        whose = owner(standing, self._attempt(self._seen))
+        whose = owner(standing, self._looker.attempt())
         if whose is Owner.NEWER:
             return Outcome.SUPERSEDED
         return Outcome.FINAL if whose is Owner.OURS and standing.note.final else None
 
     def _job_missing(self, error: KubeError) -> Outcome | None:
-        pod = pod_of(self.last.pod)
-        if self._sink.standing is not None or (
-            pod and pod.job_uid and self._is_named(pod.job_name)
-        ):
+        pod = pod_of(self.last.pod) if self.last else None
+        labelled = pod is not None and pod.job_uid and pod.job_name == self._options.job_name
+        if self._sink.standing is not None or labelled:
             return Outcome.JOB_GONE
         now = self._clock()
         self._job_missing_since = self._job_missing_since or now
@@ -414,113 +218,95 @@ class Loop:
         self._put_off(error)
         return None
 
-    def _is_named(self, job_name: str) -> bool:
-        return job_name == self._options.job_name
-
     def _put_off(self, error: KubeError) -> None:
         self._failures += 1
-        stopping = self._stop.requested_at is not None
-        first = 0.02 if isinstance(error, Conflict) else 0.1
-        longest = 0.5 if stopping else 5.0
         delay = next_delay(
-            self._failures, self._rng, retry_after=error.retry_after, first=first, longest=longest
+            self._failures,
+            self._rng,
+            retry_after=error.retry_after,
+            first=0.02 if isinstance(error, Conflict) else 0.1,
+            longest=5.0 if self._stop.requested_at is None else 0.5,
         )
         self._next_try = self._clock() + (delay or 0.0)
 
-    def _just_stopped(self, o: Observation) -> bool:
-        """Say whether SIGTERM came after the last failure.
-
-        There is no time to sit out an old back-off.
-        """
-        stopped = o.stopping_since
-        if stopped is None or self._hurried:
+    def _hurry(self) -> bool:
+        """Say, once, that SIGTERM has come: there is no time to sit out an old back-off."""
+        if self._stop.requested_at is None or self._hurried:
             return False
         self._hurried = True
         return True
 
-    _hurried = False
-
-    def _finished(self) -> Outcome | None:
-        o, now = self.last, self._clock()
-        wanted = self._wants(self._verdict, o)
-        case = Case(o, self._options.policy)
-        budget = case.stop_budget
-        if budget is not None:
-            if now >= budget:
-                return Outcome.GAVE_UP if wanted else Outcome.STOPPED
-            return Outcome.STOPPED if not wanted and nothing_more(o, self._options.policy) else None
-        if self._settled_since is None or not wanted:
+    def _ends(self) -> Outcome | None:
+        """Say whether time, or the lack of it, ends our work."""
+        o = self.last
+        if o is None:
             return None
-        if case.form is Form.NATIVE:
+        now, wanted = self._clock(), self._wants(o)
+        case = Case(o, self._options.policy)
+        if case.stop_budget is not None:
+            if now >= case.stop_budget:
+                return Outcome.GAVE_UP if wanted else Outcome.STOPPED
+            return Outcome.STOPPED if not wanted and nothing_more(o, case.policy) else None
+        if self._settled_since is None or not wanted or case.form is Form.NATIVE:
             return None
         last = max(self._settled_since, case.wait_end) + WRITE_BUDGET
         return Outcome.GAVE_UP if now >= last else None
 
     def _note_contradiction(self, o: Observation) -> bool:
-        """Add to a good verdict that was given while the adapter ran what its end said.
-
-        Best effort, once.
-        """
+        """Add what the adapter's end said against a good verdict given before; best effort."""
         pod, said = pod_of(o.pod), self._written
-        if (
-            said is None
-            or not said.final
-            or pod is None
-            or not isinstance(pod.adapter_state, Terminated)
-        ):
+        if said is None or not said.final or pod is None:
+            return False
+        if not isinstance(pod.adapter_state, Terminated):
             return False
         after = contradiction(said.report.row, said.report.status, pod.adapter_state)
         if after is None or said.evidence.get("adapter", {}).get("state") == "terminated":
             return True
         try:
-            standing = self._sink.read(timeout=self._timeout())
+            standing = self._sink.read(timeout=self._looker.timeout())
             if owner(standing, said.attempt) is Owner.OURS:
                 self._written = replace(said, after=after)
-                self._sink.annotate(self._written, timeout=self._timeout())
+                self._sink.annotate(self._written, timeout=self._looker.timeout())
         except KubeError as error:
             self._telemetry.failed("job", error)
         return True
 
-    def _stopped_for(self, o: Observation, seconds: float) -> bool:
+    def _last_look_over(self, o: Observation) -> bool:
         if o.stopping_since is None:
             return False
         pod = pod_of(o.pod)
         ended = pod is None or isinstance(pod.adapter_state, Terminated)
-        return ended or self._clock() >= o.stopping_since + seconds
+        return ended or self._clock() >= o.stopping_since + LAST_LOOK
 
-    def _timeout(self) -> float:
-        if self._stop.requested_at is None or self._seen is None:
-            return REQUEST_TIMEOUT
-        stopping = replace(self._seen, stopping_since=self._stop.requested_at)
-        budget = Case(stopping, self._options.policy).stop_budget or 0.0
-        return min(REQUEST_TIMEOUT, max(0.2, budget - self._clock()))
-
-    def _sleep(self) -> None:
+    def _next_moments(self) -> list[float]:
+        """List when the next pass is due, whatever wakes us before."""
         o, now = self.last, self._clock()
         moments = [now + self._options.poll_interval, self._in.pod.next_look()]
+        if o is None:
+            return moments
         if not isinstance(self._verdict, Settled):
             moments.append(self._verdict.next_look)
-        if not isinstance(self._verdict, Pending) and self._wants(self._verdict, o):
-            moments.append(max(self._next_try, now))
-        elif self._began + START_PATIENCE > now:
+        if self._wants(o):
+            moments.append(self._next_try)
+        if self._began + START_PATIENCE > now:
             moments.append(self._began + START_PATIENCE)
-        if o.stopping_since is not None:
-            case = Case(o, self._options.policy)
-            moments += [m for m in (case.poll_end, case.stop_budget) if m is not None and m > now]
+        budget = Case(o, self._options.policy).stop_budget
+        return moments if budget is None else [*moments, budget]
+
+    def _sleep(self, moments: list[float]) -> None:
+        pause = max(0.0, min(moments) - self._clock())
         events = self._in.events
         if events is None:
-            self._wake.wait(max(0.0, min(moments) - now))
+            self._wake.wait(pause)
             return
-        events.repair()
-        if events.fileno() in self._wake.wait(max(0.0, min(moments) - now), (events.fileno(),)):
+        if events.repair():
+            return  # what the directory holds now may have come while nobody watched it
+        if events.fileno() in self._wake.wait(pause, (events.fileno(),)):
             events.drain()
-            self._wake.wait(min(CHATTY * self._look_cost, self._options.poll_interval))
-
-
-_STEP = 0.05
+            self._wake.wait(min(CHATTY * self._looker.files_cost, self._options.poll_interval))
 
 
 def _shown(look: PodLook) -> bool:
-    return isinstance(look, PodRefused | PodNeverSeen) or (
-        isinstance(look, PodSeen) and look.current
-    )
+    if isinstance(look, PodRefused | PodNeverSeen):
+        return True
+    return isinstance(look, PodSeen) and look.current

@@ -23,6 +23,7 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from reporter.errors import SettingsError
@@ -93,11 +94,14 @@ Seconds = Annotated[int, BeforeValidator(_integer)]
 Boolean = Annotated[bool, BeforeValidator(_boolean)]
 
 
-def _setting(default: Any, rule: str, *, shown: str | None = None, **limits: int) -> Any:
+def _setting(
+    means: str, default: Any, rule: str, *, shown: str | None = None, **limits: int
+) -> Any:
     """Declare a variable; `shown` says an empty or computed default in words."""
-    options: dict[str, Any] = {"json_schema_extra": {"shown": shown}, **limits}
+    extra = {"rule": rule, "shown": shown}
+    options: dict[str, Any] = {"json_schema_extra": extra, **limits}
     options["default_factory" if callable(default) else "default"] = default
-    return Field(description=rule, **options)
+    return Field(description=means, **options)
 
 
 def _beside_the_result(read: dict[str, Any]) -> str:
@@ -115,51 +119,91 @@ class Settings(BaseSettings):
         frozen=True, alias_generator=str.upper, extra="ignore", validate_default=True
     )
 
-    job_name: ObjectName = _setting(..., _NAME_RULE)
-    job_namespace: ObjectName = _setting(..., _NAME_RULE)
-    pod_name: ObjectName = _setting(..., _NAME_RULE)
-    results_path: File = _setting("/results/adapter-result.json", _FILE_RULE)
+    job_name: ObjectName = _setting("the Job to report on", ..., _NAME_RULE)
+    job_namespace: ObjectName = _setting("its namespace", ..., _NAME_RULE)
+    pod_name: ObjectName = _setting("our own Pod", ..., _NAME_RULE)
+    results_path: File = _setting(
+        "the adapter's result file", "/results/adapter-result.json", _FILE_RULE
+    )
     # Before the interval: its rule looks at this one.
     max_wait_time_seconds: Seconds = _setting(
-        300, f"an integer from 1 to {_LONGEST}", ge=1, le=_LONGEST
+        "how long to wait for a result, from the adapter's first start",
+        300,
+        f"an integer from 1 to {_LONGEST}",
+        ge=1,
+        le=_LONGEST,
     )
     poll_interval_seconds: Seconds = _setting(
-        2, "a positive integer, less than MAX_WAIT_TIME_SECONDS", ge=1
+        "longest time between two looks at the file; events come earlier",
+        2,
+        "a positive integer, less than MAX_WAIT_TIME_SECONDS",
+        ge=1,
     )
     condition_type: Annotated[str, AfterValidator(_condition_type)] = _setting(
+        "type of the condition that is written",
         DEFAULT_CONDITION_TYPE,
         f"none of {', '.join(_RESERVED_TYPES)}; after '/' -> '.' at most 63 of A-Za-z0-9-_., "
         "alphanumeric at both ends",
     )
     log_level: Annotated[str, AfterValidator(_level)] = _setting(
-        "info", "debug, info, warning, warn or error; another value is info with a warning"
+        "least severe events that are logged",
+        "info",
+        "debug, info, warning, warn or error; another value is info with a warning",
     )
-    log_format: Literal["json", "console"] = _setting("json", "json or console")
+    log_format: Literal["json", "console"] = _setting(
+        "`json` for machines, `console` for people", "json", "json or console"
+    )
     adapter_container_name: str = _setting(
-        "", "a regular container of the Pod", shown="found by itself"
+        "the container that does the work",
+        "",
+        "a regular container of the Pod",
+        shown="found by itself",
     )
-    reporter_container_name: str = _setting("status-reporter", "our own name in the Pod")
+    reporter_container_name: str = _setting(
+        "our own container", "status-reporter", "our own name in the Pod"
+    )
     reporter_form: Literal["auto", "native", "classic"] = _setting(
-        "auto", "auto, native or classic"
+        "`native` sidecar or `classic` second container; `auto` reads the Pod",
+        "auto",
+        "auto, native or classic",
     )
-    result_required: Boolean = _setting(True, "true or false")
-    report_running: Boolean = _setting(True, "true or false")
+    result_required: Boolean = _setting(
+        "whether exit code 0 without a result file is a failure", True, "true or false"
+    )
+    report_running: Boolean = _setting(
+        "whether `AdapterRunning` is written at the start", True, "true or false"
+    )
     exit_policy: Literal["infrastructure", "failure", "never"] = _setting(
-        "infrastructure", "infrastructure, failure or never"
+        "which verdicts make the classic form exit with 1",
+        "infrastructure",
+        "infrastructure, failure or never",
     )
     progress_path: File = _setting(
-        _beside_the_result, _FILE_RULE, shown="progress.json beside RESULTS_PATH"
+        "the adapter's progress file",
+        _beside_the_result,
+        _FILE_RULE,
+        shown="progress.json beside RESULTS_PATH",
     )
     metrics_port: Seconds = _setting(
-        9464, "an integer from 0 to 65535; 0 turns the endpoint off", ge=0, le=65535
+        "port of metrics and health",
+        9464,
+        "an integer from 0 to 65535; 0 turns the endpoint off",
+        ge=0,
+        le=65535,
     )
     metrics_address: Annotated[str, AfterValidator(_address)] = _setting(
-        "", "an IP address", shown="all interfaces"
+        "address of metrics and health", "", "an IP address", shown="all interfaces"
     )
     metrics_linger_seconds: Seconds = _setting(
-        0, f"an integer from 0 to {_LONGEST}", ge=0, le=_LONGEST
+        "classic form: wait at most so long for one more scrape",
+        0,
+        f"an integer from 0 to {_LONGEST}",
+        ge=0,
+        le=_LONGEST,
     )
-    kubernetes_relax_x509_strict: Boolean = _setting(False, "true or false")
+    kubernetes_relax_x509_strict: Boolean = _setting(
+        "accept a cluster CA that Python 3.13's strict check refuses", False, "true or false"
+    )
 
     _warnings: tuple[str, ...] = PrivateAttr(default=())
 
@@ -181,6 +225,15 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Only what `load` was given counts, never the process's own environment or a file."""
         return (sources["init_settings"],)
+
+
+class Variable(NamedTuple):
+    """One environment variable in words."""
+
+    name: str
+    default: str
+    rule: str
+    meaning: str
 
 
 class NamedJob(NamedTuple):
@@ -231,27 +284,24 @@ def named_job(environ: Mapping[str, str]) -> NamedJob | None:
     return NamedJob(namespace, job, usable("POD_NAME", _object_name), condition_type)
 
 
-def describe() -> list[tuple[str, str, str]]:
-    """List every variable with its default and its rule, in words."""
-    return [(variable, default, rule) for variable, (default, rule) in _rules().items()]
+def describe() -> list[Variable]:
+    """List every variable, in words."""
+    return [_describe(name, field) for name, field in Settings.model_fields.items()]
 
 
 def effective(settings: Settings) -> list[tuple[str, str]]:
     """List every variable with the value in force."""
     return [
-        (variable, _words(getattr(settings, variable.lower())) or default)
-        for variable, (default, _) in _rules().items()
+        (found.name, _words(getattr(settings, found.name.lower())) or found.default)
+        for found in describe()
     ]
 
 
-def _rules() -> dict[str, tuple[str, str]]:
-    rules = {}
-    for name, field in Settings.model_fields.items():
-        extra = field.json_schema_extra
-        shown = extra.get("shown") if isinstance(extra, dict) else None
-        default = "required" if field.is_required() else str(shown or _words(field.default))
-        rules[name.upper()] = (default, field.description or "")
-    return rules
+def _describe(name: str, field: FieldInfo) -> Variable:
+    extra = field.json_schema_extra
+    known: dict[str, Any] = extra if isinstance(extra, dict) else {}
+    default = "required" if field.is_required() else known["shown"] or _words(field.default)
+    return Variable(name.upper(), default, known["rule"], field.description or "")
 
 
 def _given(environ: Mapping[str, str]) -> dict[str, str]:
@@ -260,7 +310,7 @@ def _given(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _problem(variable: str, given: Mapping[str, str]) -> str:
-    default, rule = _rules()[variable]
+    _, default, rule, _ = _describe(variable, Settings.model_fields[variable.lower()])
     value = f"={_show(given[variable])}" if variable in given else f" is unset ({default})"
     return f"{variable}{value}: must be {rule}"
 

@@ -31,12 +31,12 @@ def help_text() -> str:
     lines = [
         USAGE,
         "",
-        "Watches the adapter container of a Job's Pod and writes what became of it as one condition",
-        "on the Job. Runs without arguments, configured by environment variables:",
+        "Watches the adapter container of a Job's Pod and writes what became of it as one",
+        "condition on the Job. Runs without arguments, configured by environment variables:",
         "",
     ]
-    for variable, default, rule in settings.describe():
-        lines += [f"  {variable} (default: {default})", f"      {rule}"]
+    for name, default, rule, meaning in settings.describe():
+        lines += [f"  {name} (default: {default})", f"      {meaning}; {rule}"]
     lines += [
         "",
         "  --check    validate the variables, print what is in force, exit 2 if any is wrong",

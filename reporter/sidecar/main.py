@@ -13,12 +13,13 @@ from reporter.core.verdict import restartable, stays
 from reporter.errors import SettingsError
 from reporter.kube import KubeApi
 from reporter.lifecycle import Stop
-from reporter.loop import Inputs, Loop, Options, Outcome
+from reporter.loop import Loop, Outcome
 from reporter.metrics import Metrics
+from reporter.seams import Inputs, Options
 from reporter.sidecar.answers import Site
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code
 from reporter.sidecar.endpoint import Endpoint
-from reporter.sidecar.misconfigured import report_problems
+from reporter.sidecar.misconfigured import Connect, report_problems
 from reporter.sidecar.telemetry import Telemetry
 from reporter.sinks.job import JobCondition
 from reporter.sources.inotify import DirectoryWatch
@@ -29,8 +30,13 @@ from reporter.sources.result_file import ResultFile
 STALLED = 60.0  # a pass and its requests take at most half of this
 
 
-def main(arguments: list[str], environ: Mapping[str, str], stop: Stop) -> int:
-    """Run the sidecar and return its exit code."""
+def main(
+    arguments: list[str],
+    environ: Mapping[str, str],
+    stop: Stop,
+    connect: Connect = KubeApi.in_cluster,
+) -> int:
+    """Run the sidecar and return its exit code; `connect` finds the API server."""
     if arguments:
         from reporter.sidecar.command_line import answer
 
@@ -39,11 +45,11 @@ def main(arguments: list[str], environ: Mapping[str, str], stop: Stop) -> int:
     try:
         chosen = settings.load(environ)
         log.configure(chosen.log_format, chosen.log_level)
-        api = KubeApi.in_cluster(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
+        api = connect(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
     except SettingsError as error:
         for problem in error.problems:
             log.get().error("Setting refused", problem=problem)
-        report_problems(error.problems, environ, stop)
+        report_problems(error.problems, environ, stop, connect)
         return BAD_SETTINGS
     for warning in chosen.warnings:
         log.get().warning("Setting ignored", problem=warning)
@@ -112,7 +118,9 @@ class Sidecar:
             )
             outcome = loop.run()
             code = self._after(loop, outcome)
-            self._log.info("Reporter ends", outcome=outcome.value, exitCode=code)
+            self._log.info(
+                "Reporter ends", outcome=outcome.value, exitCode=code, **self._since_stop()
+            )
             return code
         finally:
             self._pod.close()
@@ -124,11 +132,12 @@ class Sidecar:
 
     def _after(self, loop: Loop, outcome: Outcome) -> int:
         self._say(outcome, written=loop.statement is not None)
-        if Case(loop.last, self._policy).form is Form.NATIVE:
+        o = loop.last
+        if (Case(o, self._policy).form if o else self._policy.form) is Form.NATIVE:
             # Ending before SIGTERM would only bring a restart.
             loop.idle(lambda _: False)
             return GOOD
-        if restartable(loop.last):
+        if o is None or restartable(o):
             # Any early end would be restarted and counted against the Job's back-off limit.
             if self._stop.requested_at is None:
                 loop.idle(lambda o: not stays(o, self._policy))
@@ -191,7 +200,7 @@ class Sidecar:
         return late < STALLED + self._settings.poll_interval_seconds
 
     def _checks(self) -> dict[str, str | None]:
-        o = self._loop.last if self._loop and self._loop.looked else None
+        o = self._loop.last if self._loop else None
         return {
             "job": self._job_problem(),
             "pod": _pod_problem(o),
@@ -201,6 +210,10 @@ class Sidecar:
         if self._never_seen:
             return "no such Job"
         return None if self._job.standing else "the Job has not been read yet"
+
+    def _since_stop(self) -> dict[str, float]:
+        stopped = self._stop.requested_at
+        return {} if stopped is None else {"stopSeconds": round(time.monotonic() - stopped, 3)}
 
     def _malformed_progress(self, cause: str) -> None:
         self._log.warning("Progress file ignored", cause=cause)

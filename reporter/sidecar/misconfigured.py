@@ -6,6 +6,7 @@ say why.
 
 import time
 from collections.abc import Mapping
+from typing import Protocol
 
 from reporter import log, settings
 from reporter.core import rows
@@ -20,14 +21,23 @@ from reporter.sinks.statement import Statement
 BUDGET = 10.0  # seconds; the container is restarted, so this is tried again
 
 
-def report_problems(problems: list[str], environ: Mapping[str, str], stop: Stop) -> None:
-    """Write `Unknown/ReporterConfigError` with the problems, if the Job can be named and written."""
+class Connect(Protocol):
+    """How the API server is found."""
+
+    def __call__(self, *, relax_x509_strict: bool) -> KubeApi:
+        """Return its API. Raises SettingsError where there is none."""
+
+
+def report_problems(
+    problems: list[str], environ: Mapping[str, str], stop: Stop, connect: Connect
+) -> None:
+    """Write `Unknown/ReporterConfigError` with the problems, if the Job can be named."""
     named = settings.named_job(environ)
     if named is None:
         return
-    relax = environ.get("KUBERNETES_RELAX_X509_STRICT", "").strip().lower() == "true"
+    relax = environ.get("KUBERNETES_RELAX_X509_STRICT", "").strip().lower() in {"1", "t", "true"}
     try:
-        api = KubeApi.in_cluster(relax_x509_strict=relax)
+        api = connect(relax_x509_strict=relax)
     except ReporterError:
         return  # outside of a cluster: the log has said it all
     sink = JobCondition(api, named.namespace, named.job, named.condition_type)

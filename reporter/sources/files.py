@@ -73,7 +73,7 @@ def read_bounded(path: Path, limit: int, known: FileIdentity | None = None) -> F
     except FileNotFoundError:
         return Absent()
     except OSError as error:
-        return Unreadable(f"its directory cannot be opened: {_reason(error)}", None)
+        return Unreadable(f"is in a directory that cannot be opened: {_reason(error)}", None)
     try:
         return _look(directory, path.name, limit, known)
     finally:

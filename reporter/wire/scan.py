@@ -13,34 +13,36 @@ from reporter.errors import InvalidPayload
 MAX_DEPTH = 1000
 """Levels of objects and arrays, the document's own object included."""
 
-# Possessive quantifiers: nothing is tried twice, so no input makes a match slow. Runs of values,
-# of opening and of closing brackets are one match each: a million take no million turns of a loop.
+# Runs of flat values and of brackets are one match each, so that a million of them take no million
+# turns of a loop. Sets of characters repeat possessively and groups a bounded number of times:
+# then nothing is tried twice and the matcher's stack stays small. Groups must not be possessive:
+# Python before 3.11.5 goes on behind a half-matched one (cpython issue 106052).
 _WS = rb"[ \t\n\r]*+"
-_STRING_BODY = rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9A-Fa-f]{4})*+'
-_STRING = rb'"' + _STRING_BODY + rb'"'
-_NUMBER = rb"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+(?![0-9.eE+-])"
-_SCALAR = rb"(?:" + _STRING + rb"|true|false|null|" + _NUMBER + rb")" + _WS
+_STRING_PART = rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9A-Fa-f]{4})'
+_SHORT_STRING = rb'"' + _STRING_PART + rb'{0,32}"'
+_NUMBER = rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![0-9.eE+-])"
+_SCALAR = rb"(?:" + _SHORT_STRING + rb"|true|false|null|" + _NUMBER + rb")" + _WS
 _EMPTY = rb"(?:\[" + _WS + rb"\]|\{" + _WS + rb"\})" + _WS
 _COMMA = rb"," + _WS
-_KEY = _STRING + _WS + rb":" + _WS
-_FLAT_ELEMENTS = rb"(?:" + _SCALAR + _COMMA + rb")*+"
-_FLAT_MEMBERS = rb"(?:" + _KEY + _SCALAR + _COMMA + rb")*+"
+_SHORT_KEY = _SHORT_STRING + _WS + rb":" + _WS
+_FLAT_ELEMENTS = rb"(?:" + _SCALAR + _COMMA + rb"){0,128}"
+_FLAT_MEMBERS = rb"(?:" + _SHORT_KEY + _SCALAR + _COMMA + rb"){0,128}"
 
 _skip_space = re.compile(_WS).match
-_skip_flat_value = re.compile(_SCALAR + rb"|" + _EMPTY).match
-_skip_array_start = re.compile(rb"(?:\[" + _WS + rb"(?!\]))++").match
-_skip_object_start = re.compile(rb"\{" + _WS + _FLAT_MEMBERS + _KEY).match
-_skip_to_next_element = re.compile(_COMMA + _FLAT_ELEMENTS).match
-_skip_to_next_member = re.compile(_COMMA + _FLAT_MEMBERS + _KEY).match
-_skip_closers = re.compile(rb"(?:[\]}]" + _WS + rb")*+").match
-_skip_key = re.compile(_KEY).match
 _skip_comma = re.compile(_COMMA).match
-
+_skip_colon = re.compile(_WS + rb":" + _WS).match
+_skip_string_parts = re.compile(_STRING_PART + rb"{0,512}").match
+_skip_short_key = re.compile(_SHORT_KEY).match
+_skip_flat_value = re.compile(_SCALAR + rb"|" + _EMPTY).match
 _skip_flat_members = re.compile(_FLAT_MEMBERS).match
-_skip_string_body = re.compile(_STRING_BODY).match
+_skip_array_starts = re.compile(rb"(?:\[" + _WS + rb"(?!\])){1,256}").match
+_skip_object_start = re.compile(rb"\{" + _WS + _FLAT_MEMBERS + _SHORT_KEY).match
+_skip_to_next_element = re.compile(_COMMA + _FLAT_ELEMENTS).match
+_skip_to_next_member = re.compile(_COMMA + _FLAT_MEMBERS + _SHORT_KEY).match
+_skip_closers = re.compile(rb"[\]} \t\n\r]*+").match
 _is_cut_off = re.compile(
     rb"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|\\(?:u[0-9A-Fa-f]{0,3})?"
-    rb"|-|-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]*+)?+)\Z"
+    rb"|-|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]*+)?)\Z"
 ).match
 _OBJECT_END = ord("}")
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
@@ -129,24 +131,29 @@ def _after_value(data: bytes, at: int, levels: int) -> int:
     closers = bytearray()  # of the containers that are open, innermost last
     while True:
         flat = _skip_flat_value(data, at)
-        if flat is None or (len(closers) == levels and data[at] in b"[{"):
+        if flat and (len(closers) < levels or data[at] not in b"[{"):
+            at = flat.end()
+        elif data[at : at + 1] == b'"':
+            at = _after_space(data, _after_string(data, at))
+        else:
             at = _after_opening(data, at, closers, levels)
             continue
-        at = flat.end()
         if closers and data[at : at + 1] in (b"]", b"}"):
             at = _after_closing(data, at, closers)
         if not closers:
             return at
-        skip = _skip_to_next_member if closers[-1] == _OBJECT_END else _skip_to_next_element
-        following = skip(data, at)
-        if following is None:
-            raise _nothing_follows(data, at, closers)
-        at = following.end()
+        in_object = closers[-1] == _OBJECT_END
+        following = (_skip_to_next_member if in_object else _skip_to_next_element)(data, at)
+        if following:
+            at = following.end()
+        else:
+            at = _after_comma(data, at, chr(closers[-1]))
+            at = _after_key(data, _end(_skip_flat_members(data, at)))
 
 
 def _after_opening(data: bytes, at: int, closers: bytearray, levels: int) -> int:
     """Open what starts at `at`, a run of arrays at once; on to the next value inside."""
-    arrays = _skip_array_start(data, at)
+    arrays = _skip_array_starts(data, at)
     if arrays is None and data[at : at + 1] not in (b"[", b"{"):
         raise _no_value(data, at)
     opened = b"]" * data.count(b"[", at, arrays.end()) if arrays else b"}"
@@ -158,9 +165,10 @@ def _after_opening(data: bytes, at: int, closers: bytearray, levels: int) -> int
     if arrays:
         return arrays.end()
     member = _skip_object_start(data, at)
-    if member is None:
-        raise _no_key(data, _after_space(data, at + 1))
-    return member.end()
+    if member:
+        return member.end()
+    at = _after_space(data, at + 1)
+    return _after_key(data, _end(_skip_flat_members(data, at)))
 
 
 def _after_closing(data: bytes, at: int, closers: bytearray) -> int:
@@ -181,10 +189,27 @@ def _after_space(data: bytes, at: int) -> int:
 
 
 def _after_key(data: bytes, at: int) -> int:
-    key = _skip_key(data, at)
-    if key is None:
-        raise _no_key(data, at)
-    return key.end()
+    key = _skip_short_key(data, at)
+    if key:
+        return key.end()
+    if data[at : at + 1] != b'"':
+        raise _unexpected(data, at, "expected a key in double quotes")
+    at = _after_string(data, at)
+    colon = _skip_colon(data, at)
+    if colon is None:
+        raise _unexpected(data, _after_space(data, at), "expected ':' after the key")
+    return colon.end()
+
+
+def _after_string(data: bytes, at: int) -> int:
+    end = at + 1
+    while (parts := _end(_skip_string_parts(data, end))) > end:
+        end = parts
+    if data[end : end + 1] == b'"':
+        return end + 1
+    escape = data[end : end + 1] == b"\\"
+    cause = "invalid escape in a string" if escape else "control character in a string"
+    raise _unexpected(data, end, cause)
 
 
 def _after_comma(data: bytes, at: int, closer: str) -> int:
@@ -200,35 +225,11 @@ def _end(match: re.Match[bytes] | None) -> int:
     return match.end()
 
 
-def _nothing_follows(data: bytes, at: int, closers: bytearray) -> Malformed:
-    """Why no comma with another element or member stands at `at`."""
-    return _no_key(data, _after_comma(data, at, chr(closers[-1])))
-
-
-def _no_key(data: bytes, at: int) -> Malformed:
-    """Why no key stands at `at` or behind the flat members there."""
-    at = _end(_skip_flat_members(data, at))
-    if data[at : at + 1] != b'"':
-        return _unexpected(data, at, "expected a key in double quotes")
-    end = _end(_skip_string_body(data, at + 1))
-    if data[end : end + 1] != b'"':
-        return _broken_string(data, end)
-    return _unexpected(data, _after_space(data, end + 1), "expected ':' after the key")
-
-
 def _no_value(data: bytes, at: int) -> Malformed:
-    if data[at : at + 1] == b'"':
-        return _broken_string(data, _end(_skip_string_body(data, at + 1)))
     if data.startswith((b"NaN", b"Infinity", b"-Infinity"), at):
         return Malformed(data, at, "NaN and Infinity are not allowed")
     number = data[at : at + 1] in b"-0123456789"
     return _unexpected(data, at, "not a valid number" if number else "expected a value")
-
-
-def _broken_string(data: bytes, at: int) -> Malformed:
-    escape = data[at : at + 1] == b"\\"
-    cause = "invalid escape in a string" if escape else "control character in a string"
-    return _unexpected(data, at, cause)
 
 
 def _unexpected(data: bytes, at: int, cause: str) -> Malformed:

@@ -5,7 +5,7 @@ megabyte and is not ours to publish.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -16,14 +16,15 @@ from jsonschema.exceptions import ValidationError
 
 _DIRECTORY = Path(__file__).with_name("schemas")
 MOST_PROBLEMS = 8
-_TYPES = {
-    "string": "a string",
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
+_TYPES = {"array": "a list", "integer": "an integer", "string": "a string"}
+
+TEXTS: dict[str, Callable[[Any], str]] = {
+    "enum": lambda value: "must be either " + " or ".join(f"'{choice}'" for choice in value),
+    "maximum": lambda value: f"must be at most {value}",
+    "minimum": lambda value: f"must be at least {value}",
+    "type": lambda value: f"must be {_types(value)}",
 }
+"""What a rule demands, from its own value; `required` is told of the member that is missing."""
 
 
 @cache
@@ -57,18 +58,11 @@ def _texts(error: ValidationError) -> list[tuple[str, str]]:
     rule: str = str(error.validator)
     value: Any = error.validator_value
     instance: Any = error.instance
-    match rule:
-        case "required":
-            prefix = f"{field}." if field else ""
-            return [(prefix + name, "is required") for name in value if name not in instance]
-        case "enum":
-            choices = " or ".join(f"'{choice}'" for choice in value)
-            return [(field, f"must be either {choices}")]
-        case "type":
-            types = [value] if isinstance(value, str) else value
-            return [(field, "must be " + " or ".join(_TYPES[t] for t in types if t != "null"))]
-        case "minimum":
-            return [(field, f"must be at least {value}")]
-        case "maximum":
-            return [(field, f"must be at most {value}")]
-    return [(field, f"breaks the rule '{rule}' of its schema")]
+    if rule == "required":
+        return [(name, "is required") for name in value if name not in instance]
+    return [(field, TEXTS[rule](value))]
+
+
+def _types(value: str | list[str]) -> str:
+    types = [value] if isinstance(value, str) else value
+    return " or ".join(_TYPES[name] for name in types if name != "null")

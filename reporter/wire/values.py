@@ -15,7 +15,7 @@ _PIECE = re.compile(
     rb"(?:[^\\]{1,64}+[\x80-\xbf]{0,3}+"
     rb"|\\u[dD][89abAB]..\\u[dD][c-fC-F].."
     rb"|\\(?:r|u000[dD])\\(?:n|u000[aA])"
-    rb"|\\u....|\\.){1,256}+"
+    rb"|\\u....|\\.){1,256}"
 )
 _WHITE_SPACE = b" \t\n\r"
 _LONGEST_NUMBER = 64

@@ -1,0 +1,149 @@
+# Every target sets up what it needs and is quick the second time. `make` alone lists them.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+UNIT := tests/unit tests/property
+
+# Arguments for a person: PYTEST_ARGS="-k name", REQUIRE_CLUSTER=1 (a skipped cluster test fails).
+PYTEST_ARGS ?=
+WORKERS ?= auto
+PYTEST = $(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' reporter/__init__.py)
+REVISION = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+ENGINE ?= $(firstword $(foreach engine,buildah podman docker,$(if $(shell command -v $(engine)),$(engine))))
+IMAGE ?= localhost/status-reporter:dev
+BUILD_ARGS ?=
+
+# $(call need,VARIABLE,example): stops with one clear line where the variable is not given.
+need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ $(1)=$(2)" >&2; exit 2; fi
+
+.PHONY: help install demo test test-cluster test-long test-coverage test-coverage-html lint fmt \
+  verify bench lock image image-dev image-push image-archive cluster cluster-down clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 24
+
+$(READY): requirements/dev.txt pyproject.toml scripts/venv.sh
+	@python=$$(scripts/python.sh)
+	echo "Setting up $(VENV) with $$python"
+	scripts/venv.sh $(VENV) requirements/dev.txt "$$python"
+	touch $@
+
+.venv-%/.ready: requirements/test.txt pyproject.toml scripts/venv.sh
+	@echo "Setting up .venv-$* with $(OTHER)"
+	scripts/venv.sh .venv-$* requirements/test.txt "$(OTHER)"
+	touch $@
+
+install: $(READY) ## make .venv with the locked packages and this project in it
+
+demo: $(READY) ## run three example adapters without a cluster
+	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
+
+test: $(READY) ## run all tests that need no cluster (no root, no Go)
+	@$(PYTEST) -n $(WORKERS) -m "not cluster and not node and not long"
+	version=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+	other=$$(scripts/python.sh other "$$version")
+	if [ -n "$$other" ]; then
+	  $(MAKE) test-other OTHER="$$other"
+	else
+	  echo "Run on Python $$version only: no other supported version was found on this machine."
+	fi
+	$(BIN)/python scripts/left_out.py
+
+# The unit and property tests once more, at the other end of the range of Python versions.
+.PHONY: test-other
+test-other:
+	@name=$$("$(OTHER)" -c 'import sys; print("%d%d" % sys.version_info[:2])')
+	$(MAKE) -s .venv-$$name/.ready OTHER="$(OTHER)"
+	.venv-$$name/bin/python -m pytest -q $(PYTEST_ARGS) -n $(WORKERS) -m "not cluster and not node and not long" $(UNIT)
+
+# Debian packages for the node and the image build, where this may install them.
+define bed
+if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/bed/setup.sh; fi
+endef
+
+test-cluster: $(READY) ## run the tests against a real API server and, as root, a real node
+	@$(bed)
+	$(PYTEST) -m "(cluster or node) and not long"
+
+test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk
+	@$(bed)
+	$(PYTEST) -m long
+
+test-coverage: $(READY) ## measure coverage; core and wire must be complete
+	@$(PYTEST) -n $(WORKERS) -m "not cluster and not node and not long" \
+	  --cov=reporter --cov-branch --cov-report=term:skip-covered
+	$(BIN)/python -m coverage report --include='reporter/core/*,reporter/wire/*' \
+	  --show-missing --skip-covered --fail-under=100
+
+test-coverage-html: $(READY) ## measure coverage and write htmlcov/index.html
+	@$(PYTEST) -n $(WORKERS) -m "not cluster and not node and not long" \
+	  --cov=reporter --cov-branch --cov-report=html
+
+lint: $(READY) ## check format, style, types, layers, locks and documents
+	@$(BIN)/ruff format --check --quiet . || { echo "make fmt formats these files" >&2; $(BIN)/ruff format --check .; }
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/mypy scripts/*.py
+	for program in cmd/*.py; do $(BIN)/mypy "$$program"; done
+	$(BIN)/lint-imports --no-logo >$(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
+	$(BIN)/python scripts/check_locks.py
+	$(BIN)/python scripts/check_docs.py
+	for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
+	if [ -e cmd/__init__.py ]; then echo "cmd/__init__.py would shadow the standard module cmd" >&2; exit 1; fi
+
+fmt: $(READY) ## format the code and repair what can be repaired
+	@$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+verify: lint test ## lint and test
+
+bench: $(READY) ## measure the figures of docs/benchmarks.md
+	@$(bed)
+	$(BIN)/python -m tests.bench
+
+lock: $(READY) ## write requirements/*.txt from pyproject.toml (UPGRADE=1: newest versions)
+	@UV=$(BIN)/uv UPGRADE="$(UPGRADE)" scripts/lock.sh
+
+image: ## build the container image: IMAGE=localhost/status-reporter:dev
+	@if [ -z "$(ENGINE)" ]; then echo "make $@ needs buildah, podman or docker" >&2; exit 1; fi
+	$(ENGINE) build --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) $(BUILD_ARGS) \
+	  --file Dockerfile --tag $(IMAGE) .
+
+image-push: ## build the image and push it as REGISTRY/status-reporter:VERSION
+	@$(call need,REGISTRY,registry.example.org/team)
+	$(MAKE) image IMAGE=$(REGISTRY)/status-reporter:$(VERSION)
+	$(ENGINE) push $(REGISTRY)/status-reporter:$(VERSION)
+
+image-dev: ## the same for this revision: REGISTRY/status-reporter:dev-REVISION
+	@$(call need,REGISTRY,registry.example.org/you)
+	$(MAKE) image IMAGE=$(REGISTRY)/status-reporter:dev-$(REVISION)
+	$(ENGINE) push $(REGISTRY)/status-reporter:dev-$(REVISION)
+
+image-archive: $(READY) ## build the image from Debian packages, no registry: OUT=image.tar
+	@$(call need,OUT,status-reporter.tar)
+	$(bed)
+	$(BIN)/python -m tests.bed image --out "$(OUT)"
+
+cluster: $(READY) ## start a real cluster on this machine and print its kubeconfig: DIR=directory
+	@$(call need,DIR,/tmp/cluster)
+	$(bed)
+	$(BIN)/python -m tests.bed up --dir "$(DIR)"
+
+cluster-down: $(READY) ## end the cluster of DIR
+	@$(call need,DIR,/tmp/cluster)
+	$(BIN)/python -m tests.bed down --dir "$(DIR)"
+
+clean: ## remove what make has made in this directory, the virtual environments too
+	@rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
+	  .coverage .coverage.* htmlcov build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.ONESHELL:

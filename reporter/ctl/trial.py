@@ -1,0 +1,205 @@
+"""`status-ctl try`: the sidecar's loop around a process of this machine, and a Job in memory.
+
+Only the wiring: what a process looks like as a Pod is in `sources/child.py`, what is shown in
+`sinks/terminal.py`.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from types import FrameType
+
+from reporter.core.case import Policy
+from reporter.core.facts import Form
+from reporter.core.rows import TRUE
+from reporter.lifecycle import Stop, install
+from reporter.loop import Loop
+from reporter.seams import Inputs, Options
+from reporter.sinks.job import JobCondition
+from reporter.sinks.terminal import JobInMemory, Timeline, wants_colour
+from reporter.sinks.yaml_text import to_yaml
+from reporter.sources.child import Child
+from reporter.sources.inotify import DirectoryWatch
+from reporter.sources.memory_cgroup import MemoryCgroup, NoMemoryCgroup
+from reporter.sources.progress_file import ProgressFile
+from reporter.sources.result_file import ResultFile
+
+DESCRIPTION = """\
+Runs COMMAND as the adapter on this machine, without a cluster, and shows what the status reporter
+would write on the Job: how the condition changes, as comments, then the Job as YAML.
+
+COMMAND finds the paths of its files in RESULTS_PATH and PROGRESS_PATH, its standard input is empty,
+and its output goes to standard error. When it ends, what it has left running is killed, as in a
+container. SIGTERM or Ctrl-C ends it as the deletion of the Pod does: SIGTERM, 5 s later SIGKILL; a
+second Ctrl-C kills it at once.
+
+exit codes:
+  0    the adapter reported success
+  1    the adapter reported failure
+  2    wrong usage
+  3    the adapter reported nothing valid: the verdict is the reporter's own
+  130  Ctrl-C (143: SIGTERM)"""
+
+SUCCESS, FAILURE, OWN_VERDICT = 0, 1, 3
+NAMESPACE, JOB, POD, CONDITION = "default", "try", "try-pod", "Available"
+_SIZE = re.compile(r"([0-9]+)(k|M|G|T|Ki|Mi|Gi|Ti)?")
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.usage = "status-ctl try [-h] [--timeout S] [--memory SIZE] -- COMMAND..."
+    parser.add_argument(
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=300,
+        help="MAX_WAIT_TIME_SECONDS: how long the adapter may take (default: 300)",
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=size,
+        help="the container's memory limit, as in Kubernetes (64Mi, 1G); a memory cgroup enforces "
+        "it, which not everybody may make",
+    )
+    parser.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="the adapter")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command, show what becomes of it, and return the exit code."""
+    command: list[str] = options.command
+    command = command[1:] if command[:1] == ["--"] else command
+    if not command:
+        options.error("which COMMAND? write it behind --")
+    stop = install()
+    cgroup = _memory_cgroup(options.memory)
+    directory = Path(tempfile.mkdtemp(prefix="status-ctl-"))
+    # Without a cgroup a hungry command must not take the whole machine down.
+    data_limit = options.memory if cgroup is None else None
+    child = Child(stop, stop.wake.wake, name=POD, uid=_uid(), cgroup=cgroup, data_limit=data_limit)
+    _second_signal_kills(stop, child)
+    try:
+        return _try(child, command, directory, options.timeout, stop)
+    finally:
+        child.close()
+        if cgroup is not None:
+            cgroup.remove()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _try(child: Child, command: list[str], directory: Path, timeout: int, stop: Stop) -> int:
+    result, progress = directory / "adapter-result.json", directory / "progress.json"
+    job = JobInMemory(NAMESPACE, JOB, _uid())
+    sink = JobCondition(job, NAMESPACE, JOB, CONDITION)
+    timeline = Timeline(sys.stdout, colour=wants_colour(sys.stdout))
+    events = DirectoryWatch.open([result, progress])
+    end = time.monotonic() + timeout
+    child.start(
+        command, {**os.environ, "RESULTS_PATH": str(result), "PROGRESS_PATH": str(progress)}
+    )
+    loop = Loop(
+        Inputs(
+            pod=child,
+            result=ResultFile(result),
+            progress=ProgressFile(
+                progress, lambda cause: timeline.remark(f"progress file ignored: {cause}")
+            ),
+            events=events,
+        ),
+        sink,
+        Options(
+            job_name=JOB,
+            pod_name=POD,
+            policy=Policy(wait=float(timeout), form=Form.NATIVE),
+            poll_interval=min(2.0, timeout / 2),
+        ),
+        wake=stop.wake,
+        # In the native form the reporter is stopped when the adapter is dead; until then a stop is
+        # the deletion of the Pod, which the child shows.
+        stop=_NeverStopped(),
+        telemetry=timeline,
+    )
+    loop.run()
+    # A result is not the end: what the adapter does until then may contradict it.
+    child.end_at(end)
+    loop.idle(lambda _: child.ended)
+    if loop.statement is not None and loop.statement.after is not None:
+        timeline.remark("that contradicts the result, and the annotation says so (`after`)")
+    sys.stdout.write(to_yaml(job.shown))
+    if stop.signal is not None:
+        return 128 + stop.signal
+    standing = sink.standing
+    if standing is None or standing.note is None or standing.note.row != "R":
+        return OWN_VERDICT
+    return SUCCESS if standing.status == TRUE else FAILURE
+
+
+class _NeverStopped:
+    """The stop of a loop that goes on until its adapter has ended."""
+
+    requested_at: float | None = None
+
+
+def _memory_cgroup(limit: int | None) -> MemoryCgroup | None:
+    if limit is None:
+        return None
+    try:
+        return MemoryCgroup.make(limit)
+    except NoMemoryCgroup as error:
+        _say(
+            f"no memory cgroup can be made here ({error}), so there will be no OOM kill.\n"
+            "            Instead each process gets this much data (RLIMIT_DATA): it sees failed "
+            "allocations.\n"
+            "            Run this as root, or under `systemd-run --user --scope`, for a real limit."
+        )
+        return None
+
+
+def _second_signal_kills(stop: Stop, child: Child) -> None:
+    """Take the second signal for impatience, not for the end: nothing may be left behind."""
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if stop.signal is None:
+            stop.on_signal(number, frame)
+        else:
+            child.hurry()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+
+
+def seconds(text: str) -> int:
+    """Read a positive number of whole seconds."""
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**31:
+        raise argparse.ArgumentTypeError(f"not a positive number of whole seconds: {text!r}")
+    return int(text)
+
+
+def size(text: str) -> int:
+    """Read a positive quantity of bytes as Kubernetes writes it."""
+    found = _SIZE.fullmatch(text)
+    value = int(found[1]) * _UNITS[found[2] or ""] if found else 0
+    if not 0 < value < 2**63:
+        raise argparse.ArgumentTypeError(f"not a size like 64Mi or 1G: {text!r}")
+    return value
+
+
+def _uid() -> str:
+    return str(uuid.uuid4())
+
+
+def _say(text: str) -> None:
+    print(f"status-ctl: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,111 @@
+"""`status-ctl validate`: everything that is wrong with a result file, for the person who wrote it."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from reporter.core import rows
+from reporter.core.facts import Running
+from reporter.core.payloads import FileInvalid
+from reporter.core.rows import Report
+from reporter.core.text import clean
+from reporter.errors import InvalidPayload
+from reporter.sinks.terminal import paint, wants_colour
+from reporter.sinks.yaml_text import to_yaml
+from reporter.wire import progress, result
+from reporter.wire.explain import Problem, explain
+
+DESCRIPTION = """\
+Says everything that is wrong with a result file, with line, column and field, as comments; then the
+condition that the file would make, as YAML. `-` reads standard input.
+
+exit codes:
+  0    the file is valid (there may be notes)
+  1    it is not
+  2    wrong usage, or the file cannot be read"""
+
+VALID, INVALID = 0, 1
+CONDITION = "Available"
+_COLOURS = {"error": "31", "note": "33"}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--progress", action="store_true", help="it is a progress file, not a result file"
+    )
+    parser.add_argument("file", metavar="FILE", help="the file, or - for standard input")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the file, say what is wrong, and return the exit code."""
+    limit = progress.MAX_BYTES if options.progress else result.MAX_BYTES
+    try:
+        if options.file == "-":
+            data = _read(sys.stdin.buffer, limit)
+        else:
+            with Path(options.file).open("rb") as file:
+                data = _read(file, limit)
+    except (OSError, ValueError) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        options.error(f"cannot read {_shown(options.file)}: {cause}")
+    problems = _progress_problems(data) if options.progress else explain(data)
+    name = "standard input" if options.file == "-" else _shown(options.file)
+    for problem in problems:
+        print(_line(name, problem))
+    print(to_yaml([_condition(_progress(data) if options.progress else _result(data))]), end="")
+    return INVALID if any(problem.severity == "error" for problem in problems) else VALID
+
+
+def _read(file: BinaryIO, limit: int) -> bytes:
+    """One byte above the limit is enough to say that there are too many."""
+    data = b""
+    while len(data) <= limit and (more := file.read(limit + 1 - len(data))):
+        data += more
+    return data
+
+
+def _line(name: str, problem: Problem) -> str:
+    place = f"line {problem.line}, column {problem.column}"
+    kind = paint(problem.severity, _COLOURS[problem.severity], colour=wants_colour(sys.stdout))
+    field = f"{problem.field}: " if problem.field else ""
+    return f"# {name}: {place}: {kind}: {clean(field + problem.text, 2048)}"
+
+
+def _result(data: bytes) -> Report:
+    try:
+        return rows.result(result.decode_result(data))
+    except InvalidPayload as error:
+        invalid = rows.invalid(FileInvalid(str(error), None))
+        assert invalid is not None
+        return invalid
+
+
+def _progress_problems(data: bytes) -> list[Problem]:
+    try:
+        progress.decode_progress(data)
+    except InvalidPayload as error:
+        return [Problem("error", 1, 1, "", str(error))]
+    return []
+
+
+def _progress(data: bytes) -> Report:
+    """Bad progress is ignored, so there is a condition in any case."""
+    try:
+        return rows.running(Running(), progress.decode_progress(data))
+    except InvalidPayload:
+        return rows.running(Running(), None)
+
+
+def _condition(report: Report) -> dict[str, str]:
+    return {
+        "type": CONDITION,
+        "status": report.status,
+        "reason": report.reason,
+        "message": report.message,
+    }
+
+
+def _shown(name: str) -> str:
+    return clean(name, 512, "''")

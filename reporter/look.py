@@ -1,0 +1,127 @@
+"""One look at everything: the Pod first, then the file, folded into what is remembered.
+
+The order makes "the adapter has ended and left no file" a true statement.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from reporter.core.case import Case, Observation, Policy
+from reporter.core.condition import Attempt, Standing
+from reporter.core.facts import PodLook, pod_of
+from reporter.core.memory import Memory, attributed, recall, remember
+from reporter.core.payloads import Progress, ResultLook
+from reporter.seams import Inputs, Sink, Stop
+
+REQUEST_TIMEOUT = 5.0
+LEAST_TIMEOUT = 0.2
+POLL_STEP = 0.05
+WATCHED_STEP = 0.5  # a watch that seems healthy may be half open
+
+
+class Looker:
+    """Makes observations; `seen` is the newest. Times are readings of `clock`, in seconds."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        sink: Sink,
+        stop: Stop,
+        *,
+        policy: Policy,
+        pod_name: str,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._in, self._sink, self._stop = inputs, sink, stop
+        self._policy, self._pod_name = policy, pod_name
+        self._clock, self._wall = clock, wall
+        self._memory = Memory(waiting_since=clock(), waiting_since_at=wall())
+        self._file: ResultLook | None = None
+        self._progress: Progress | None = None
+        self._asked_at = float("-inf")
+        self.files_cost = 0.0  # seconds the last look at the files took
+        self.seen: Observation | None = None
+
+    def observe(self, *, fresh: bool = False) -> Observation:
+        """Look; `fresh` asks the API about the Pod whatever the watch says."""
+        pod = self._look_at_pod(fresh=fresh or self._ask_after_stop())
+        file = self._look_at_files()
+        if file != self._file and not self._watched and not fresh:
+            # Without a watch the adapter's state may be old, and this file may be its last word.
+            pod = self._look_at_pod(fresh=True)
+            file = self._look_at_files()
+        self._file = file
+        now = self._clock()
+        self._memory = remember(self._memory, now, self._wall(), pod, file)
+        if known := pod_of(pod):
+            self._sink.expect(known.job_uid)
+        standing = self._sink.standing
+        self.seen = Observation(
+            now=now,
+            pod=pod,
+            file=attributed(file, pod, self._memory),
+            memory=self._memory,
+            job=standing.job if standing else None,
+            progress=self._progress,
+            stopping_since=self._stop.requested_at,
+        )
+        return self.seen
+
+    def attempt(self) -> Attempt:
+        """Return whose observations these are."""
+        pod = self._memory.last_pod
+        return Attempt(
+            pod=self._pod_name,
+            pod_uid=pod.uid if pod else "",
+            created_at=pod.created_at if pod else None,
+            waiting_since_at=self._memory.waiting_since_at,
+            first_started_at=self._memory.first_started_at,
+            restarts=pod.adapter.restarts if pod and pod.adapter else 0,
+        )
+
+    def recall(self, standing: Standing) -> None:
+        """Put back what an earlier start of this container has written down on the Job."""
+        note = standing.note
+        if note is not None and note.attempt.same(self.attempt()):
+            theirs = note.attempt
+            self._memory = recall(
+                self._memory,
+                self._clock(),
+                self._wall(),
+                theirs.first_started_at,
+                theirs.waiting_since_at,
+            )
+
+    def timeout(self) -> float:
+        """Return how long a request may take: after SIGTERM no longer than there is time."""
+        stopped = self._stop.requested_at
+        if stopped is None or self.seen is None:
+            return REQUEST_TIMEOUT
+        budget = Case(replace(self.seen, stopping_since=stopped), self._policy).stop_budget
+        left = (budget or 0.0) - self._clock()
+        return min(REQUEST_TIMEOUT, max(LEAST_TIMEOUT, left))
+
+    @property
+    def _watched(self) -> bool:
+        return self._in.pod.next_look() == float("inf")
+
+    def _look_at_pod(self, *, fresh: bool) -> PodLook:
+        return self._in.pod.look(fresh=fresh, timeout=self.timeout())
+
+    def _look_at_files(self) -> ResultLook:
+        before = self._clock()
+        file, self._progress = self._in.result.look(), self._in.progress.look()
+        self.files_cost = self._clock() - before
+        return file
+
+    def _ask_after_stop(self) -> bool:
+        """Say whether to ask about the Pod because SIGTERM came: at once, then again and again."""
+        if self._stop.requested_at is None:
+            return False
+        pause = WATCHED_STEP if self._watched else POLL_STEP
+        if self._clock() < self._asked_at + pause:
+            return False
+        self._asked_at = self._clock()
+        return True

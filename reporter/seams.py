@@ -1,0 +1,117 @@
+"""What the loop needs of others: small interfaces, declared here by their consumer."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from reporter.core.case import Observation, Policy
+from reporter.core.condition import Standing
+from reporter.core.facts import PodLook
+from reporter.core.payloads import Progress, ResultLook
+from reporter.errors import KubeError
+from reporter.sinks.statement import Statement
+
+
+class PodSource(Protocol):
+    """Where the Pod, or what stands for it, is looked at."""
+
+    def look(self, *, fresh: bool = False, timeout: float = ...) -> PodLook:
+        """Return the newest state; `fresh` asks whoever knows now."""
+
+    def next_look(self) -> float:
+        """Return when looking again is worth it by itself; infinity if something wakes the loop."""
+
+
+class ResultSource(Protocol):
+    """Where the result file is looked at."""
+
+    def look(self) -> ResultLook:
+        """Return what lies there now."""
+
+
+class ProgressSource(Protocol):
+    """Where progress is looked at."""
+
+    def look(self) -> Progress | None:
+        """Return the newest good progress."""
+
+
+class FileEvents(Protocol):
+    """What wakes the loop when a file changes."""
+
+    def fileno(self) -> int:
+        """Return the descriptor that becomes readable."""
+
+    def drain(self) -> bool:
+        """Take all events; say whether any mattered."""
+
+    def repair(self) -> bool:
+        """Watch again what has come back; say whether there was any."""
+
+
+class Sink(Protocol):
+    """Where reports go."""
+
+    @property
+    def standing(self) -> Standing | None:
+        """What was read or written last."""
+
+    def expect(self, uid: str) -> None:
+        """Name the Job that is meant."""
+
+    def read(self, *, timeout: float = ...) -> Standing:
+        """Read what stands. Raises KubeError."""
+
+    def write(self, statement: Statement, *, timeout: float = ...) -> Standing:
+        """Write on what was read. Raises KubeError."""
+
+    def annotate(self, statement: Statement, *, timeout: float = ...) -> Standing:
+        """Write the annotation alone. Raises KubeError."""
+
+
+class Telemetry(Protocol):
+    """Who is told what the loop does."""
+
+    def observed(self, o: Observation) -> None:
+        """Hear of every pass."""
+
+    def published(self, statement: Statement, seconds: float) -> None:
+        """Hear of every write that was accepted."""
+
+    def failed(self, what: str, error: KubeError) -> None:
+        """Hear of every request that failed."""
+
+
+class Stop(Protocol):
+    """Whether the process was asked to end."""
+
+    @property
+    def requested_at(self) -> float | None:
+        """Monotonic time of the first request."""
+
+
+class Wake(Protocol):
+    """What the loop sleeps on."""
+
+    def wait(self, timeout: float | None, extra_fds: Any = ...) -> set[int]:
+        """Sleep until woken, a descriptor is readable, or `timeout` seconds are over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything the loop looks at."""
+
+    pod: PodSource
+    result: ResultSource
+    progress: ProgressSource
+    events: FileEvents | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user set, as far as the loop's acting depends on it."""
+
+    job_name: str
+    pod_name: str
+    policy: Policy
+    report_running: bool = True
+    poll_interval: float = 2.0

@@ -1,0 +1,68 @@
+"""API objects as YAML text, in the order and the style of `kubectl get -o yaml`.
+
+Only what such objects are made of: maps, lists, strings, numbers, booleans, null. Long lines are
+not folded.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# What YAML 1.1 readers take for something else than a string.
+_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
+
+
+def to_yaml(value: Mapping[str, Any] | Sequence[Any]) -> str:
+    """Return a document, with a line break at its end; keys are sorted."""
+    return "".join(f"{line}\n" for line in _lines(value))
+
+
+def _lines(value: Any) -> list[str]:
+    if isinstance(value, Mapping) and value:
+        return [line for key in sorted(value) for line in _member(key, value[key])]
+    if isinstance(value, list) and value:
+        return [line for element in value for line in _indented(_lines(element), "- ")]
+    return [scalar(value)]
+
+
+def _member(key: str, value: Any) -> list[str]:
+    name = scalar(key)
+    if isinstance(value, Mapping) and value:
+        return [f"{name}:", *_indented(_lines(value), "  ")]
+    if isinstance(value, list) and value:
+        return [f"{name}:", *_lines(value)]
+    return [f"{name}: {scalar(value)}"]
+
+
+def _indented(lines: list[str], first: str) -> list[str]:
+    return [(first if at == 0 else "  ") + line for at, line in enumerate(lines)]
+
+
+def scalar(value: Any) -> str:
+    """Return one value that fits on a line; a string stays a string for every reader."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if not value.isprintable():
+        return f'"{"".join(map(_escaped, value))}"'
+    if _is_plain(value):
+        return value
+    if value.lower() in _WORDS or value[:1] in "+-.0123456789":
+        return f'"{"".join(map(_escaped, value))}"'
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _is_plain(text: str) -> bool:
+    if not (text[:1].isalpha() or text[:1] in ("_", "/")) or text.endswith((":", " ")):
+        return False
+    return ": " not in text and " #" not in text and text.lower() not in _WORDS
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    number = ord(character)
+    if 0xD800 <= number < 0xE000:
+        return "\ufffd"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Writes requirements/*.txt from pyproject.toml. Versions that are locked and still fit are kept;
+# UPGRADE=1 takes the newest ones. Needs a package index; nothing else in the project does.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+uv=${UV:-.venv/bin/uv}
+options=(--quiet --universal --python-version 3.11 --generate-hashes
+  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock")
+upgrade=()
+if [ -n "${UPGRADE:-}" ]; then upgrade=(--upgrade); fi
+
+# dev.txt holds everything; the smaller files are cut from it, so that what is tested is what ships.
+"$uv" pip compile "${options[@]}" "${upgrade[@]}" --extra all --group dev \
+  --output-file requirements/dev.txt pyproject.toml
+"$uv" pip compile "${options[@]}" --extra all --group test --constraint requirements/dev.txt \
+  --no-annotate --output-file requirements/test.txt pyproject.toml
+"$uv" pip compile "${options[@]}" --extra sidecar --constraint requirements/dev.txt \
+  --no-annotate --output-file requirements/sidecar.txt pyproject.toml

@@ -1,0 +1,102 @@
+"""The real cluster as fixtures: one control plane and one node for the whole run.
+
+Where one of them is not possible its tests are skipped with the reason, or fail when the
+environment has REQUIRE_CLUSTER=1.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bed import binaries
+from tests.bed import node as bed_node
+from tests.bed import product_image as bed_image
+from tests.bed.controlplane import ControlPlane
+from tests.bed.node import Node
+
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+
+
+def _leave_out(reason: str) -> None:
+    if os.environ.get("REQUIRE_CLUSTER") == "1":
+        pytest.fail(f"REQUIRE_CLUSTER=1, but {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build before the first test: a cold build takes longer than a test's time limit."""
+    if session.config.option.collectonly:
+        return
+    wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    try:
+        if "controlplane" in wanted and binaries.why_not() is None:
+            binaries.programs(*PROGRAMS)
+        if "node" in wanted and bed_node.why_not() is None:
+            binaries.program("kubelet")
+        if "product_image" in wanted and bed_image.why_not() is None:
+            bed_image.base_image()
+    except binaries.BedUnavailable:
+        # The fixture meets the same error and reports it with its test.
+        return
+
+
+@pytest.fixture(scope="session")
+def controlplane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A running control plane; with a node to come it also listens for Pods."""
+    if reason := binaries.why_not():
+        _leave_out(reason)
+    folder = tmp_path_factory.mktemp("bed")
+    try:
+        binaries.programs(*PROGRAMS)
+    except binaries.BedUnavailable as error:
+        _leave_out(str(error))
+    with ControlPlane(folder, pods=bed_node.why_not() is None) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def node(controlplane: ControlPlane) -> Iterator[Node]:
+    """The running node `node1` with the busybox image."""
+    if reason := bed_node.why_not():
+        _leave_out(reason)
+    with Node(controlplane) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def product_image(node: Node, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The name of the product's image, built from the Dockerfile and known to the node."""
+    if reason := bed_image.why_not():
+        _leave_out(reason)
+    archive = tmp_path_factory.mktemp("image") / "product.tar"
+    bed_image.build_product_image(archive)
+    node.import_image(archive, bed_image.PRODUCT_IMAGE)
+    archive.unlink()
+    return bed_image.PRODUCT_IMAGE
+
+
+@pytest.fixture
+def namespace(controlplane: ControlPlane) -> Iterator[str]:
+    """A namespace of its own under the restricted Pod security profile; gone after the test."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    controlplane.request(
+        "POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}}
+    )
+    # Until the account is there the API server refuses Pods.
+    controlplane.api.wait_for(f"/api/v1/namespaces/{name}/serviceaccounts/default", bool)
+    yield name
+    pods = f"/api/v1/namespaces/{name}/pods"
+    controlplane.request("DELETE", f"/api/v1/namespaces/{name}")
+    controlplane.request("DELETE", f"{pods}?gracePeriodSeconds=1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder for a bed of the test's own."""
+    return tmp_path / "bed"

@@ -1,0 +1,115 @@
+"""Situations under restartPolicy OnFailure: a run of the adapter may have a successor."""
+
+from __future__ import annotations
+
+from tests.cluster.scenarios_results import exited
+from tests.runs.jobs import RESULT, writes
+from tests.runs.run import Run
+from tests.runs.scenario import FALSE, TRUE, Expected, Scenario, reasons, result
+
+ON_FAILURE = {"restartPolicy": "OnFailure"}
+RUN = "run=$(cat /results/run 2>/dev/null || echo 0); run=$((run+1)); echo $run >/results/run"
+"""Counts the adapter's runs on the shared volume."""
+
+
+def _old_result_stood_as_revisable(run: Run) -> None:
+    """The first run's result was shown, but never as the last word."""
+    stood = [shown.final for shown in run.history() if shown.reason == "TooEarly"]
+    assert {False} == set(stood)
+
+
+RESTARTS = [
+    Scenario(
+        "crash-loop",
+        "sleep 1; exit 7",
+        Expected(
+            "X",
+            FALSE,
+            "AdapterExitedWithError",
+            "Adapter container exited with code 7: Error",
+            before=reasons("AdapterCrashLooping", "AdapterInterrupted"),
+            exit_code=0,
+        ),
+        pod=ON_FAILURE,
+        job={"backoffLimit": 2},
+        seconds=180,
+    ),
+    Scenario(
+        "second-run-succeeds",
+        f"{RUN}; sleep 1; [ $run = 2 ] || exit 1; {writes()}",
+        result(exit_code=0),
+        pod=ON_FAILURE,
+        job={"backoffLimit": 3},
+    ),
+    Scenario(
+        "result-under-on-failure",
+        f"sleep 1; {writes()}; sleep 2",
+        result(exit_code=0),
+        pod=ON_FAILURE,
+        job={"backoffLimit": 3},
+    ),
+    Scenario(
+        "old-result-file-left-by-the-first-run",
+        f"{RUN}; [ $run = 1 ] || {{ sleep 3; exit 0; }};"
+        f" {writes(reason='TooEarly')}; sleep 2; exit 1",
+        Expected(
+            "X",
+            FALSE,
+            "AdapterMissingResults",
+            ".*did not produce a valid result file: Completed",
+            before=reasons("TooEarly"),
+            exit_code=0,
+        ),
+        pod=ON_FAILURE,
+        job={"backoffLimit": 3},
+        check=_old_result_stood_as_revisable,
+    ),
+    Scenario(
+        "second-run-replaces-the-result-of-the-first",
+        f"{RUN}; [ $run = 1 ] || {{ sleep 1; {writes()}; exit 0; }};"
+        f" {writes('failure', 'TooEarly')}; sleep 1; exit 1",
+        result(before=reasons("TooEarly"), exit_code=0),
+        pod=ON_FAILURE,
+        job={"backoffLimit": 3},
+    ),
+    Scenario(
+        "extra-run-of-back-off-limit-0-is-thrown-away",
+        "sleep 1; exit 7",
+        Expected(
+            exited(7).row,
+            FALSE,
+            exited(7).reason,
+            exited(7).message,
+            before=reasons("AdapterInterrupted"),
+            exit_code=0,
+        ),
+        pod=ON_FAILURE,
+        job={"backoffLimit": 0},
+    ),
+    Scenario(
+        "result-of-the-run-before-the-extra-run",
+        f"{RUN}; [ $run = 1 ] || exec sleep 30;"
+        f" sleep 1; {writes('failure', 'DiskFull', 'No space')}; exit 1",
+        result(
+            FALSE, "DiskFull", "No space", before=reasons("AdapterInterrupted"), exit_code=0
+        ),
+        pod=ON_FAILURE,
+        job={"backoffLimit": 0},
+    ),
+    Scenario(
+        "wait-time-ends-in-the-second-run",
+        f"{RUN}; [ $run = 1 ] && exit 1; sleep 9",
+        Expected(
+            "T",
+            FALSE,
+            "AdapterTimeout",
+            "Adapter did not produce results within 5s",
+            exit_code=0,
+        ),
+        settings={"MAX_WAIT_TIME_SECONDS": "5"},
+        pod=ON_FAILURE,
+        job={"backoffLimit": 3},
+    ),
+]
+assert TRUE
+assert RESULT

@@ -1,0 +1,42 @@
+"""FakeKube: an API server in memory, over TLS, as far as a status reporter can tell.
+
+It imitates Pods (GET, list, watch) and Jobs (GET, GET and PATCH of the status) with authentication,
+RBAC, strategic merge, resourceVersion and the API's refusals, and fails on script. What it imitates
+is held against the real API server by `tests/contract/test_api_behaviour.py`; what it does not
+imitate is answered with 501.
+"""
+
+from tests.fakekube.fake import FakeKube
+from tests.fakekube.faults import (
+    Answer,
+    CloseMidStream,
+    ErrorEvent,
+    Hang,
+    Line,
+    Reset,
+    Silence,
+    Slow,
+)
+from tests.fakekube.journal import Entry
+from tests.fakekube.objects import make_job, make_pod, running, terminated, waiting
+from tests.fakekube.rbac import ROLES, Rule
+
+__all__ = [
+    "ROLES",
+    "Answer",
+    "CloseMidStream",
+    "Entry",
+    "ErrorEvent",
+    "FakeKube",
+    "Hang",
+    "Line",
+    "Reset",
+    "Rule",
+    "Silence",
+    "Slow",
+    "make_job",
+    "make_pod",
+    "running",
+    "terminated",
+    "waiting",
+]

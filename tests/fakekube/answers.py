@@ -1,0 +1,94 @@
+"""The API server's refusals as `Status` objects with its own wordings."""
+
+from typing import Any
+
+RESOURCES = {"Pod": ("", "pods"), "Job": ("batch", "jobs")}
+
+
+class ApiError(Exception):
+    """A request the API server refuses: HTTP status and `Status` body."""
+
+    def __init__(self, code: int, reason: str, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.body = status(code, reason, message, **details)
+
+
+def status(code: int, reason: str, message: str, **details: Any) -> dict[str, Any]:
+    """Return a Status object of kind Failure."""
+    found: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+    }
+    if reason:
+        found["reason"] = reason
+    if details:
+        found["details"] = details
+    return found | {"code": code}
+
+
+def qualified(kind: str) -> str:
+    """Return `pods` or `jobs.batch`."""
+    group, resource = RESOURCES[kind]
+    return f"{resource}.{group}" if group else resource
+
+
+def _details(kind: str, name: str) -> dict[str, Any]:
+    group, resource = RESOURCES[kind]
+    return {"name": name, **({"group": group} if group else {}), "kind": resource}
+
+
+def not_found(kind: str, name: str) -> ApiError:
+    """404 for an object of that name."""
+    message = f'{qualified(kind)} "{name}" not found'
+    return ApiError(404, "NotFound", message, **_details(kind, name))
+
+
+def conflict(kind: str, name: str) -> ApiError:
+    """409 for a stale resourceVersion."""
+    return ApiError(
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on {qualified(kind)} "{name}": the object has been '
+        "modified; please apply your changes to the latest version and try again",
+        **_details(kind, name),
+    )
+
+
+def invalid(kind: str, name: str, field: str, why: str) -> ApiError:
+    """422 by validation, with its cause."""
+    group, _ = RESOURCES[kind]
+    return ApiError(
+        422,
+        "Invalid",
+        f'{kind}.{group} "{name}" is invalid: {field}: {why}',
+        name=name,
+        group=group,
+        kind=kind,
+        # Twice, as the real one names a uid: once for all objects' rules, once for the Job's.
+        causes=[{"reason": "FieldValueInvalid", "message": why, "field": field}] * 2,
+    )
+
+
+def undecodable(patch: str, why: str) -> ApiError:
+    """422 for a patch that makes no Job. As the real one it repeats the whole patch."""
+    message = f"Invalid value: {patch!r}: {why}"
+    return ApiError(
+        422,
+        "Invalid",
+        f' "" is invalid: patch: {message}',
+        causes=[{"reason": "FieldValueInvalid", "message": message, "field": "patch"}],
+    )
+
+
+def internal(message: str) -> ApiError:
+    """500."""
+    return ApiError(
+        500,
+        "InternalError",
+        f"Internal error occurred: {message}",
+        causes=[{"message": message}],
+    )

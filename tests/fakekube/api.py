@@ -1,0 +1,111 @@
+"""Routing, rights, and the answers of everything but a watch stream."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tests.fakekube.answers import ApiError
+from tests.fakekube.jobstatus import MAX_BODY, STRATEGIC, patched
+from tests.fakekube.journal import Entry
+from tests.fakekube.rbac import Tokens
+from tests.fakekube.store import Store
+
+_PATH = re.compile(
+    r"/(?:api/v1|apis/(?P<group>batch)/v1)/namespaces/(?P<namespace>[^/]+)"
+    r"/(?P<resource>pods|jobs)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?"
+)
+_PATCHES = {STRATEGIC, "application/json-patch+json", "application/merge-patch+json"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a path names."""
+
+    group: str
+    namespace: str
+    resource: str
+    name: str | None
+    subresource: str | None
+
+    @property
+    def kind(self) -> str:
+        return {"pods": "Pod", "jobs": "Job"}[self.resource]
+
+
+class NotImitated(Exception):
+    """The real API server can do this; the fake cannot. It answers 501."""
+
+
+def target_of(path: str) -> Target | None:
+    """Return what the path names, or None for one that does not exist."""
+    found = _PATH.fullmatch(path)
+    if found is None or (found["group"] or "") != ("batch" if found["resource"] == "jobs" else ""):
+        return None
+    group, namespace, resource, name, subresource = found.group(
+        "group", "namespace", "resource", "name", "subresource"
+    )
+    return Target(group or "", namespace, resource, name, subresource)
+
+
+def selected_name(entry: Entry) -> str | None:
+    """Return the name of a `metadata.name=` field selector."""
+    key, _, name = entry.query.get("fieldSelector", "").partition("=")
+    return name.lstrip("=") if key == "metadata.name" and name else None
+
+
+def authorize(entry: Entry, target: Target, tokens: Tokens) -> None:
+    """Raise 401 or 403 unless the request may be made."""
+    role = tokens.role_of(entry.headers.get("authorization"))
+    verb = entry.method.lower()
+    name = target.name
+    if verb == "get" and name is None:
+        verb = "watch" if entry.is_watch else "list"
+        name = selected_name(entry)
+    resource = "/".join(filter(None, (target.resource, target.subresource)))
+    tokens.check(role, verb, target.group, resource, target.namespace, name)
+
+
+def answer(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], list[str]]:
+    """Return the object of a 200 and warnings. Raises ApiError or NotImitated."""
+    if entry.method == "GET" and target.name is not None and target.subresource in {None, "status"}:
+        return store.get(target.kind, target.namespace, target.name), []
+    if entry.method == "GET" and target.resource == "pods" and target.name is None:
+        return _list(entry, target, store), []
+    if (entry.method, target.resource, target.subresource) == ("PATCH", "jobs", "status"):
+        return _patch(entry, target, store)
+    raise NotImitated(f"{entry.method} {entry.path}")
+
+
+def _list(entry: Entry, target: Target, store: Store) -> dict[str, Any]:
+    wanted = selected_name(entry)
+    with store.changed:
+        found = store.find("Pod", target.namespace)
+        return {
+            "kind": "PodList",
+            "apiVersion": "v1",
+            "metadata": {"resourceVersion": str(store.version)},
+            "items": [pod for pod in found if wanted in {None, pod["metadata"]["name"]}],
+        }
+
+
+def _patch(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], list[str]]:
+    sort = entry.headers.get("content-type", "").partition(";")[0].strip()
+    if sort not in _PATCHES:
+        raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    if sort != STRATEGIC:
+        raise NotImitated(sort)
+    if len(entry.body) > MAX_BODY:
+        raise ApiError(
+            413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_BODY}"
+        )
+    assert target.name is not None
+    with store.changed:
+        live = store.get("Job", target.namespace, target.name)
+        new, warnings = patched(live, entry.body, entry.query.get("fieldValidation", "Warn"))
+        return store.replace("Job", new), warnings
+
+
+def encode(found: Any) -> bytes:
+    """Return the JSON the server sends."""
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,16 @@
+"""Fixtures of the integration tests."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reporter import log
+from tests.integration.scene import Scene, staged
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """A fake API server and a directory for the adapter's files; no reporter yet."""
+    with log.capture() as logs, staged(tmp_path, logs) as scene:
+        yield scene

@@ -1,0 +1,366 @@
+"""The result file on a real file system: whatever an adapter can put there."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from reporter.core.payloads import FileAbsent, FileIdentity, FileInvalid, FileValid, ResultPayload
+from reporter.sources.files import Absent, Content, Torn, Unchanged, Unreadable, read_bounded
+from reporter.sources.result_file import SETTLED_NS, ResultFile
+from reporter.wire.result import MAX_BYTES
+
+SUCCESS = b'{"status": "success", "reason": "R", "message": "m"}'
+FAILURE = b'{"status": "failure", "reason": "R", "message": "m"}'
+HANG = 20.0
+
+linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Where the result is expected."""
+    return tmp_path / "adapter-result.json"
+
+
+@pytest.fixture
+def open_directory():
+    """A short-named directory that every user may enter."""
+    directory = Path(tempfile.mkdtemp())
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
+
+
+def identity(path):
+    """What `stat` says about the name itself."""
+    found = path.lstat()
+    return FileIdentity(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def cause(path):
+    """Why the look says that this is no result; its identity is always that of the name."""
+    look = ResultFile(path).look()
+    assert isinstance(look, FileInvalid)
+    assert identity(path) == look.identity
+    return look.cause
+
+
+def test_a_valid_result_is_read(path):
+    """The decoded result and the file it came from."""
+    path.write_bytes(SUCCESS)
+    expected = FileValid(ResultPayload(True, "R", "m"), identity(path))
+    assert expected == ResultFile(path).look()
+
+
+def test_no_file_is_absent(path):
+    """Nothing there is a value, not an error."""
+    assert FileAbsent() == ResultFile(path).look()
+
+
+def test_no_directory_is_absent(tmp_path):
+    """A volume that is mounted later is no error either."""
+    assert FileAbsent() == ResultFile(tmp_path / "later" / "result.json").look()
+
+
+def test_an_empty_file_is_invalid(path):
+    """Created, but nothing written yet."""
+    path.touch()
+    assert "line 1, column 1: the document is empty" == cause(path)
+
+
+def test_a_half_written_file_is_invalid_until_it_is_complete(path):
+    """The next look finds the rest."""
+    results = ResultFile(path)
+    path.write_bytes(SUCCESS[:20])
+    assert isinstance(results.look(), FileInvalid)
+    path.write_bytes(SUCCESS)
+    assert isinstance(results.look(), FileValid)
+
+
+def test_a_wrong_status_is_invalid(path):
+    """The cause comes from the schema."""
+    path.write_bytes(b'{"status": "ok"}')
+    assert "status: must be either 'success' or 'failure'" == cause(path)
+
+
+def test_a_fifo_is_refused_without_waiting_for_a_writer(path):
+    """A naive open would hang for ever."""
+    os.mkfifo(path)
+    assert "the file is a named pipe (FIFO), not a regular file" == cause(path)
+
+
+def test_a_directory_is_refused(path):
+    """Also an empty one."""
+    path.mkdir()
+    assert "the file is a directory, not a regular file" == cause(path)
+
+
+def test_a_symbolic_link_is_refused_also_to_a_valid_result(path, tmp_path):
+    """Another file's content never gets into the condition."""
+    other = tmp_path / "other.json"
+    other.write_bytes(SUCCESS)
+    path.symlink_to(other)
+    assert "the file is a symbolic link, not a regular file" == cause(path)
+
+
+def test_a_dangling_link_is_refused_like_any_other_link(path):
+    """The name is there, so it is not absent."""
+    path.symlink_to("nowhere")
+    assert "the file is a symbolic link, not a regular file" == cause(path)
+
+
+def test_a_socket_is_refused(open_directory):
+    """Opening one fails with an error of its own."""
+    path = open_directory / "r.json"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        assert "the file is a socket, not a regular file" == cause(path)
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/zero", "/dev/tty"])
+def test_a_device_is_refused(device):
+    """An endless one too, and one that may not be there for this process."""
+    look = ResultFile(Path(device)).look()
+    assert "the file is a device, not a regular file" == look.cause
+
+
+def test_a_file_over_the_size_cap_is_refused_unread(path):
+    """A sparse file of a terabyte costs nothing."""
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    assert f"the file is larger than {MAX_BYTES} bytes" == cause(path)
+
+
+def test_a_file_of_exactly_the_size_cap_is_read(path):
+    """The last allowed byte is allowed."""
+    path.write_bytes(SUCCESS.ljust(MAX_BYTES))
+    assert isinstance(ResultFile(path).look(), FileValid)
+    path.write_bytes(SUCCESS.ljust(MAX_BYTES + 1))
+    assert f"the file is larger than {MAX_BYTES} bytes" == cause(path)
+
+
+def test_a_directory_that_is_a_file_is_invalid(tmp_path):
+    """The path leads through something that is no directory."""
+    (tmp_path / "file").touch()
+    look = ResultFile(tmp_path / "file" / "r.json").look()
+    cause = "the file is in a directory that cannot be opened: not a directory"
+    assert FileInvalid(cause, None) == look
+
+
+def test_a_directory_link_is_followed(tmp_path):
+    """Mount paths such as /var/run are links themselves, and not the adapter's."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "real" / "r.json").write_bytes(SUCCESS)
+    assert isinstance(ResultFile(tmp_path / "link" / "r.json").look(), FileValid)
+
+
+def test_a_loop_of_directory_links_is_invalid(tmp_path):
+    """The kernel gives up, so do we."""
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert isinstance(ResultFile(tmp_path / "a" / "r.json").look(), FileInvalid)
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from reporter.sources.result_file import ResultFile
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+look = ResultFile(Path(sys.argv[1])).look()
+print(type(look).__name__, getattr(look, "cause", ""), sep=": ")
+"""
+
+
+def look_as_nobody(path):
+    """What a process without root's rights sees."""
+    command = [sys.executable, "-c", AS_NOBODY, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG)
+    assert "" == done.stderr
+    return done.stdout.rstrip("\n")
+
+
+def test_a_file_that_may_not_be_read_is_told_with_its_mode(open_directory):
+    """An adapter with umask 077 and another user: the mode is what its author must change."""
+    path = open_directory / "r.json"
+    path.write_bytes(SUCCESS)
+    path.chmod(0o200)
+    expected = "FileInvalid: the file cannot be opened: permission denied (mode 0200)"
+    assert expected == look_as_nobody(path)
+    path.chmod(0o644)
+    assert "FileValid: " == look_as_nobody(path)
+
+
+def test_a_directory_that_may_not_be_entered_is_invalid(open_directory):
+    """Not absent: nobody knows whether there is a result."""
+    (open_directory / "r.json").write_bytes(SUCCESS)
+    open_directory.chmod(0o000)
+    try:
+        assert "FileInvalid: the file cannot be opened: permission denied" == look_as_nobody(
+            open_directory / "r.json"
+        )
+    finally:
+        open_directory.chmod(0o755)
+
+
+def test_a_directory_that_may_be_entered_but_not_listed_is_enough(open_directory):
+    """Opening a known name needs no right to list."""
+    (open_directory / "r.json").write_bytes(SUCCESS)
+    open_directory.chmod(0o111)
+    try:
+        assert "FileValid: " == look_as_nobody(open_directory / "r.json")
+    finally:
+        open_directory.chmod(0o755)
+
+
+@linux_only
+def test_a_read_error_is_told_by_its_name():
+    """The first page of a process's memory gives EIO."""
+    look = read_bounded(Path("/proc/self/mem"), 100)
+    assert "cannot be read: input/output error" == look.cause
+
+
+@linux_only
+def test_a_file_that_says_it_is_empty_is_read_to_the_limit_only():
+    """Some file systems do not know the size: st_size is a hint."""
+    path = Path("/proc/self/status")
+    assert Unreadable("is larger than 10 bytes", identity(path)) == read_bounded(path, 10)
+    assert isinstance(read_bounded(path, 100_000), Content)
+
+
+def test_a_known_file_is_not_read_again(path):
+    """The caller's identity is compared on the open descriptor."""
+    path.write_bytes(SUCCESS)
+    known = identity(path)
+    assert Content(SUCCESS, known) == read_bounded(path, 100)
+    assert Unchanged() == read_bounded(path, 100, known)
+    path.unlink()
+    assert Absent() == read_bounded(path, 100, known)
+
+
+def test_a_file_that_never_stops_changing_is_torn_not_a_hang(path):
+    """A writer at full speed: every try is spoilt in the end, and the look comes back."""
+    stop = threading.Event()
+
+    def write():
+        with path.open("r+b", buffering=0) as file:
+            while not stop.is_set():
+                file.seek(0, os.SEEK_END)
+                file.write(b" ")
+                if file.tell() > MAX_BYTES - 1000:
+                    file.truncate(900_000)
+
+    path.write_bytes(SUCCESS.ljust(900_000))
+    outcomes = []
+    results = ResultFile(path, on_read=outcomes.append)
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        end = time.monotonic() + HANG
+        while "torn" not in outcomes and time.monotonic() < end:
+            look = results.look()
+    finally:
+        stop.set()
+        writer.join()
+    assert FileInvalid("the file was changed while it was read", look.identity) == look
+    assert isinstance(results.look(), FileValid)
+    assert not isinstance(read_bounded(path, MAX_BYTES), Torn)
+
+
+class Readings:
+    """A result file whose reads are counted, with a clock that is so far ahead of the file."""
+
+    def __init__(self, path, ahead_ns):
+        self.outcomes = []
+        self.path = path
+        self.ahead_ns = ahead_ns
+        self.results = ResultFile(path, on_read=self.outcomes.append, clock=self.clock)
+
+    def clock(self):
+        return self.path.stat().st_ctime_ns + self.ahead_ns
+
+
+def test_an_old_file_is_read_once(path):
+    """Polling an unchanged file costs no decoding."""
+    path.write_bytes(SUCCESS)
+    readings = Readings(path, SETTLED_NS + 1)
+    first = readings.results.look()
+    assert [first, first] == [readings.results.look(), readings.results.look()]
+    assert ["valid"] == readings.outcomes
+
+
+@pytest.mark.parametrize("ahead_ns", [0, SETTLED_NS, -10_000_000_000])
+def test_a_young_file_is_read_again(path, ahead_ns):
+    """Within one tick of the kernel's clock a file can change and keep its times."""
+    path.write_bytes(SUCCESS)
+    readings = Readings(path, ahead_ns)
+    readings.results.look()
+    readings.results.look()
+    assert ["valid", "valid"] == readings.outcomes
+
+
+def test_every_rewrite_is_seen_at_once(path):
+    """In place, same size, as fast as possible: the look never shows the former content."""
+    results = ResultFile(path)
+    wrong = 0
+    for number in range(500):
+        path.write_bytes(SUCCESS if number % 2 else FAILURE)
+        wrong += results.look().result.success != bool(number % 2)
+    assert 0 == wrong
+
+
+def test_a_renamed_file_is_seen_at_once(path, tmp_path):
+    """What we advise to authors: a temporary file, then rename."""
+    results = ResultFile(path)
+    for success in (True, False, True):
+        temporary = tmp_path / ".tmp"
+        temporary.write_bytes(SUCCESS if success else FAILURE)
+        temporary.rename(path)
+        assert success == results.look().result.success
+
+
+def test_outcomes_are_told_to_the_metrics(path):
+    """One word for every look that read something."""
+    outcomes = []
+    results = ResultFile(path, on_read=outcomes.append)
+    results.look()
+    path.mkdir()
+    results.look()
+    path.rmdir()
+    path.write_text("{")
+    results.look()
+    path.write_text(json.dumps({"status": "success"}))
+    results.look()
+    assert ["absent", "unreadable", "invalid", "valid"] == outcomes
+
+
+def test_no_descriptor_is_left_open(path):
+    """A look a second for a month must not run out of descriptors."""
+    path.write_bytes(SUCCESS)
+    results = ResultFile(path)
+    results.look()
+    before = os.dup(0)
+    os.close(before)
+    for prepare in (
+        path.unlink,
+        lambda: os.mkfifo(path),
+        path.unlink,
+        lambda: path.symlink_to("x"),
+    ):
+        prepare()
+        results.look()
+    after = os.dup(0)
+    os.close(after)
+    assert before == after

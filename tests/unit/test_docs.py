@@ -1,0 +1,142 @@
+"""The documents say what the code does: tables and wordings are compared, examples are run."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reporter import settings
+from reporter.core.rows import REASONS
+from reporter.metrics import Metrics
+from reporter.sidecar.command_line import help_text
+from reporter.wire.progress import decode_progress
+from reporter.wire.result import decode_result
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRACT = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+RUNBOOK = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
+AUTHORS = (ROOT / "docs" / "adapter-authors.md").read_text(encoding="utf-8")
+OWN_REASONS = {*REASONS.values(), "AdapterExitedWithError", "AdapterMissingResults"}
+
+
+def section(text: str, name: str) -> str:
+    """Return what stands between two markers of README.md."""
+    return text.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->", maxsplit=1)[0]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Return the code blocks of one language."""
+    return re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_readme_help_and_class_know_the_same_variables():
+    """One list of settings: README, --help and the class."""
+    in_readme = re.findall(r"^\| `([A-Z_0-9]+)` \|", section(README, "settings"), re.MULTILINE)
+    in_help = re.findall(r"^  ([A-Z_0-9]+) \(default", help_text(), re.MULTILINE)
+    in_class = [found.name for found in settings.describe()]
+
+    assert in_class == in_readme
+    assert in_class == in_help
+
+
+def test_the_settings_table_is_made_from_the_code():
+    """`make fmt` has been run after the last change of a setting."""
+    command = [sys.executable, str(ROOT / "scripts" / "docs_tables.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (0, "") == (done.returncode, done.stdout)
+
+
+def test_every_reason_is_in_the_readme_and_the_contract():
+    """A reason that is written can be looked up."""
+    in_readme = set(re.findall(r"`(\w+)`", section(README, "reasons")))
+
+    assert set() == OWN_REASONS - in_readme
+    assert [] == [reason for reason in OWN_REASONS if f"`{reason}`" not in CONTRACT]
+
+
+def test_the_runbook_has_one_entry_per_reason():
+    """No reason without an entry, no entry for a reason that does not exist."""
+    entries = set(re.findall(r"^## ((?:Adapter|Reporter|Invalid|NoReason)\w+)$", RUNBOOK, re.M))
+
+    assert {*OWN_REASONS, "NoReasonProvided"} == entries
+
+
+def test_every_metric_is_in_the_readme():
+    """The table names exactly the families that are served."""
+    metrics = Metrics("1")
+    metrics.set_condition("True", "x", from_file=True, final=True)
+    metrics.set_adapter(0, 1)
+    metrics.set_progress(completed=1, total=1, failures=0, errors=0)
+    metrics.observe_publish("written", seconds=0.1, now=1.0)
+    metrics.observed(1.0)
+    page = metrics.render().body.decode()
+    served = set(re.findall(r"^# TYPE (\S+)", page, re.MULTILINE))
+    table = section(README, "metrics").replace(
+        "`status_reporter_progress_completed`, `_expected`, `_failures`, `_errors`",
+        " ".join(
+            f"`status_reporter_progress_{name}`"
+            for name in ("completed", "expected", "failures", "errors")
+        ),
+    )
+    named = set(re.findall(r"`(status_reporter_\w+)", table))
+
+    assert served == named
+
+
+def test_json_examples_are_valid():
+    """What an author copies is accepted."""
+    results = [text for text in blocks(README + AUTHORS, "json") if '"status"' in text]
+    progress = [text for text in blocks(AUTHORS, "json") if '"completed"' in text]
+
+    assert len(results) == 2
+    assert all(decode_result(text.encode()).reason for text in results)
+    assert [4] == [decode_progress(text.encode()).completed for text in progress]
+
+
+@pytest.mark.parametrize(
+    ("language", "command", "success"), [("sh", ["sh"], True), ("python", [sys.executable], False)]
+)
+def test_the_authors_examples_write_a_valid_result(tmp_path, language, command, success):
+    """The examples run as they stand."""
+    (example,) = blocks(AUTHORS, language)
+    script, result = tmp_path / "example", tmp_path / "adapter-result.json"
+    script.write_text(example)
+    environ = os.environ | {"RESULTS_PATH": str(result)}
+    subprocess.run([*command, str(script)], env=environ, check=True, timeout=60)
+
+    assert success is decode_result(result.read_bytes()).success
+    assert ["adapter-result.json", "example"] == sorted(os.listdir(tmp_path))
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="needs Go to run the Go example")
+def test_the_go_example_writes_a_valid_result(tmp_path):
+    """The Go example compiles and runs as it stands."""
+    (example,) = blocks(AUTHORS, "go")
+    (tmp_path / "main.go").write_text(example)
+    result = tmp_path / "adapter-result.json"
+    environ = os.environ | {
+        "RESULTS_PATH": str(result),
+        "GOFLAGS": "-mod=mod",
+        "GO111MODULE": "off",
+    }
+    command = ["go", "run", str(tmp_path / "main.go")]
+    subprocess.run(command, env=environ, check=True, timeout=110, cwd=tmp_path)
+
+    assert decode_result(result.read_bytes()).success
+
+
+def test_the_kubectl_output_in_the_contract_has_all_six_fields():
+    """The example condition shows what is always there."""
+    (example,) = (text for text in blocks(CONTRACT, "yaml") if "conditions" in text)
+    fields = re.findall(r"^[ -]{2,4}(\w+): ", example.split("conditions:")[1], re.MULTILINE)
+    wanted = ["type", "status", "reason", "message", "lastProbeTime", "lastTransitionTime"]
+
+    assert wanted == fields
+    assert json.loads(re.search(r"'(\{.*\})'", example)[1].replace("{...}", "{}"))["version"] == 1

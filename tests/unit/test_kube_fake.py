@@ -1,0 +1,104 @@
+"""FakeKube's own machinery: scripts, waiting, going away. Its API is held to the real one elsewhere."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from reporter.errors import KubeError
+from reporter.kube import KubeApi
+from tests.fakekube import Answer, FakeKube, Hang, make_job, make_pod
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeKube]:
+    with FakeKube() as fake:
+        fake.create_pod(make_pod(fake.create_job(make_job()), name="pod"))
+        yield fake
+
+
+@pytest.fixture
+def api(fake: FakeKube) -> Iterator[KubeApi]:
+    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+    yield api
+    api.close()
+
+
+def outcomes(api: KubeApi, count: int) -> list[str]:
+    found = []
+    for _ in range(count):
+        try:
+            api.get_pod("default", "pod")
+            found.append("ok")
+        except KubeError as error:
+            found.append(error.failure)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("nth", "times", "expected"),
+    [
+        (1, 1, ["unavailable", "ok", "ok", "ok"]),
+        (3, 1, ["ok", "ok", "unavailable", "ok"]),
+        (2, 2, ["ok", "unavailable", "unavailable", "ok"]),
+        (2, None, ["ok", "unavailable", "unavailable", "unavailable"]),
+        (9, 1, ["ok"] * 4),
+    ],
+)
+def test_a_fault_strikes_the_nth_fitting_request(
+    fake: FakeKube, api: KubeApi, nth: int, times: int | None, expected: list[str]
+) -> None:
+    """`hits` tells whether it did: without a hit a run was clean."""
+    script = fake.fail(Answer(503), method="GET", path="/pods/", nth=nth, times=times)
+
+    assert expected == outcomes(api, 4)
+    assert expected.count("unavailable") == script.hits
+
+
+def test_a_cleared_fault_strikes_no_more(fake: FakeKube, api: KubeApi) -> None:
+    """One script, or all."""
+    script = fake.fail(Answer(503), times=None)
+    assert ["unavailable"] == outcomes(api, 1)
+    script.clear()
+    assert ["ok"] == outcomes(api, 1)
+    fake.fail(Answer(503), times=None)
+    fake.clear_faults()
+    assert ["ok"] == outcomes(api, 1)
+
+
+def test_waiting_ends_with_the_journal_when_it_was_in_vain(fake: FakeKube, api: KubeApi) -> None:
+    """Whoever reads the failure sees what was asked."""
+    api.get_pod("default", "pod")
+    with pytest.raises(TimeoutError, match="GET /api/v1/namespaces/default/pods/pod 200"):
+        fake.wait_for(lambda: False, timeout=0.01)
+
+
+def test_it_goes_away_with_all_its_threads(api: KubeApi, fake: FakeKube) -> None:
+    """Also with an open watch and a request that hangs; it comes back on the same port."""
+    before = set(threading.enumerate())
+    address = fake.server
+    fake.fail(Hang(), method="GET", path="/jobs/")
+    watch = threading.Thread(target=lambda: outcome_of_watch(api))
+    hanging = threading.Thread(target=lambda: outcome_of_job(api))
+    watch.start()
+    hanging.start()
+    fake.wait_for(lambda: len(fake.journal) == 2)
+    fake.stop()
+    watch.join()
+    hanging.join()
+    names = {thread.name for thread in set(threading.enumerate()) - before}
+    assert set() == names
+
+    fake.start()
+    assert address == fake.server
+    assert ["ok"] == outcomes(api, 1)
+
+
+def outcome_of_watch(api: KubeApi) -> None:
+    with pytest.raises(KubeError):
+        list(api.watch_pod("default", "pod"))
+
+
+def outcome_of_job(api: KubeApi) -> None:
+    with pytest.raises(KubeError):
+        api.get_job("default", "validate", timeout=60)

@@ -1,0 +1,247 @@
+"""What is packed and how: the wheel, the locks, the layers, the image's tree."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from email.message import Message
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "scripts"
+
+
+def script(name: str):
+    """Load scripts/NAME.py as a module of its own."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    # dataclasses look their module up by name.
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+check_locks = script("check_locks")
+check_docs = script("check_docs")
+image_prune = script("image_prune")
+image_bytecode = script("image_bytecode")
+
+
+def imported(path: Path) -> set[str]:
+    """Name the top-level packages that the module at PATH imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module)
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Iterator[zipfile.ZipFile]:
+    """Build the wheel from a copy, so that no build directory is left in the tree."""
+    out = tmp_path_factory.mktemp("wheel")
+    source = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "LICENSE", "README.md"):
+        (source / name).write_bytes((ROOT / name).read_bytes())
+    for path in (ROOT / "reporter").rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            copy = source / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out]
+    done = subprocess.run([*command, source], capture_output=True, text=True, check=False)
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    (built,) = out.glob("*.whl")
+    with zipfile.ZipFile(built) as opened:
+        yield opened
+
+
+class TestWheel:
+    """The built distribution."""
+
+    @pytest.fixture
+    def metadata(self, wheel: zipfile.ZipFile) -> Message:
+        """Read the wheel's METADATA."""
+        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        return HeaderParser().parsestr(wheel.read(name).decode())
+
+    def test_base_needs_urllib3_only(self, metadata):
+        """Who takes the client library alone gets one dependency."""
+        requirements = map(Requirement, metadata.get_all("Requires-Dist"))
+        base = {needed.name for needed in requirements if needed.marker is None}
+
+        assert {"urllib3"} == base
+
+    def test_extras(self, metadata):
+        """The sidecar's packages come with an extra, and there is one for everything."""
+        assert {"sidecar", "all"} == set(metadata.get_all("Provides-Extra"))
+
+    def test_holds_every_file_of_the_package_and_nothing_else(self, wheel):
+        """Type marker and schemas are in; tests, launchers and caches are not."""
+        packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        there = {
+            path.relative_to(ROOT).as_posix()
+            for path in (ROOT / "reporter").rglob("*")
+            if path.suffix in {".py", ".typed", ".json"}
+        }
+
+        assert there == packed
+        assert "reporter/py.typed" in packed
+
+    def test_licence_is_in_the_wheel(self, wheel):
+        """Apache-2.0 wants its text to go along."""
+        assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())
+
+
+class TestLayers:
+    """What import-linter cannot say."""
+
+    @pytest.mark.parametrize(
+        "path",
+        sorted((ROOT / "reporter" / "core").glob("*.py")),
+        ids=lambda path: path.name,
+    )
+    def test_core_imports_the_standard_library_only(self, path):
+        """Decisions need no package."""
+        assert imported(path) - sys.stdlib_module_names <= {"reporter"}
+
+    def test_cmd_is_no_package(self):
+        """With an __init__.py it would shadow the standard module of that name."""
+        assert not (ROOT / "cmd" / "__init__.py").exists()
+
+    def test_generated_kubernetes_classes_are_never_imported(self):
+        """They would cost 23 MB of memory each time."""
+        code = (
+            "import pkgutil, importlib, sys, reporter\n"
+            "for found in pkgutil.walk_packages(reporter.__path__, 'reporter.'):\n"
+            "    importlib.import_module(found.name)\n"
+            "print(*(name for name in sys.modules if name.startswith(('kubernetes.aio',"
+            " 'kubernetes.client.api.', 'kubernetes.client.models.'))))\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+
+        assert "" == done.stdout.strip()
+
+
+class TestLocks:
+    """scripts/check_locks.py tells a lock that fits from one that does not."""
+
+    TEXT = (ROOT / "requirements" / "sidecar.txt").read_text(encoding="utf-8")
+
+    def problems(self, text: str, *more: str) -> list[str]:
+        """Check TEXT as the lock of the sidecar, with MORE requirements in pyproject.toml."""
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+        inputs = [*check_locks.extra_inputs(project, "sidecar"), *map(Requirement, more)]
+        return list(check_locks.problems(check_locks.read_lock(text), inputs))
+
+    def test_lock_fits(self):
+        """What is locked is what pyproject.toml leads to."""
+        assert [] == self.problems(self.TEXT)
+
+    def test_new_requirement(self):
+        """A requirement that came after the lock was written is missing in it."""
+        found = self.problems(self.TEXT, "packaging")
+
+        assert ["packaging is missing, wanted by pyproject.toml"] == found
+
+    def test_version_moved_on(self):
+        """A lower limit above the locked version is named with both."""
+        (found,) = self.problems(self.TEXT, "structlog>=9999")
+
+        assert found.startswith("structlog==")
+        assert found.endswith("does not fit `structlog>=9999`, wanted by pyproject.toml")
+
+    def test_left_over_pin(self):
+        """A pin that nothing leads to is named."""
+        extra = "nothing-wants-this==1.0 \\\n    --hash=sha256:00\n"
+
+        assert ["nothing-wants-this is pinned, but nothing wants it"] == self.problems(
+            self.TEXT + extra
+        )
+
+    def test_missing_hash(self):
+        """A pin without a hash would let any file in."""
+        lines = self.TEXT.splitlines(keepends=True)
+        start = next(i for i, line in enumerate(lines) if line.startswith("durationpy=="))
+        name = lines[start].split(" ")[0]
+        rest = next(i for i in range(start + 1, len(lines)) if not lines[i].startswith("    --"))
+        text = "".join([*lines[:start], f"{name}\n", *lines[rest:]])
+
+        assert ["durationpy has no hash"] == self.problems(text)
+
+
+class TestDocuments:
+    """scripts/check_docs.py finds what points nowhere."""
+
+    def test_links_and_anchors(self, tmp_path):
+        """A link to a file or heading that is not there is named; others and code are not."""
+        (tmp_path / "b.md").write_text("# One `thing`, first\n")
+        document = tmp_path / "a.md"
+        document.write_text(
+            "[ok](b.md) [ok](b.md#one-thing-first) [web](https://example.org/x)\n"
+            "[gone](c.md) [lost](b.md#two)\n```\n[code](d.md)\n```\n"
+        )
+
+        assert [
+            "the link c.md leads nowhere",
+            "the link b.md#two names a heading that is not there",
+        ] == list(check_docs.broken_links(document))
+
+    def test_make_targets(self, tmp_path):
+        """A target that the Makefile lacks is named; the verb in a sentence is not a target."""
+        document = tmp_path / "a.md"
+        document.write_text("Run `make test`, then\n\n    $ make nothing\n\nto make sure.\n")
+
+        assert ["`make nothing` is not in the Makefile"] == list(
+            check_docs.unknown_targets(document, {"test"})
+        )
+
+
+class TestImageTree:
+    """The two scripts that shape the image."""
+
+    def test_prune_drops_the_asynchronous_client_and_keeps_licences(self, tmp_path):
+        """The rest of the tree stays as it is installed."""
+        gone = ["kubernetes/aio/client.py", "bin/tool", "some/tests/test_x.py"]
+        gone += ["some/__pycache__/x.pyc", "some-1.dist-info/RECORD"]
+        for name in image_prune.ASYNC_ONLY:
+            gone += [f"{name}/__init__.py", f"{name}-1.0.dist-info/METADATA"]
+        kept = ["kubernetes/client/rest.py", "some/x.py"]
+        kept += ["some-1.dist-info/METADATA", "some-1.dist-info/licenses/LICENSE"]
+        for name in [*gone, *kept]:
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+
+        image_prune.prune(tmp_path)
+
+        left = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
+        assert set(kept) == left
+
+    def test_prune_says_when_its_list_is_out_of_date(self, tmp_path):
+        """A package that is no longer installed must not stay in the list unseen."""
+        with pytest.raises(FileNotFoundError):
+            image_prune.prune(tmp_path)
+
+    def test_extension_of_another_python_is_named(self, tmp_path):
+        """Build and runtime stage with different Pythons must not give an image."""
+        (tmp_path / "core.cpython-399-x86_64-linux-gnu.so").touch()
+        (tmp_path / "stable.abi3.so").touch()
+
+        message = image_bytecode.main(tmp_path)
+
+        assert message.startswith("core.cpython-399-x86_64-linux-gnu.so was not made for this")
+        assert "BUILD_IMAGE and RUNTIME_IMAGE" in message
