@@ -23,12 +23,11 @@ class SettingsError(ReporterError):
 class KubeError(ReporterError):
     """The Kubernetes API did not do what was asked.
 
-    `failure` is a short class name for metrics and logs; `retryable` says whether the same request can succeed
-    later without anybody changing it; `retry_after` is the server's own wish in seconds.
+    `failure` is a short class name for metrics and logs, `retry_after` the server's own wish in
+    seconds.
     """
 
     failure = "error"
-    retryable = True
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -39,14 +38,12 @@ class NotFound(KubeError):
     """404: no object of that name."""
 
     failure = "not_found"
-    retryable = False
 
 
 class Gone(KubeError):
     """Another object has that name now (422 on `metadata.uid`)."""
 
     failure = "gone"
-    retryable = False
 
 
 class Conflict(KubeError):
@@ -71,7 +68,6 @@ class Refused(KubeError):
     """400, 413, 415, 422: the request itself is wrong; sending it again cannot help."""
 
     failure = "refused"
-    retryable = False
 
 
 class Unavailable(KubeError):

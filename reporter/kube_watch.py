@@ -9,7 +9,8 @@ from typing import Any
 
 from reporter.errors import KubeError, Unavailable
 from reporter.kube_answers import MAX_OBJECT, MAX_REFUSAL, decode_json, plain, refusal
-from reporter.kube_client import CONNECT_SECONDS, Client, Cutoff, Request, transport
+from reporter.kube_client import Client, Request, transport
+from reporter.kube_sockets import CONNECT_SECONDS, Cutoff
 
 EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 _READ = 64 * 1024

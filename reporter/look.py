@@ -16,7 +16,9 @@ from reporter.seams import Inputs, Sink, Stop
 
 REQUEST_TIMEOUT = 5.0
 LEAST_TIMEOUT = 0.2
+IDLE_TIMEOUT = 0.5
 POLL_STEP = 0.05
+FILE_STEP = 1.0  # between two questions about the Pod because a file changed
 WATCHED_STEP = 0.5  # a watch that seems healthy may be half open
 
 
@@ -41,6 +43,7 @@ class Looker:
         self._file: ResultLook | None = None
         self._progress: Progress | None = None
         self._asked_at = float("-inf")
+        self.idle = False  # nothing is left to write: SIGTERM should end us soon
         self.files_cost = 0.0  # seconds the last look at the files took
         self.seen: Observation | None = None
 
@@ -48,11 +51,13 @@ class Looker:
         """Look; `fresh` asks the API about the Pod whatever the watch says."""
         pod = self._look_at_pod(fresh=fresh or self._ask_after_stop())
         file = self._look_at_files()
-        if file != self._file and not self._watched and not fresh:
+        if self._watched or fresh:
+            self._file = file
+        elif file != self._file and self._clock() >= self._asked_at + FILE_STEP:
             # Without a watch the adapter's state may be old, and this file may be its last word.
+            self._asked_at = self._clock()
             pod = self._look_at_pod(fresh=True)
-            file = self._look_at_files()
-        self._file = file
+            self._file = file = self._look_at_files()
         now = self._clock()
         self._memory = remember(self._memory, now, self._wall(), pod, file)
         if known := pod_of(pod):
@@ -94,14 +99,21 @@ class Looker:
                 theirs.waiting_since_at,
             )
 
-    def timeout(self) -> float:
-        """Return how long a request may take: after SIGTERM no longer than there is time."""
+    def left(self) -> float | None:
+        """Return the seconds that are left after SIGTERM; nothing before it."""
         stopped = self._stop.requested_at
         if stopped is None or self.seen is None:
-            return REQUEST_TIMEOUT
+            return None
         budget = Case(replace(self.seen, stopping_since=stopped), self._policy).stop_budget
-        left = (budget or 0.0) - self._clock()
-        return min(REQUEST_TIMEOUT, max(LEAST_TIMEOUT, left))
+        return (budget or 0.0) - self._clock()
+
+    def timeout(self) -> float:
+        """Return how long a request may take: after SIGTERM there has to be time for another."""
+        left = self.left()
+        if left is None:
+            return REQUEST_TIMEOUT
+        longest = IDLE_TIMEOUT if self.idle else REQUEST_TIMEOUT
+        return min(longest, max(LEAST_TIMEOUT, left / 2))
 
     @property
     def _watched(self) -> bool:

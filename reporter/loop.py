@@ -13,7 +13,7 @@ from dataclasses import replace
 from enum import Enum
 
 from reporter.core.case import Case, Observation
-from reporter.core.condition import Owner, owner, worth_writing
+from reporter.core.condition import TEXT_PAUSE, Owner, Standing, owner, worth_writing
 from reporter.core.evidence import contradiction, evidence
 from reporter.core.facts import (
     Form,
@@ -21,21 +21,24 @@ from reporter.core.facts import (
     PodNeverSeen,
     PodRefused,
     PodSeen,
+    PodUnknown,
     Running,
     Terminated,
     pod_of,
 )
 from reporter.core.retry import next_delay
-from reporter.core.verdict import Pending, Settled, Verdict, decide, nothing_more
-from reporter.errors import Conflict, Gone, KubeError, NotFound, Unavailable
+from reporter.core.verdict import Pending, Settled, Verdict, decide, nothing_more, stays
+from reporter.errors import Conflict, Gone, KubeError, NotFound, Refused, Unavailable
 from reporter.look import POLL_STEP, Looker
 from reporter.seams import Inputs, Options, Sink, Stop, Telemetry, Wake
 from reporter.sinks.statement import Statement
 
 WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
-START_PATIENCE = 2.0  # a container usually starts this soon after ours: one write instead of two
+FIRST_PATIENCE = 2.0  # a container usually starts this soon after ours: one write instead of two
 JOB_PATIENCE = 5.0  # an absent Job is looked for again so long before it counts as never seen
 LAST_LOOK = 3 * POLL_STEP  # after SIGTERM, for what contradicts a verdict already given
+REPEAT_PAUSE = 1.0  # between two writes of one revisable row: a conflict costs the controller 1 s
+NEIGHBOUR_PAUSE = 0.05  # after events of files that are none of ours
 CHATTY = 4.0  # a writer that never rests gets at most a fifth of our time
 FRESH = frozenset({"T", "I", "M", "C", "W1", "W2", "W3", "N", "D", "E"})
 """Rows that rest on something not having happened: the Pod is asked again before the write."""
@@ -84,9 +87,11 @@ class Loop:
         )
         self._began = clock()
         self._verdict: Verdict = Pending(self._began)
+        self._sent: Statement | None = None
         self._written: Statement | None = None
         self._written_at = float("-inf")
-        self._settled_since: float | None = None
+        self._wanted: tuple[str, bool] | None = None  # row and finality of what waits to be written
+        self._wanted_since = self._began
         self._job_missing_since: float | None = None
         self._failures = 0
         self._next_try = self._began
@@ -114,18 +119,15 @@ class Loop:
         self._verdict = decide(o, self._options.policy)
         if outcome := self._stands():
             return outcome
-        if not self._wants(o):
-            self._settled_since = None
-        else:
-            if isinstance(self._verdict, Settled) and self._settled_since is None:
-                self._settled_since = o.now
-            if (o.now >= self._next_try or self._hurry()) and (outcome := self._publish()):
-                return outcome
+        due = self._follow_wants(o) and (o.now >= self._next_try or self._hurry())
+        if due and (outcome := self._publish()):
+            return outcome
         return self._ends()
 
     def idle(self, done: Callable[[Observation], bool]) -> None:
         """Go on looking until `done` or SIGTERM; write only what contradicts a verdict given."""
         noted = False
+        self._looker.idle = True
         while True:
             o = self._observe()
             noted = noted or self._note_contradiction(o)
@@ -153,36 +155,55 @@ class Loop:
             return False
         since = o.now - self._written_at
         final = isinstance(self._verdict, Settled)
+        repeated = self._written is not None and self._written.report.row == report.row
+        if repeated and not final and since < REPEAT_PAUSE and o.stopping_since is None:
+            return False
         return worth_writing(standing, attempt, report, final=final, since_last=since)
+
+    def _follow_wants(self, o: Observation) -> bool:
+        """Keep since when the present verdict waits to be written; say whether it does."""
+        wanted = None
+        if not isinstance(self._verdict, Pending) and self._wants(o):
+            wanted = (self._verdict.report.row, isinstance(self._verdict, Settled))
+        if wanted != self._wanted:
+            self._wanted, self._wanted_since = wanted, o.now
+        return wanted is not None
 
     def _just_starting(self, o: Observation) -> bool:
         verdict, pod = self._verdict, pod_of(o.pod)
         if isinstance(verdict, Pending) or verdict.report.row != "A":
             return False
         running = pod is not None and isinstance(pod.adapter_state, Running)
-        return not running and o.now < self._began + START_PATIENCE
+        return not running and o.now < self._began + FIRST_PATIENCE
 
     def _publish(self) -> Outcome | None:
         """Read what stands, look and decide again, and write if that still differs."""
         began = self._clock()
         try:
-            self._looker.recall(self._sink.read(timeout=self._looker.timeout()))
+            standing = self._sink.read(timeout=self._looker.timeout())
             self._job_missing_since = None
+            self._looker.recall(standing)
+            if self._sent is not self._written and self._carried_out(standing):
+                self._accepted(began)
             row = "" if isinstance(self._verdict, Pending) else self._verdict.report.row
-            o = self._observe(fresh=row in FRESH)
+            # An attempt that cannot name its Pod must not outrank one that can.
+            unknown = self.last is None or isinstance(self.last.pod, PodUnknown)
+            o = self._observe(fresh=unknown or row in FRESH)
             self._verdict = decide(o, self._options.policy)
             if isinstance(self._verdict, Pending) or not self._wants(o):
                 return self._stands()
+            if isinstance(o.pod, PodUnknown):
+                raise Unavailable("the Pod has not been read yet")
             if self._verdict.report.row in CURRENT and not _shown(o.pod):
                 raise Unavailable("the Pod cannot be read now")
-            statement = Statement(
+            self._sent = Statement(
                 report=self._verdict.report,
                 final=isinstance(self._verdict, Settled),
                 attempt=self._looker.attempt(),
                 evidence=evidence(o, self._wall()),
                 wall=self._wall(),
             )
-            self._sink.write(statement, timeout=self._looker.timeout())
+            self._sink.write(self._sent, timeout=self._looker.timeout())
         except (NotFound, Gone) as error:
             self._telemetry.failed("job", error)
             return self._job_missing(error)
@@ -190,11 +211,26 @@ class Loop:
             self._telemetry.failed("job", error)
             self._put_off(error)
             return None
-        self._failures = 0
-        self._next_try = self._written_at = self._clock()
-        self._written = statement
-        self._telemetry.published(statement, self._clock() - began)
+        self._accepted(began)
         return self._stands()
+
+    def _carried_out(self, standing: Standing) -> bool:
+        """Say whether what was sent last stands, although its answer got lost."""
+        sent, note = self._sent, standing.note
+        if sent is None or note is None or owner(standing, sent.attempt) is not Owner.OURS:
+            return False
+        said = sent.report
+        return (said.row, sent.final) == (note.row, note.final) and (
+            (said.status, said.reason, said.message)
+            == (standing.status, standing.reason, standing.message)
+        )
+
+    def _accepted(self, began: float) -> None:
+        if self._sent is not None:
+            self._failures = 0
+            self._next_try = self._written_at = self._clock()
+            self._written = self._sent
+            self._telemetry.published(self._sent, self._clock() - began)
 
     def _stands(self) -> Outcome | None:
         """Say whether what stands on the Job ends our work."""
@@ -220,12 +256,18 @@ class Loop:
 
     def _put_off(self, error: KubeError) -> None:
         self._failures += 1
+        longest = 5.0 if self._stop.requested_at is None else 0.5
         delay = next_delay(
             self._failures,
             self._rng,
             retry_after=error.retry_after,
-            first=0.02 if isinstance(error, Conflict) else 0.1,
-            longest=5.0 if self._stop.requested_at is None else 0.5,
+            remaining=self._looker.left(),
+            first=0.02
+            if isinstance(error, Conflict)
+            else longest
+            if isinstance(error, Refused)
+            else 0.1,
+            longest=longest,
         )
         self._next_try = self._clock() + (delay or 0.0)
 
@@ -241,15 +283,15 @@ class Loop:
         o = self.last
         if o is None:
             return None
-        now, wanted = self._clock(), self._wants(o)
+        now, wanted = self._clock(), self._follow_wants(o)
         case = Case(o, self._options.policy)
         if case.stop_budget is not None:
             if now >= case.stop_budget:
                 return Outcome.GAVE_UP if wanted else Outcome.STOPPED
             return Outcome.STOPPED if not wanted and nothing_more(o, case.policy) else None
-        if self._settled_since is None or not wanted or case.form is Form.NATIVE:
+        if not wanted or case.form is Form.NATIVE or stays(o, case.policy):
             return None
-        last = max(self._settled_since, case.wait_end) + WRITE_BUDGET
+        last = max(self._wanted_since, case.wait_end) + WRITE_BUDGET
         return Outcome.GAVE_UP if now >= last else None
 
     def _note_contradiction(self, o: Observation) -> bool:
@@ -288,8 +330,9 @@ class Loop:
             moments.append(self._verdict.next_look)
         if self._wants(o):
             moments.append(self._next_try)
-        if self._began + START_PATIENCE > now:
-            moments.append(self._began + START_PATIENCE)
+        pauses = [self._began + FIRST_PATIENCE]
+        pauses += [self._written_at + pause for pause in (REPEAT_PAUSE, TEXT_PAUSE)]
+        moments += [end for end in pauses if end > now]
         budget = Case(o, self._options.policy).stop_budget
         return moments if budget is None else [*moments, budget]
 
@@ -301,9 +344,16 @@ class Loop:
             return
         if events.repair():
             return  # what the directory holds now may have come while nobody watched it
-        if events.fileno() in self._wake.wait(pause, (events.fileno(),)):
-            events.drain()
-            self._wake.wait(min(CHATTY * self._looker.files_cost, self._options.poll_interval))
+        end = self._clock() + pause
+        while events.fileno() in self._wake.wait(pause, (events.fileno(),)):
+            began = self._clock()
+            ours = events.drain()
+            cost = CHATTY * self._looker.files_cost if ours else NEIGHBOUR_PAUSE
+            self._wake.wait(min(cost, self._options.poll_interval))
+            pause = end - self._clock()
+            woken = self._clock() < began + NEIGHBOUR_PAUSE
+            if ours or woken or pause <= 0:
+                return
 
 
 def _shown(look: PodLook) -> bool:

@@ -27,7 +27,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from reporter import errors
 
 STATUSES = ("True", "False", "Unknown")
-READS = ("absent", "stale", "valid", "invalid", "other")
+READS = ("absent", "unreadable", "torn", "invalid", "valid")
 PUBLISHES = ("written", "unchanged", "failed")
 FAILURES = tuple(
     sorted({errors.KubeError.failure, *(e.failure for e in errors.KubeError.__subclasses__())})
@@ -72,8 +72,9 @@ class Metrics:
         self._registry.register(self)
 
     def observe_read(self, outcome: str) -> None:
-        """Count one look at the result file; `outcome` is one of READS, anything else `other`."""
-        self._count("read", outcome if outcome in READS else "other")
+        """Count one look at the result file; `outcome` is one of READS, others are not counted."""
+        if outcome in READS:
+            self._count("read", outcome)
 
     def observe_failure(self, failure: str) -> None:
         """Count one failed API request by the `failure` name of its error."""

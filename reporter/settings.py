@@ -12,7 +12,7 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -88,6 +88,7 @@ def _level(text: str) -> str:
     return text if text in _LEVELS else "info"
 
 
+T = TypeVar("T")
 ObjectName = Annotated[str, AfterValidator(_object_name)]
 File = Annotated[str, AfterValidator(_file)]
 Seconds = Annotated[int, BeforeValidator(_integer)]
@@ -243,6 +244,7 @@ class NamedJob(NamedTuple):
     job: str
     pod: str | None
     condition_type: str
+    relax_x509_strict: bool
 
 
 def load(environ: Mapping[str, str]) -> Settings:
@@ -271,7 +273,7 @@ def named_job(environ: Mapping[str, str]) -> NamedJob | None:
     """Say which Job bad settings belong to, so that they can be shown there; None if unknown."""
     given = _given(environ)
 
-    def usable(variable: str, read: Callable[[str], str]) -> str | None:
+    def usable(variable: str, read: Callable[[str], T]) -> T | None:
         try:
             return read(given[variable])
         except (KeyError, ValueError):
@@ -281,7 +283,8 @@ def named_job(environ: Mapping[str, str]) -> NamedJob | None:
     if namespace is None or job is None:
         return None
     condition_type = usable("CONDITION_TYPE", _condition_type) or DEFAULT_CONDITION_TYPE
-    return NamedJob(namespace, job, usable("POD_NAME", _object_name), condition_type)
+    relaxed = usable("KUBERNETES_RELAX_X509_STRICT", _boolean) or False
+    return NamedJob(namespace, job, usable("POD_NAME", _object_name), condition_type, relaxed)
 
 
 def describe() -> list[Variable]:

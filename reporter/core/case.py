@@ -7,8 +7,7 @@ from reporter.core.facts import (
     Job,
     Pod,
     PodLook,
-    PodNeverSeen,
-    PodRefused,
+    PodUnknown,
     State,
     pod_of,
 )
@@ -51,12 +50,15 @@ class Case:
     o: Observation
     policy: Policy
     pod: Pod | None = field(init=False)
+    known: Pod | None = field(init=False)  # also where the API refuses to show it by now
     form: Form = field(init=False)
 
     def __post_init__(self) -> None:
         pod = pod_of(self.o.pod)
-        form = self.policy.form or (pod.form if pod else None) or Form.CLASSIC
+        known = pod or self.o.memory.last_pod
+        form = self.policy.form or (known.form if known else None) or Form.CLASSIC
         object.__setattr__(self, "pod", pod)
+        object.__setattr__(self, "known", known)
         object.__setattr__(self, "form", form)
 
     @property
@@ -73,11 +75,12 @@ class Case:
     def unobservable(self) -> bool:
         """Whether the adapter's end can never be seen.
 
-        The Pod is refused or absent, or the names do not fit.
+        The Pod is refused or absent, or the names do not fit. An API that does not answer is
+        another matter: it may come back.
         """
-        if isinstance(self.o.pod, PodRefused | PodNeverSeen):
-            return True
-        return self.pod is not None and self.pod.adapter is None
+        if isinstance(self.o.pod, PodUnknown):
+            return False
+        return self.pod is None or self.pod.adapter is None
 
     @property
     def wait_end(self) -> float:
@@ -94,16 +97,16 @@ class Case:
     @property
     def stop_budget(self) -> float | None:
         """Until when the reporter may go on after its SIGTERM; nothing before one."""
-        stopped = self.o.stopping_since
+        stopped, taken_away = self.o.stopping_since, self.o.memory.taken_away_since
         if stopped is None:
             return None
-        pod = self.pod or self.o.memory.last_pod
-        grace = pod.grace if pod else 30.0
-        end = stopped + grace
-        if self.o.memory.taken_away_since is not None:
-            given = pod.deletion_grace if pod and pod.deletion_grace is not None else grace
-            end = self.o.memory.taken_away_since + given
-        return max(stopped + LEAST_BUDGET, end - GRACE_MARGIN)
+        grace = self.known.grace if self.known else 30.0
+        if self.known and self.known.deletion_grace is not None:
+            grace = self.known.deletion_grace
+        # The grace period runs from the deletion. No SIGTERM comes before it, but while the API is
+        # away it can be seen long after.
+        began = stopped if taken_away is None else min(stopped, taken_away)
+        return max(stopped + LEAST_BUDGET, began + grace - GRACE_MARGIN)
 
     @property
     def poll_end(self) -> float | None:

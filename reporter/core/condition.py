@@ -148,7 +148,7 @@ def worth_writing(
     final: bool,
     since_last: float = TEXT_PAUSE,
 ) -> bool:
-    """Say whether a report changes what stands. `since_last` is the time since our last write, in seconds.
+    """Say whether a report changes what stands. `since_last` is the age of our last write, seconds.
 
     A final report of the same attempt and a report of a newer attempt are never replaced. The times
     in the condition and the evidence make no difference.
@@ -172,9 +172,10 @@ def worth_writing(
 def build_patch(
     standing: Standing, condition_type: str, report: Report, annotation: str, now: float
 ) -> dict[str, Any]:
-    """Build the strategic merge patch: condition and annotation in one write, guarded by UID and version.
+    """Build the strategic merge patch: condition and annotation in one write.
 
-    `lastTransitionTime` is kept while the status stays what it is.
+    It holds only for the Job and the version that were read. `lastTransitionTime` is kept while the
+    status stays what it is.
     """
     seen = stamp(now)
     kept = standing.transition if standing.status == report.status else ""

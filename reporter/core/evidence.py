@@ -20,7 +20,7 @@ from reporter.core.facts import (
     pod_of,
 )
 from reporter.core.objects import stamp
-from reporter.core.payloads import FileAbsent, FileInvalid, FileValid, ResultLook
+from reporter.core.payloads import FileAbsent, FileInvalid, ResultLook
 from reporter.core.text import clean
 
 TEXT_LIMIT = 160  # bytes of any text from outside
@@ -59,6 +59,7 @@ def evidence(o: Observation, wall: float) -> dict[str, Any]:
             "failure": _text(o.job.failure),
         }
         shown["job"] = _known(job)
+    shown |= _remembered(o)
     since = o.memory.waiting_since if o.memory.first_started is None else o.memory.first_started
     shown["waitedSeconds"] = round(max(0.0, o.now - since), 3)
     if o.stopping_since is not None:
@@ -66,21 +67,35 @@ def evidence(o: Observation, wall: float) -> dict[str, Any]:
     return shown
 
 
+def _remembered(o: Observation) -> dict[str, Any]:
+    """Return what rules use and the API no longer shows: at a deletion `lastState` vanishes."""
+    shown: dict[str, Any] = {}
+    pod, memory = pod_of(o.pod), o.memory
+    adapter = pod.adapter if pod else None
+    ended = memory.last_run
+    if ended is not None and (adapter is None or ended.run not in {adapter.state, adapter.last}):
+        run = {"restarts": ended.restarts, **_run(ended.run), "file": _file(ended.file)["state"]}
+        shown["lastEndedRun"] = run
+    if memory.trouble is not None:
+        seconds = round(max(0.0, o.now - memory.trouble_since), 3)
+        shown["trouble"] = {"rule": memory.trouble.row, "forSeconds": seconds}
+    return shown
+
+
 def contradiction(row: str, status: str, ended: Terminated) -> dict[str, Any] | None:
-    """Return what an adapter's end says against a good verdict that was given before, if anything."""
+    """Return what the adapter's end says against a good verdict given before, if anything."""
     if row != "R" or status != "True" or (ended.exit_code == 0 and not ended.out_of_memory):
         return None
     return _run(ended)
 
 
 def _file(look: ResultLook) -> dict[str, Any]:
-    match look:
-        case FileAbsent():
-            return {"state": "absent"}
-        case FileInvalid(cause, identity):
-            shown: dict[str, Any] = {"state": "invalid", "cause": _text(cause)}
-        case FileValid(_, identity):
-            shown = {"state": "valid"}
+    if isinstance(look, FileAbsent):
+        return {"state": "absent"}
+    shown: dict[str, Any] = {"state": "valid"}
+    if isinstance(look, FileInvalid):
+        shown = _known({"state": "invalid", "cause": _text(look.cause)})
+    identity = look.identity
     if identity is not None:
         shown |= {"inode": identity.inode, "size": identity.size}
         shown |= {
@@ -116,8 +131,8 @@ def _adapter(container: Container) -> dict[str, Any]:
             shown |= {"state": "running", "startedAt": _at(started_at)}
         case Waiting(reason, message):
             shown |= {"state": "waiting", "reason": _text(reason), "message": _text(message)}
-        case Terminated():
-            shown |= {"state": "terminated", **_run(container.state)}
+        case ended:
+            shown |= {"state": "terminated", **_run(ended)}
     if container.last is not None:
         shown["last"] = _run(container.last)
     return _known(shown)

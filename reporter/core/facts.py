@@ -138,6 +138,7 @@ class Pod:
     misfit: str = ""  # why there is no adapter, naming the containers that exist
     remarks: tuple[str, ...] = ()  # worth a warning: how the adapter was guessed
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    own_restart: RestartPolicy = field(default_factory=RestartPolicy)  # the reporter's
     blocker: Blocker | None = None
     disruption: Disruption | None = None
     deletion_requested_at: float | None = None
@@ -157,6 +158,19 @@ class Pod:
         return self.phase in {"Succeeded", "Failed"}
 
     @property
+    def stopping(self) -> bool:
+        """Say whether no container of the Pod is started again, though they may still run.
+
+        `ContainersReady` turns False/PodFailed as soon as the kubelet has given the Pod up.
+        """
+        return self.finished or self.deleting or self.failing_at is not None
+
+    @property
+    def taken_away(self) -> bool:
+        """Say whether the platform has begun to end the Pod, whatever its containers do."""
+        return self.deleting or self.failing_at is not None or self.disruption is not None
+
+    @property
     def adapter_state(self) -> State | None:
         """Return the adapter's state, or nothing where no adapter could be found."""
         return self.adapter.state if self.adapter else None
@@ -164,23 +178,20 @@ class Pod:
     @property
     def ended_for_good(self) -> bool:
         """Say whether the adapter has ended and no further run can follow, or can never start."""
-        state = self.adapter_state
-        if state is None:
-            return False
-        if isinstance(state, Terminated):
-            if self.finished or self.deleting:
+        match self.adapter_state:
+            case None:
+                return False
+            case Terminated(exit_code):
+                return self.stopping or not self.restart.restarts_after(exit_code)
+            case Waiting() if self.blocker is not None and self.blocker.for_good:
                 return True
-            return not self.restart.restarts_after(state.exit_code)
-        if self.blocker is not None and self.blocker.for_good:
-            return True
-        return self.finished
+            case _:
+                return self.finished
 
     @property
     def may_run_again(self) -> bool:
         """Say whether a later run of the adapter can still replace what this one wrote."""
-        if self.finished or self.deleting or self.ended_for_good:
-            return False
-        return self.restart.can_restart
+        return self.restart.can_restart and not self.stopping and not self.ended_for_good
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from reporter.core.facts import Job, Pod, PodGone, Terminated
 from reporter.core.memory import EndedRun
 from reporter.core.payloads import FileValid
 from reporter.core.rows import Report
-from reporter.core.trouble import said
+from reporter.core.trouble import not_started
 
 
 def interruption(case: Case) -> Report | None:
@@ -22,12 +22,15 @@ def interruption(case: Case) -> Report | None:
     if report := _deadline(pod, job):
         return report
     gone = isinstance(case.o.pod, PodGone)
-    failing = pod.failing_at is not None and not isinstance(case.state, Terminated)
+    # A failed init container fails the Pod too: that is the adapter's trouble with starting.
+    blocked = pod.blocker is not None and pod.blocker.for_good
+    failing = pod.failing_at is not None and not isinstance(case.state, Terminated) and not blocked
     if not (pod.deleting or gone or failing):
         return None
     last = case.o.memory.last_run
     if job and job.failure == "BackoffLimitExceeded" and last:
-        return judge(last, result_required=case.policy.result_required)
+        name = pod.adapter.name if pod.adapter else ""
+        return judge(last, name, result_required=case.policy.result_required)
     if job and job.suspended:
         cause = "Job was suspended"
     elif pod.deleting:
@@ -37,8 +40,11 @@ def interruption(case: Case) -> Report | None:
     return rows.interrupted(cause, case.state)
 
 
-def judge(ended: EndedRun, *, result_required: bool) -> Report:
-    """Judge a run that used up the back-off limit by itself: the one after it is thrown away."""
+def judge(ended: EndedRun, name: str, *, result_required: bool) -> Report:
+    """Judge a run that used up the back-off limit by itself: the one after it is thrown away.
+
+    `name` is the adapter's.
+    """
     run = ended.run
     if isinstance(ended.file, FileValid):
         return rows.result(ended.file.result)
@@ -48,8 +54,8 @@ def judge(ended: EndedRun, *, result_required: bool) -> Report:
         return rows.interrupted("Adapter container was lost", run)
     if report := rows.invalid(ended.file):
         return report
-    if run.never_started:
-        return rows.trouble("W3", said(run))
+    if trouble := not_started(name, run):
+        return rows.trouble(trouble.row, trouble.text)
     return rows.exited(run, result_required=result_required)
 
 
@@ -57,10 +63,12 @@ def ended_by_itself(pod: Pod, ended: Terminated) -> bool:
     """Say whether the adapter had ended before anybody asked for its end.
 
     The API's times are whole seconds, so within one second nobody can tell and the answer is no.
+    A node's shutdown shows no time at all, only a reason.
     """
     asked = [at for at in (pod.deletion_requested_at, pod.failing_at) if at is not None]
-    finished = ended.finished_at
-    return finished is not None and bool(asked) and finished < min(asked)
+    if not asked:
+        return pod.disruption is None and not pod.reason
+    return ended.finished_at is not None and ended.finished_at < min(asked)
 
 
 def _deadline(pod: Pod, job: Job | None) -> Report | None:

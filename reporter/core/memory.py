@@ -13,12 +13,11 @@ from reporter.core.facts import (
     PodSeen,
     PodUnknown,
     Running,
-    State,
     Terminated,
     Waiting,
     pod_of,
 )
-from reporter.core.payloads import FileAbsent, FileIdentity, FileInvalid, FileValid, ResultLook
+from reporter.core.payloads import FileAbsent, FileIdentity, ResultLook
 from reporter.core.trouble import Trouble, trouble_of
 
 STAMP_LAG = 1.0
@@ -34,8 +33,10 @@ class EndedRun:
     """A run of the adapter that ended by itself, with the file it left."""
 
     run: Terminated
-    restarts: int
+    restarts: int  # of the adapter before this run
     file: ResultLook
+    lay: FileIdentity | None = None  # what lay there at its end, whoever wrote it
+    lay_before: FileIdentity | None = None  # the same for the run before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +52,30 @@ class Memory:
     trouble: Trouble | None = None
     trouble_since: float = 0.0
     last_run: EndedRun | None = None
-    leftover: FileIdentity | None = (
-        None  # the file that was there when the API showed an earlier run ended
-    )
     last_pod: Pod | None = None
     taken_away_since: float | None = None  # deletion seen, or the Pod seen gone
     away: bool = False  # the API does not answer about the Pod
     returned: float | None = None  # when it answered again after having been away
 
+    def leftover(self, restarts: int) -> FileIdentity | None:
+        """Return the file that was there when the API showed the end of the run before this one.
+
+        This one is the run after so many restarts.
+        """
+        ended = self.last_run
+        if ended is None:
+            return None
+        return ended.lay if ended.restarts < restarts else ended.lay_before
+
 
 def recall(
     memory: Memory, now: float, wall: float, started_at: float | None, waiting_at: float | None
 ) -> Memory:
-    """Put back what an earlier start of this reporter wrote down about the same attempt (epoch seconds)."""
-    if waiting_at is not None and waiting_at < memory.waiting_since_at:
+    """Put back what an earlier start of this reporter wrote down about the same attempt.
+
+    `started_at` and `waiting_at` are epoch seconds.
+    """
+    if waiting_at is not None and waiting_at < int(memory.waiting_since_at):
         memory = replace(
             memory, waiting_since=_monotonic(waiting_at, now, wall), waiting_since_at=waiting_at
         )
@@ -91,60 +102,50 @@ def remember(memory: Memory, now: float, wall: float, look: PodLook, file: Resul
     return replace(memory, last_pod=pod)
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of the adapter, and what is known of the run before it."""
+
+    state: Running | Terminated | None = None
+    restarts: int = 0
+    previous: Terminated | None = None
+    leftover: FileIdentity | None = None
+
+
 def attributed(file: ResultLook, look: PodLook, memory: Memory) -> ResultLook:
-    """Return the file if the adapter's present (or last) run can have written it, else its absence."""
-    pod = pod_of(look)
-    if pod is None or pod.adapter is None or isinstance(file, FileAbsent) or file.identity is None:
-        return file
-    run = pod.adapter.state
-    if isinstance(run, Waiting):
-        if pod.adapter.last is None:
-            return _not_before(file, pod.started_at)
-        run = pod.adapter.last
-    previous = pod.adapter.last if run is not pod.adapter.last else None
-    return _of_run(file, run, previous, pod, memory.leftover)
+    """Return the file if the adapter's newest run can have written it, else its absence."""
+    pod = pod_of(look) or memory.last_pod
+    if pod is None:
+        return file  # the volume is as old as its Pod
+    adapter = pod.adapter
+    if adapter is None:
+        return _of_run(file, pod, _Run())
+    leftover = memory.leftover(adapter.restarts)
+    if isinstance(adapter.state, Waiting):
+        return _of_run(file, pod, _Run(adapter.last, adapter.restarts, None, leftover))
+    return _of_run(file, pod, _Run(adapter.state, adapter.restarts, adapter.last, leftover))
 
 
-def _of_run(
-    file: ResultLook,
-    run: State,
-    previous: Terminated | None,
-    pod: Pod,
-    leftover: FileIdentity | None,
-) -> ResultLook:
-    if isinstance(file, FileAbsent) or file.identity is None or isinstance(run, Waiting):
-        return file
-    if isinstance(run, Terminated) and run.never_started:
+def _of_run(file: ResultLook, pod: Pod, run: _Run) -> ResultLook:
+    if isinstance(run.state, Terminated) and run.state.never_started:
         return FileAbsent()
-    if run.started_at is None:
-        return _not_before(file, pod.started_at)
+    if isinstance(file, FileAbsent) or file.identity is None:
+        return file
     written = file.identity.ctime_ns // 1_000_000_000
-    started = int(run.started_at)
+    born = int(pod.started_at or 0)
+    if run.state is None or run.state.started_at is None:
+        return file if written >= born else FileAbsent()
+    started = int(run.state.started_at)
     if written > started:
         return file
+    # The API's times are whole seconds: only what is of a later second than an earlier run's end is
+    # surely not of that run.
+    ended = run.previous.finished_at if run.previous else None
+    alone = run.restarts <= 0 or (ended is not None and written > int(ended))
     if written == started:
-        return FileAbsent() if file.identity == leftover else file
-    # The API's times are whole seconds and the start is stamped late: a file of the moment before
-    # the stamp is
-    # this run's own, unless an earlier run can have left it or it is older than the Pod.
-    earlier = [previous.finished_at] if previous else []
-    floor = max((t for t in [*earlier, pod.started_at] if t is not None), default=None)
-    if started - written <= STAMP_LAG and file.identity != leftover:
-        if previous is None and (floor is None or written >= int(floor)):
-            return file
-        if previous is not None and floor is not None and written > int(floor):
-            return file
-    return FileAbsent()
-
-
-def _not_before(file: FileInvalid | FileValid, moment: float | None) -> ResultLook:
-    if (
-        moment is None
-        or file.identity is None
-        or file.identity.ctime_ns // 1_000_000_000 >= int(moment)
-    ):
-        return file
-    return FileAbsent()
+        return file if alone or file.identity != run.leftover else FileAbsent()
+    recent = written >= max(started - STAMP_LAG, born)
+    return file if alone and recent else FileAbsent()
 
 
 def _availability(memory: Memory, now: float, look: PodLook) -> Memory:
@@ -180,29 +181,29 @@ def _trouble(memory: Memory, now: float, pod: Pod) -> Memory:
 
 
 def _last_run(memory: Memory, pod: Pod, file: ResultLook) -> Memory:
-    """Keep the newest run that ended by itself.
+    """Keep the newest run that ended by itself, and what lay there when its end was first shown.
 
-    What ends after the Pod's deletion was asked for did not.
+    What ends after the Pod was taken away did not end by itself.
     """
     adapter = pod.adapter
     if adapter is None:
         return memory
-    identity = None if isinstance(file, FileAbsent) else file.identity
-    present = adapter.state
-    if isinstance(present, Terminated) and not pod.deleting:
-        left = _of_run(file, present, adapter.last, pod, memory.leftover)
-        memory = replace(memory, last_run=EndedRun(present, adapter.restarts, left))
-        return memory if pod.ended_for_good else replace(memory, leftover=identity)
-    last = adapter.last
-    if last is None:
+    state, restarts = adapter.state, adapter.restarts
+    ended, previous, later = adapter.last, None, None
+    if isinstance(state, Terminated) and not pod.taken_away:
+        ended, previous = state, adapter.last
+    elif not isinstance(state, Waiting):
+        restarts, later = restarts - 1, state
+    known = memory.last_run
+    if ended is None or (known is not None and known.restarts >= restarts):
         return memory
-    if memory.last_run is None or memory.last_run.run.finished_at != last.finished_at:
-        theirs = isinstance(present, Running) and not isinstance(
-            _of_run(file, present, last, pod, None), FileAbsent
-        )
-        left = FileAbsent() if theirs else _of_run(file, last, None, pod, None)
-        memory = replace(memory, last_run=EndedRun(last, max(adapter.restarts - 1, 0), left))
-    return replace(memory, leftover=identity) if isinstance(present, Waiting) else memory
+    before = memory.leftover(restarts)
+    left = _of_run(file, pod, _Run(ended, restarts, previous, before))
+    lay = None if isinstance(file, FileAbsent) else file.identity
+    theirs = _Run(later, restarts + 1, ended)
+    if later is not None and not isinstance(_of_run(file, pod, theirs), FileAbsent):
+        left, lay = FileAbsent(), None  # as far as anybody can tell it is the next run's
+    return replace(memory, last_run=EndedRun(ended, restarts, left, lay, before))
 
 
 def _monotonic(at: float, now: float, wall: float) -> float:

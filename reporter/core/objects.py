@@ -1,4 +1,4 @@
-"""Tolerant access to API objects: whatever is missing or of the wrong type reads as its empty value.
+"""Tolerant access to API objects: what is missing or of the wrong type reads as its empty value.
 
 The API server is trusted to be well meant, not to be well formed: a proxy, a newer version or a
 half answer must not end the reporter.
@@ -7,6 +7,9 @@ half answer must not end the reporter.
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+_INT64 = range(-(2**63), 2**63)  # every integer of the API; a larger one would not fit a float
+_LAST_SECOND = 253_402_300_799  # of the year 9999: later times have no date
 
 
 def section(value: Any, *path: str) -> Mapping[str, Any]:
@@ -30,9 +33,9 @@ def text(value: Mapping[str, Any], key: str) -> str:
 
 
 def number(value: Mapping[str, Any], key: str) -> int | None:
-    """Return the integer under `key`, or nothing."""
+    """Return the 64-bit integer under `key`, or nothing."""
     found = value.get(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    return found if type(found) is int and found in _INT64 else None
 
 
 def moment(value: Mapping[str, Any], key: str) -> float | None:
@@ -56,5 +59,10 @@ def epoch(stamp: str) -> float | None:
 
 
 def stamp(seconds: float) -> str:
-    """Write a time as the API stores it: whole seconds, UTC."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Write a time as the API stores it: whole seconds, UTC.
+
+    A time without a date becomes the nearest that has one: an adapter can set a file's times to
+    anything.
+    """
+    dated = int(min(max(0, seconds), _LAST_SECOND))
+    return datetime.fromtimestamp(dated, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

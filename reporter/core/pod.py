@@ -44,6 +44,8 @@ EVICTING = frozenset(
     {"Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "NodeLost"}
 )
 
+RESTARTING = frozenset({"Restart", "RestartAllContainers"})  # actions of restartPolicyRules
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -61,7 +63,6 @@ def read_pod(pod: Object, names: Names) -> Pod:
     labels = section(metadata, "labels")
     adapter_name, misfit, remarks = find_adapter(pod, names)
     form = names.form or find_form(spec, names.reporter)
-    container = next((c for c in items(spec, "containers") if text(c, "name") == adapter_name), {})
     adapter = _container(status, "containerStatuses", adapter_name) if adapter_name else None
     deletion, grace = (
         moment(metadata, "deletionTimestamp"),
@@ -84,7 +85,8 @@ def read_pod(pod: Object, names: Names) -> Pod:
         adapter=adapter,
         misfit=misfit,
         remarks=remarks,
-        restart=_restart_policy(spec, container),
+        restart=_restart_policy(spec, _declared(spec, adapter_name)),
+        own_restart=_restart_policy(spec, _declared(spec, names.reporter)),
         blocker=_blocker(spec, status),
         disruption=_disruption(status),
         # The API stores the moment the Pod has to be gone; the wish was uttered a grace period
@@ -117,8 +119,8 @@ def find_adapter(pod: Object, names: Names) -> tuple[str, str, tuple[str, ...]]:
     that is not ours, with a remark. Init containers are never the adapter.
     """
     spec = section(pod, "spec")
-    regular = [text(c, "name") for c in items(spec, "containers")]
-    init = [text(c, "name") for c in items(spec, "initContainers")]
+    regular = [name for c in items(spec, "containers") if (name := text(c, "name"))]
+    init = [name for c in items(spec, "initContainers") if (name := text(c, "name"))]
     others = [name for name in regular if name != names.reporter]
     if names.adapter:
         if names.adapter in others:
@@ -142,18 +144,22 @@ def find_adapter(pod: Object, names: Names) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _misfit(name: str, regular: list[str], init: list[str]) -> str:
-    kind = "is an init container" if name in init else "is not a container"
+    kind = f"is {'an init container' if name in init else 'not a container'} of the Pod"
     if name in regular:
         kind = "is the reporter itself"
-    there = ", ".join(regular) or "none"
-    return f"{name!r} {kind} of the Pod; containers: {there}; init containers: {', '.join(init) or 'none'}"
+    shown = f"containers: {_listed(regular)}; init containers: {_listed(init)}"
+    return f"{name!r} {kind}; {shown}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "none"
 
 
 def _writers(spec: Object, names: Names) -> list[str]:
     """List the regular containers that mount the volume of the results path writable."""
-    everyone = [*items(spec, "containers"), *items(spec, "initContainers")]
-    own = [c for c in everyone if text(c, "name") == names.reporter]
-    volume = next((found for c in own or everyone if (found := _volume(c, names.results_path))), "")
+    own = _declared(spec, names.reporter)
+    seen = [own] if own else items(spec, "containers")
+    volume = next((found for c in seen if (found := _volume(c, names.results_path))), "")
     return [
         text(c, "name")
         for c in items(spec, "containers")
@@ -177,13 +183,18 @@ def _volume(container: Object, path: str) -> str:
     return found
 
 
+def _declared(spec: Object, name: str) -> Object:
+    everyone = (*items(spec, "containers"), *items(spec, "initContainers"))
+    return next((c for c in everyone if text(c, "name") == name), {})
+
+
 def _restart_policy(spec: Object, container: Object) -> RestartPolicy:
     policy = text(container, "restartPolicy") or text(spec, "restartPolicy") or "Always"
     rules = []
     for rule in items(container, "restartPolicyRules"):
         codes = section(rule, "exitCodes")
         listed = codes.get("values")
-        if text(rule, "action") == "Restart" and isinstance(listed, list):
+        if text(rule, "action") in RESTARTING and isinstance(listed, list):
             numbers = frozenset(code for code in listed if isinstance(code, int))
             rules.append(RestartRule(numbers, among=text(codes, "operator") == "In"))
     return RestartPolicy(policy, tuple(rules))

@@ -14,7 +14,9 @@ def next_delay(
     first: float = 0.1,
     longest: float = 5.0,
 ) -> float | None:
-    """Return the seconds to wait after the failed try number `attempt` (1, 2, ...), or nothing to give up.
+    """Return the seconds to wait after the failed try number `attempt` (1, 2, ...).
+
+    Nothing means: give up.
 
     Exponential back-off with full jitter: uniform between 0 and `first` doubled with every try, at
     most `longest`. `retry_after` is a floor, capped. `rng` gives numbers in [0, 1). `remaining` is

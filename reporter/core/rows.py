@@ -87,8 +87,10 @@ def exited(run: Terminated, *, result_required: bool) -> Report:
         return _report("X", FALSE, message, "AdapterExitedWithError")
     if not result_required:
         return _report("S", TRUE, "Adapter container exited successfully (code 0)")
-    message = f"Adapter container exited successfully (code 0) but did not produce a valid result file{said}"
-    return _report("X", FALSE, message, "AdapterMissingResults")
+    message = (
+        "Adapter container exited successfully (code 0) but did not produce a valid result file"
+    )
+    return _report("X", FALSE, message + said, "AdapterMissingResults")
 
 
 def trouble(row: str, text: str) -> Report:
@@ -152,8 +154,8 @@ def describe(state: State | None) -> str:
             return "container has not started yet"
         case Waiting():
             return f"container is waiting: {state.reason}"
-        case Terminated():
-            return f"container ended with exit code {state.exit_code}"
+        case ended:
+            return f"container ended with exit code {ended.exit_code}"
 
 
 def describe_progress(progress: Progress) -> str:

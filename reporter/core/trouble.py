@@ -4,7 +4,7 @@ The kubelet's waiting reasons, sorted into the rows of the contract.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reporter.core.facts import Pod, Terminated, Waiting
 
@@ -46,7 +46,6 @@ class Trouble:
     text: str
     at_once: bool = False
     back_off: bool = False  # the kubelet only repeats that it waits, the cause was shown before
-    for_good: bool = False
 
 
 def trouble_of(pod: Pod) -> Trouble | None:
@@ -54,20 +53,26 @@ def trouble_of(pod: Pod) -> Trouble | None:
 
     The adapter's own waiting reason comes first, then the init container that is in its way. A
     container that the runtime could not start counts by its state (`StartError`), never by an exit
-    code alone.
+    code alone; while it waits for its next try it is still the one that could not be started.
     """
     adapter = pod.adapter
     if adapter is None:
         return None
-    if isinstance(adapter.state, Terminated):
-        if not adapter.state.never_started:
+    match adapter.state:
+        case Terminated():
+            return not_started(adapter.name, adapter.state)
+        case Waiting("CrashLoopBackOff") if adapter.last is not None:
+            trouble = not_started(adapter.name, adapter.last)
+            return replace(trouble, back_off=True) if trouble else None
+        case Waiting():
+            return _waiting(adapter.state, f"container {adapter.name!r}: ") or _blocked(pod)
+        case _:
             return None
-        return Trouble(
-            "W3", f"container {adapter.name!r}: {said(adapter.state)}", for_good=pod.ended_for_good
-        )
-    if not isinstance(adapter.state, Waiting):
-        return None
-    return _waiting(adapter.state, f"container {adapter.name!r}: ") or _blocked(pod)
+
+
+def not_started(name: str, run: Terminated) -> Trouble | None:
+    """Return W3 if the runtime could not start the adapter's process."""
+    return Trouble("W3", f"container {name!r}: {said(run)}") if run.never_started else None
 
 
 def _blocked(pod: Pod) -> Trouble | None:
@@ -82,7 +87,7 @@ def _blocked(pod: Pod) -> Trouble | None:
     ended = container.state if isinstance(container.state, Terminated) else container.last
     if ended is None or ended.exit_code == 0:
         return None
-    return Trouble("W3", f"{prefix}{said(ended)}", for_good=pod.blocker.for_good)
+    return Trouble("W3", f"{prefix}{said(ended)}")
 
 
 def _waiting(state: Waiting, prefix: str) -> Trouble | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from reporter.core import rows
 from reporter.core.case import Case, Observation, Policy
-from reporter.core.facts import Form, PodGone, PodNeverSeen, PodRefused, Terminated, pod_of
+from reporter.core.facts import Form, PodGone, PodNeverSeen, PodRefused, Terminated, Waiting, pod_of
 from reporter.core.interruption import ended_by_itself, interruption
 from reporter.core.payloads import FileValid
 from reporter.core.rows import Report
@@ -80,22 +80,24 @@ def stays(o: Observation, policy: Policy) -> bool:
     if isinstance(o.pod, PodGone):
         return False
     case = Case(o, policy)
-    if case.pod is not None and (case.pod.ended_for_good or not case.pod.restart.can_restart):
+    known = case.known
+    if known is not None and (known.ended_for_good or not known.restart.can_restart):
         return False
-    return not (case.wait_over and (case.unobservable or case.pod is None))
+    return not (case.wait_over and (case.unobservable or known is None))
 
 
 def restartable(o: Observation) -> bool:
-    """Say whether the Pod's restart policy is another one than Never, or unknown."""
+    """Say whether the kubelet may restart the adapter or us, or nobody can tell."""
     pod = pod_of(o.pod) or o.memory.last_pod
-    return pod is None or pod.restart.can_restart
+    return pod is None or pod.restart.can_restart or pod.own_restart.can_restart
 
 
 def _result(case: Case) -> Verdict | None:
     if not isinstance(case.o.file, FileValid):
         return None
     report = rows.result(case.o.file.result)
-    final = case.pod is not None and not case.pod.may_run_again
+    gone = isinstance(case.o.pod, PodGone)
+    final = case.known is not None and (gone or not case.known.may_run_again)
     # Where the adapter's end can never be seen, the wait time stands for it.
     if final or (case.unobservable and case.wait_over):
         return Settled(report)
@@ -107,7 +109,8 @@ def _ended_for_good(case: Case) -> Verdict | None:
     if pod is None or pod.adapter is None or not pod.ended_for_good:
         return None
     state = pod.adapter.state
-    ended = state if isinstance(state, Terminated) else pod.adapter.last
+    ended = pod.adapter.last if isinstance(state, Waiting) else state
+    ended = ended if isinstance(ended, Terminated) else None
     if ended and ended.out_of_memory:
         return Settled(rows.out_of_memory())
     interrupted = None if ended and ended_by_itself(pod, ended) else interruption(case)

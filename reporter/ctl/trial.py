@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     # Without a cgroup a hungry command must not take the whole machine down.
     data_limit = options.memory if cgroup is None else None
     child = Child(stop, stop.wake.wake, name=POD, uid=_uid(), cgroup=cgroup, data_limit=data_limit)
-    _second_signal_kills(stop, child)
+    _handle_signals(stop, child)
     try:
         return _try(child, command, directory, options.timeout, stop)
     finally:
@@ -163,19 +163,25 @@ def _memory_cgroup(limit: int | None) -> MemoryCgroup | None:
             f"no memory cgroup can be made here ({error}), so there will be no OOM kill.\n"
             "            Instead each process gets this much data (RLIMIT_DATA): it sees failed "
             "allocations.\n"
-            "            Run this as root, or under `systemd-run --user --scope`, for a real limit."
+            "            A real limit takes root, or a cgroup that was delegated to you."
         )
         return None
 
 
-def _second_signal_kills(stop: Stop, child: Child) -> None:
-    """Take the second signal for impatience, not for the end: nothing may be left behind."""
+def _handle_signals(stop: Stop, child: Child) -> None:
+    """The first signal ends the child, the second kills it, the third ends us whatever it does."""
+    count = 0
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        if stop.signal is None:
+        nonlocal count
+        count += 1
+        if count == 1:
             stop.on_signal(number, frame)
-        else:
+        elif count == 2:
             child.hurry()
+        else:
+            # Somebody else's process cannot be killed, with sudo for instance.
+            os._exit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)

@@ -1,4 +1,4 @@
-"""`status-ctl validate`: everything that is wrong with a result file, for the person who wrote it."""
+"""`status-ctl validate`: everything that is wrong with a result file, told to its author."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from reporter.errors import InvalidPayload
 from reporter.sinks.terminal import paint, wants_colour
 from reporter.sinks.yaml_text import to_yaml
 from reporter.wire import progress, result
-from reporter.wire.explain import Problem, explain
+from reporter.wire.explain import explain
 
 DESCRIPTION = """\
 Says everything that is wrong with a result file, with line, column and field, as comments; then the
@@ -50,12 +50,44 @@ def run(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) else error
         options.error(f"cannot read {_shown(options.file)}: {cause}")
-    problems = _progress_problems(data) if options.progress else explain(data)
     name = "standard input" if options.file == "-" else _shown(options.file)
+    valid, report = (_check_progress if options.progress else _check_result)(name, data)
+    condition = {
+        "type": CONDITION,
+        "status": report.status,
+        "reason": report.reason,
+        "message": report.message,
+    }
+    sys.stdout.write(to_yaml([condition]))
+    return VALID if valid else INVALID
+
+
+def _check_result(name: str, data: bytes) -> tuple[bool, Report]:
+    problems = explain(data)
     for problem in problems:
-        print(_line(name, problem))
-    print(to_yaml([_condition(_progress(data) if options.progress else _result(data))]), end="")
-    return INVALID if any(problem.severity == "error" for problem in problems) else VALID
+        field = f"{problem.field}: " if problem.field else ""
+        place = f"{name}: line {problem.line}, column {problem.column}"
+        _say(place, problem.severity, f"{field}{problem.text}")
+    try:
+        return True, rows.result(result.decode_result(data))
+    except InvalidPayload as error:
+        report = rows.invalid(FileInvalid(str(error), None))
+        assert report is not None
+        return False, report
+
+
+def _check_progress(name: str, data: bytes) -> tuple[bool, Report]:
+    """Bad progress is ignored, so there is a condition in any case."""
+    try:
+        return True, rows.running(Running(), progress.decode_progress(data))
+    except InvalidPayload as error:
+        _say(name, "error", str(error))
+        return False, rows.running(Running(), None)
+
+
+def _say(place: str, severity: str, text: str) -> None:
+    kind = paint(severity, _COLOURS[severity], colour=wants_colour(sys.stdout))
+    print(f"# {place}: {kind}: {clean(text, 2048)}")
 
 
 def _read(file: BinaryIO, limit: int) -> bytes:
@@ -64,47 +96,6 @@ def _read(file: BinaryIO, limit: int) -> bytes:
     while len(data) <= limit and (more := file.read(limit + 1 - len(data))):
         data += more
     return data
-
-
-def _line(name: str, problem: Problem) -> str:
-    place = f"line {problem.line}, column {problem.column}"
-    kind = paint(problem.severity, _COLOURS[problem.severity], colour=wants_colour(sys.stdout))
-    field = f"{problem.field}: " if problem.field else ""
-    return f"# {name}: {place}: {kind}: {clean(field + problem.text, 2048)}"
-
-
-def _result(data: bytes) -> Report:
-    try:
-        return rows.result(result.decode_result(data))
-    except InvalidPayload as error:
-        invalid = rows.invalid(FileInvalid(str(error), None))
-        assert invalid is not None
-        return invalid
-
-
-def _progress_problems(data: bytes) -> list[Problem]:
-    try:
-        progress.decode_progress(data)
-    except InvalidPayload as error:
-        return [Problem("error", 1, 1, "", str(error))]
-    return []
-
-
-def _progress(data: bytes) -> Report:
-    """Bad progress is ignored, so there is a condition in any case."""
-    try:
-        return rows.running(Running(), progress.decode_progress(data))
-    except InvalidPayload:
-        return rows.running(Running(), None)
-
-
-def _condition(report: Report) -> dict[str, str]:
-    return {
-        "type": CONDITION,
-        "status": report.status,
-        "reason": report.reason,
-        "message": report.message,
-    }
 
 
 def _shown(name: str) -> str:

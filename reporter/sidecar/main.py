@@ -174,7 +174,7 @@ class Sidecar:
             if remaining <= 0:
                 return
             self._telemetry.ticked = time.monotonic()
-            self._stop.wake.wait(remaining)
+            self._stop.wake.wait(min(remaining, STALLED / 2))
 
     def _open_endpoint(self) -> Endpoint | None:
         if self._settings.metrics_port == 0:

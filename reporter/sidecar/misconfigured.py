@@ -35,9 +35,8 @@ def report_problems(
     named = settings.named_job(environ)
     if named is None:
         return
-    relax = environ.get("KUBERNETES_RELAX_X509_STRICT", "").strip().lower() in {"1", "t", "true"}
     try:
-        api = connect(relax_x509_strict=relax)
+        api = connect(relax_x509_strict=named.relax_x509_strict)
     except ReporterError:
         return  # outside of a cluster: the log has said it all
     sink = JobCondition(api, named.namespace, named.job, named.condition_type)

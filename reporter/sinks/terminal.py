@@ -5,6 +5,7 @@ by the same code as in a cluster. What is printed is valid YAML: events are its 
 """
 
 import os
+import signal
 import time
 from collections.abc import Mapping
 from typing import Any, TextIO
@@ -88,10 +89,7 @@ class Timeline:
         state = pod.adapter_state if pod else None
         if isinstance(state, Terminated) and not self._ended:
             self._ended = True
-            said = f": {state.message}" if state.message else ""
-            self.remark(
-                f"the adapter ended with exit code {state.exit_code} ({state.reason}){said}"
-            )
+            self.remark(f"the adapter ended with exit code {_end(state)}")
 
     def published(self, statement: Statement, seconds: float) -> None:
         """Tell what the condition says from now on."""
@@ -115,6 +113,13 @@ class Timeline:
 
     def _print(self, line: str) -> None:
         print(line, file=self._out, flush=True)
+
+
+def _end(run: Terminated) -> str:
+    signals = {number.value: number.name for number in signal.Signals}
+    by = f", {signals.get(run.signal, run.signal)}" if run.signal else ""
+    said = f": {run.message}" if run.message else ""
+    return f"{run.exit_code} ({run.reason}{by}){said}"
 
 
 def paint(text: str, code: str, *, colour: bool) -> str:

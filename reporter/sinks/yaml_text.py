@@ -5,11 +5,13 @@ not folded.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 # What YAML 1.1 readers take for something else than a string.
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
+_MAYBE_NUMBER = re.compile(r"[-+.0-9][-+.:_ 0-9A-Fa-fxXoOtTzZ]*|\.(?i:inf|nan)")  # or a time
 
 
 def to_yaml(value: Mapping[str, Any] | Sequence[Any]) -> str:
@@ -46,15 +48,19 @@ def scalar(value: Any) -> str:
         return f'"{"".join(map(_escaped, value))}"'
     if _is_plain(value):
         return value
-    if value.lower() in _WORDS or value[:1] in "+-.0123456789":
+    if _is_ambiguous(value):
         return f'"{"".join(map(_escaped, value))}"'
     return "'" + value.replace("'", "''") + "'"
 
 
+def _is_ambiguous(text: str) -> bool:
+    return not text or text.lower() in _WORDS or _MAYBE_NUMBER.fullmatch(text) is not None
+
+
 def _is_plain(text: str) -> bool:
-    if not (text[:1].isalpha() or text[:1] in ("_", "/")) or text.endswith((":", " ")):
+    if not (text[:1].isalnum() or text[:1] in ("_", "/")) or text.endswith((":", " ")):
         return False
-    return ": " not in text and " #" not in text and text.lower() not in _WORDS
+    return ": " not in text and " #" not in text and not _is_ambiguous(text)
 
 
 def _escaped(character: str) -> str:

@@ -1,4 +1,4 @@
-"""A process of this machine in place of the adapter's container, seen as the API would show its Pod.
+"""A process of this machine in place of the adapter's container, seen as the API shows a Pod.
 
 As in a container everything ends with the first process: what that leaves behind is killed before
 its end is shown, so the result file is final then. What the Pod means is not decided here.
@@ -85,14 +85,13 @@ class Child:
         # must not look older than the run.
         started = _wall()
         try:
-            # No thread runs yet, which is what makes preexec_fn safe.
-            self._process = subprocess.Popen(  # noqa: PLW1509, S603
+            self._process = subprocess.Popen(  # noqa: S603
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL if sys.stderr is None else 2,
                 env=dict(environ),
                 start_new_session=True,
-                preexec_fn=self._before_exec(),
+                preexec_fn=self._before_exec(),  # noqa: PLW1509 - no thread runs yet
             )
         except OSError as error:
             self._state = Terminated(

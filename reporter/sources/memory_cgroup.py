@@ -23,7 +23,7 @@ class NoMemoryCgroup(ReporterError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Version:
+class Version:
     """The names of one version's files."""
 
     limits: tuple[tuple[str, str], ...]  # file and value; `{}` is the limit in bytes
@@ -32,7 +32,7 @@ class _Version:
 
 # No swap in either: with swap there is no OOM kill but a slow machine. A container's processes are
 # killed together in v2, as the kubelet asks for (memory.oom.group), and one by one in v1.
-_V1 = _Version(
+V1 = Version(
     (
         ("memory.limit_in_bytes", "{}"),
         ("memory.memsw.limit_in_bytes", "{}"),
@@ -40,7 +40,7 @@ _V1 = _Version(
     ),
     "memory.oom_control",
 )
-_V2 = _Version(
+V2 = Version(
     (("memory.max", "{}"), ("memory.swap.max", "0"), ("memory.oom.group", "1")), "memory.events"
 )
 
@@ -48,14 +48,14 @@ _V2 = _Version(
 class MemoryCgroup:
     """One cgroup with a memory limit. Remove it when its processes have ended."""
 
-    def __init__(self, path: Path, version: _Version) -> None:
+    def __init__(self, path: Path, version: Version) -> None:
         self._path, self._version = path, version
 
     @classmethod
     def make(cls, limit: int, *, mounts: Path = _MOUNTS, own: Path = _OWN) -> "MemoryCgroup":
         """Make one with `limit` bytes. Raises NoMemoryCgroup."""
         causes = []
-        for version, parent in _places(mounts.read_text(), own.read_text()):
+        for version, parent in places(mounts.read_text(), own.read_text()):
             made = cls(parent / f"status-ctl-{os.getpid()}", version)
             try:
                 made._open(limit)
@@ -79,7 +79,7 @@ class MemoryCgroup:
     @property
     def oom_kills(self) -> int:
         """How many processes the kernel has killed here for want of memory."""
-        for line in (self._path / self._version.counter).read_text().splitlines():
+        for line in _text(self._path / self._version.counter).splitlines():
             name, _, count = line.partition(" ")
             if name == "oom_kill":
                 return int(count)
@@ -87,8 +87,8 @@ class MemoryCgroup:
 
     def kill(self) -> None:
         """Kill whatever is inside."""
-        for pid in (self._path / "cgroup.procs").read_text().split():
-            with contextlib.suppress(ProcessLookupError):
+        for pid in _text(self._path / "cgroup.procs").split():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(int(pid), signal.SIGKILL)
 
     def remove(self) -> None:
@@ -116,28 +116,36 @@ class MemoryCgroup:
             raise
 
 
-def _places(mounts: str, own: str) -> Iterator[tuple[_Version, Path]]:
+def places(mounts: str, own: str) -> Iterator[tuple[Version, Path]]:
     """Yield where a memory cgroup may be made, most promising first.
 
     Below our own cgroup in v1; in v2 beside it, because a cgroup with processes in it cannot hand
     controllers down.
     """
-    ours = {}
+    ours: dict[str, str] = {}
     for line in own.splitlines():
         _, controllers, path = line.split(":", 2)
-        ours |= {controller: path for controller in controllers.split(",")}
+        ours |= dict.fromkeys(controllers.split(","), path)
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         root, at = before.split()[3:5]
-        kind, _, options = (after.split() + ["", ""])[:3]
+        kind, _, options = [*after.split(), "", ""][:3]
         if kind == "cgroup" and "memory" in options.split(",") and "memory" in ours:
-            yield _V1, _below(at, root, ours["memory"])
+            yield V1, _below(at, root, ours["memory"])
         if kind == "cgroup2" and "" in ours:
             here = _below(at, root, ours[""])
             for parent in [here] if here == Path(at) else [here.parent, here]:
                 control = parent / "cgroup.subtree_control"
                 if control.exists() and "memory" in control.read_text().split():
-                    yield _V2, parent
+                    yield V2, parent
+
+
+def _text(file: Path) -> str:
+    """Return what a file of the kernel says; nothing when somebody has removed the cgroup."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 def _below(mounted_at: str, root: str, path: str) -> Path:

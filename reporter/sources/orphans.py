@@ -18,13 +18,13 @@ _PATIENCE = 2.0  # seconds; a process stuck in the kernel cannot be waited for
 
 def adopt() -> None:
     """Become the parent of what our children leave behind, where the system can do that (Linux)."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl()(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> Callable[[], None]:
     """Return what a new child calls before exec, so that it is killed when we are."""
     # Everything is looked up here: between fork and exec as little as possible may happen.
-    parent, prctl = os.getpid(), _prctl
+    parent, prctl = os.getpid(), _prctl()
 
     def tie() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -59,14 +59,11 @@ def _children() -> Iterator[int]:
                 yield int(stat.parent.name)
 
 
-try:
-    _libc = ctypes.CDLL(None, use_errno=True)
-    _libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
-except (OSError, AttributeError):  # no prctl on this system
-
-    def _prctl(_option: int, _value: int) -> None:
-        return
-else:
-
-    def _prctl(option: int, value: int) -> None:
-        _libc.prctl(option, value, 0, 0, 0)
+def _prctl() -> Callable[[int, int], object]:
+    """Return prctl(2), or nothing's equal where the system has none."""
+    try:
+        call = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return lambda _option, _value: None
+    call.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+    return lambda option, value: call(option, value, 0, 0, 0)

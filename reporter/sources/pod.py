@@ -13,7 +13,7 @@ from reporter.core.facts import Pod, PodGone, PodLook, PodNeverSeen, PodRefused,
 from reporter.core.objects import section, text
 from reporter.core.pod import Names, read_pod
 from reporter.core.retry import next_delay
-from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.errors import Forbidden, KubeError, NotFound, Unavailable
 
 FIRST_ANSWER = 1.0  # seconds to wait for the watch's first event before a GET asks
 HEALTHY_AFTER = 5.0  # a watch that lived this long starts its back-off anew
@@ -93,15 +93,14 @@ class PodSource:
         """Return the newest state. `fresh` asks the API now, whatever the watch says."""
         now = time.monotonic()
         with self._lock:
-            gone = self._missing and self._pod is not None
-            ask = not gone and (fresh or (not self._live and now >= self._next_get))
+            ask = not self._gone and (fresh or (not self._live and now >= self._next_get))
         if ask:
             self._get(timeout)
         with self._lock:
+            if self._refused and not self._live:
+                return PodRefused()
             if self._pod is None:
-                if self._missing:
-                    return PodNeverSeen()
-                return PodRefused() if self._refused else PodUnknown()
+                return PodNeverSeen() if self._missing else PodUnknown()
             return (
                 PodGone(self._pod) if self._missing else PodSeen(self._pod, current=self._current)
             )
@@ -109,7 +108,11 @@ class PodSource:
     def next_look(self) -> float:
         """Return when a look would ask the API again (monotonic seconds)."""
         with self._lock:
-            return float("inf") if self._live else self._next_get
+            return float("inf") if self._live or self._gone else self._next_get
+
+    @property
+    def _gone(self) -> bool:
+        return self._missing and self._pod is not None
 
     def _get(self, timeout: float) -> None:
         pause: float | None = POLL_PAUSE
@@ -168,17 +171,22 @@ class PodSource:
             self._watch = watch
         if self._closed.is_set():
             return None
-        broken = None
+        broken: KubeError | None = None
         try:
             for kind, shown in watch:
                 self._event(kind, shown)
         except KubeError as error:
-            self._on_failure("watchPod", error)
             broken = error
+        except Exception as error:
+            # Whatever an answer nobody thought of does to us: a thread that dies here would show
+            # its last Pod for ever.
+            broken = Unavailable(f"{type(error).__name__}: {error}")
+        if broken is not None:
+            self._on_failure("watchPod", broken)
         with self._lock:
             self._live, self._watch = False, None
-            if broken is not None:
-                self._next_get = 0.0
+            # After the server's own timeout the next watch begins with the present state.
+            self._next_get = 0.0 if broken else time.monotonic() + FIRST_ANSWER
         self._heard.set()
         self._wake()
         return broken
@@ -198,4 +206,4 @@ class PodSource:
 
 def _version(shown: Object) -> int:
     version = text(section(shown, "metadata"), "resourceVersion")
-    return int(version) if version.isdecimal() else 0
+    return int(version) if version.isdecimal() and len(version) < 20 else 0

@@ -23,9 +23,10 @@ def encode_note(
     final: bool,
     after: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the annotation's value, at most 4 KiB: evidence that does not fit is left out, and that is said.
+    """Return the annotation's value, at most 4 KiB.
 
-    `after` is what the adapter's end said against a verdict that was given while it ran.
+    Evidence that does not fit is left out, and that is said. `after` is what the adapter's end said
+    against a verdict that was given while it ran.
     """
     shown: dict[str, Any] = {
         "version": 1,
@@ -46,7 +47,7 @@ def encode_note(
     if after is not None:
         shown["after"] = dict(after)
     value = _compact(shown)
-    if len(value.encode()) > SIZE_LIMIT:
+    if len(value.encode(errors="replace")) > SIZE_LIMIT:
         value = _compact(
             shown | {"evidence": {"observedAt": evidence.get("observedAt", ""), "omitted": True}}
         )

@@ -180,8 +180,11 @@ class Node:
     def _start_containerd(self, lock: int) -> None:
         leftovers.delete_link(self.places.bridge)
         node_config.write(self.places, free_port())
+        # A bridge without an address of its own takes one of its ports': it would change as Pods
+        # come and go, and the others would send to the old one until they ask again.
+        hardware = f"0a:58:0a:f4:{self.places.slot:02x}:01"
         for action in (
-            ("add", "name", self.places.bridge, "type", "bridge"),
+            ("add", "name", self.places.bridge, "address", hardware, "type", "bridge"),
             ("set", self.places.bridge, "up"),
         ):
             subprocess.run(["ip", "link", *action], check=True)

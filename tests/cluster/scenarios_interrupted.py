@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tests.runs import actions
-from tests.runs.jobs import ADAPTER, REPORTER, container, writes
+from tests.runs.jobs import ADAPTER, REPORTER, Object, container, writes
 from tests.runs.run import Run
 from tests.runs.scenario import FALSE, UNKNOWN, Expected, Scenario, reasons, result
 
-STUBBORN = "trap '' TERM; sleep 600 & wait; sleep 600"
+# A shell without a handler is process 1 and ignores SIGTERM, like many real adapters.
+STUBBORN = "sleep 600"
 POLITE = "trap 'exit 143' TERM; sleep 600 & wait"
-LAST_WORDS = f"trap 'sleep 1; {writes()}; exit 0' TERM; sleep 600 & wait".replace("'{", '"{')
+LAST_WORDS = f"finish() {{ sleep 1; {writes()}; exit 0; }}; trap finish TERM; sleep 600 & wait"
+# Seconds of grace: enough to be heard, little to wait for.
+SHORT = 5
+STATE = "adapter container .+"
 
 
 def interrupted(message: str, **more: Any) -> Expected:
@@ -25,5 +29,164 @@ def deadline(owner: str, seconds: int) -> Expected:
     return Expected("D", FALSE, "AdapterTimeout", message)
 
 
-INTERRUPTED: list[Scenario] = []
-assert (actions, ADAPTER, REPORTER, container, STUBBORN, POLITE, LAST_WORDS, Run, reasons, result)
+def _quiet_end(run: Run) -> None:
+    """A Job that is gone is no error: one line, nothing written, exit code 0."""
+    assert 1 == sum(line["message"].startswith("The Job is gone") for line in run.log())
+
+
+def _unwell_for_a_moment(job: Object, _: str) -> None:
+    """A liveness probe that fails while the adapter's marker lies there."""
+    test = "import os, sys; sys.exit(os.path.exists('/results/unwell'))"
+    probe = {
+        "exec": {"command": ["python3", "-S", "-c", test]},
+        "periodSeconds": 1,
+        "timeoutSeconds": 5,
+        "failureThreshold": 1,
+    }
+    container(job["spec"]["template"]["spec"], REPORTER)["livenessProbe"] = probe
+
+
+UNWELL = "sleep 3; touch /results/unwell; sleep 2; rm /results/unwell; sleep 8"
+
+
+def _mark_second_pod(job: Object, form: str) -> None:
+    """Tell a Pod that is made after the first one's deletion that it is the second."""
+    reference = {"name": f"second-{form}", "key": "second", "optional": True}
+    env = [{"name": "SECOND", "valueFrom": {"configMapKeyRef": reference}}]
+    container(job["spec"]["template"]["spec"], ADAPTER)["env"] = env
+
+
+def _replace_pod(run: Run) -> None:
+    """Delete the Pod; its replacement runs while the first one still ends."""
+    run.wait_reported()
+    path = f"/api/v1/namespaces/{run.namespace}/configmaps"
+    marker = {"metadata": {"name": f"second-{run.form}"}, "data": {"second": "yes"}}
+    run.controlplane.request("POST", path, marker)
+    actions.delete_pod(run)
+    run.wait(lambda: len(run.pods()) == 2, "a second Pod")
+
+
+def _both_ran_together(run: Run) -> None:
+    """The first Pod was still there when the second one's verdict was written."""
+    first, second = run.pods()
+    final = next(shown for shown in run.history() if shown.final)
+    assert second[0].object["metadata"]["name"] == final.note["attempt"]["pod"]
+    assert first[-1].at > final.at
+
+
+def _newest_of_two_pods(run: Run) -> None:
+    """Both Pods judged; what stands in the end is the word of the newest, and stays its word."""
+    pods = [seen[-1].object["metadata"] for seen in run.pods()]
+    newest = max(pods, key=lambda pod: (pod["creationTimestamp"], pod["uid"]))
+    history = run.history()
+    by = [shown.note["attempt"]["pod"] for shown in history if shown.final]
+    assert f"by {newest['name']}" == history[-1].condition["message"]
+    assert by == sorted(by, key=lambda name: name == newest["name"])
+    warned = [line for line in run.log() if line["message"].startswith("Job runs several Pods")]
+    assert 2 == len(warned)
+
+
+INTERRUPTED = [
+    Scenario(
+        "pod-deleted-adapter-ignores-sigterm",
+        STUBBORN,
+        interrupted(f"Pod was deleted before a verdict was known; {STATE}"),
+        act=actions.delete_pod,
+        grace=SHORT,
+    ),
+    Scenario(
+        "pod-deleted-adapter-ends-at-once",
+        POLITE,
+        interrupted(f"Pod was deleted before a verdict was known; {STATE}"),
+        act=actions.delete_pod,
+        grace=SHORT,
+    ),
+    Scenario(
+        "adapter-writes-its-result-on-sigterm",
+        LAST_WORDS,
+        result(before=reasons("AdapterInterrupted")),
+        act=actions.delete_pod,
+        grace=SHORT,
+    ),
+    Scenario(
+        "pod-deadline", STUBBORN, deadline("Pod", 6), pod={"activeDeadlineSeconds": 6}, grace=SHORT
+    ),
+    Scenario(
+        "job-deadline", STUBBORN, deadline("Job", 6), job={"activeDeadlineSeconds": 6}, grace=SHORT
+    ),
+    Scenario(
+        "result-on-sigterm-at-the-job-deadline",
+        LAST_WORDS,
+        # Our own D comes first and shares its reason with T, never with a final verdict.
+        result(before=reasons("AdapterTimeout")),
+        job={"activeDeadlineSeconds": 6},
+        grace=SHORT,
+    ),
+    Scenario(
+        "job-suspended-and-resumed",
+        f"trap 'exit 143' TERM; sleep 5 & wait; {writes()}",
+        result(before=reasons("AdapterInterrupted"), finals=("N", "R")),
+        act=actions.suspend_and_resume,
+        grace=SHORT,
+    ),
+    Scenario(
+        "job-deleted",
+        POLITE,
+        Expected("A", UNKNOWN, "AdapterRunning", STATE.capitalize(), final=False, exit_code=0),
+        act=actions.delete_job,
+        check=_quiet_end,
+        grace=SHORT,
+    ),
+    Scenario(
+        "job-deleted-in-foreground",
+        POLITE,
+        interrupted(f"Pod was deleted before a verdict was known; {STATE}"),
+        act=actions.delete_job_in_foreground,
+        grace=SHORT,
+    ),
+    Scenario(
+        "evicted-through-the-api",
+        STUBBORN,
+        Expected(
+            "E",
+            UNKNOWN,
+            "AdapterEvicted",
+            "Pod was taken away from the adapter: EvictionByEvictionAPI: .+",
+        ),
+        act=actions.evict,
+        grace=SHORT,
+    ),
+    Scenario(
+        "replaced-while-the-first-pod-still-ends",
+        f'[ "$SECOND" ] || exec sleep 600; sleep 1; {writes()}; sleep 2',
+        result(before=reasons("AdapterInterrupted")),
+        job={"backoffLimit": 1},
+        change=_mark_second_pod,
+        act=_replace_pod,
+        check=_both_ran_together,
+        grace=20,
+    ),
+    Scenario(
+        "two-pods-of-one-job",
+        # Out of the quotes, so that the shell puts the Pod's name in.
+        f"""sleep 2; {writes(message="by '$HOSTNAME'")}""",
+        result(message="by .+"),
+        job={"parallelism": 2, "completions": 2},
+        judge=_newest_of_two_pods,
+    ),
+    Scenario(
+        "liveness-sigterm-while-the-adapter-runs",
+        f"{UNWELL}; {writes()}; sleep 1",
+        result(before=reasons("AdapterInterrupted")),
+        forms=("native",),
+        change=_unwell_for_a_moment,
+    ),
+    Scenario(
+        "liveness-sigterm-in-the-classic-form",
+        f"{UNWELL}; {writes()}; sleep 1",
+        # Nobody starts it again: what it could know stays, and stays open to a correction.
+        interrupted(f"Reporter was stopped before a verdict was known; {STATE}", final=False),
+        forms=("classic",),
+        change=_unwell_for_a_moment,
+    ),
+]

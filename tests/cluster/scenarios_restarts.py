@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.cluster.scenarios_results import exited
-from tests.runs.jobs import RESULT, writes
+from tests.runs.jobs import writes
 from tests.runs.run import Run
-from tests.runs.scenario import FALSE, TRUE, Expected, Scenario, reasons, result
+from tests.runs.scenario import FALSE, Expected, Scenario, reasons, result
 
 ON_FAILURE = {"restartPolicy": "OnFailure"}
 RUN = "run=$(cat /results/run 2>/dev/null || echo 0); run=$((run+1)); echo $run >/results/run"
@@ -16,6 +16,12 @@ def _old_result_stood_as_revisable(run: Run) -> None:
     """The first run's result was shown, but never as the last word."""
     stood = [shown.final for shown in run.history() if shown.reason == "TooEarly"]
     assert {False} == set(stood)
+
+
+def _crash_loop_was_named(run: Run) -> None:
+    """While the kubelet waited before the third restart, the condition said so."""
+    said = [shown.condition["message"] for shown in run.history() if shown.note["rule"] == "C"]
+    assert said[0] == "Adapter container keeps failing: last exit code 7, restarted 2 times"
 
 
 RESTARTS = [
@@ -31,8 +37,9 @@ RESTARTS = [
             exit_code=0,
         ),
         pod=ON_FAILURE,
-        job={"backoffLimit": 2},
-        seconds=180,
+        job={"backoffLimit": 3},
+        check=_crash_loop_was_named,
+        seconds=240,
     ),
     Scenario(
         "second-run-succeeds",
@@ -90,10 +97,9 @@ RESTARTS = [
         "result-of-the-run-before-the-extra-run",
         f"{RUN}; [ $run = 1 ] || exec sleep 30;"
         f" sleep 1; {writes('failure', 'DiskFull', 'No space')}; exit 1",
-        result(
-            FALSE, "DiskFull", "No space", before=reasons("AdapterInterrupted"), exit_code=0
-        ),
+        result(FALSE, "DiskFull", "No space", before=reasons("AdapterInterrupted"), exit_code=0),
         pod=ON_FAILURE,
+        grace=5,
         job={"backoffLimit": 0},
     ),
     Scenario(
@@ -111,5 +117,3 @@ RESTARTS = [
         job={"backoffLimit": 3},
     ),
 ]
-assert TRUE
-assert RESULT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.runs.actions import wait_adapter_ended
-from tests.runs.jobs import ADAPTER, REPORTER, RESULT, beside, writes
+from tests.runs.jobs import ADAPTER, REPORTER, RESULT, Object, beside, writes
 from tests.runs.run import Run
 from tests.runs.scenario import FALSE, TRUE, Expected, Scenario, result
 
@@ -41,7 +41,7 @@ def _contradicted(run: Run) -> None:
         assert "OOMKilled" == run.history()[-1].note["after"]["reason"]
 
 
-def _with_proxy(job: dict, form: str) -> None:  # type: ignore[type-arg]
+def _with_proxy(job: Object, _: str) -> None:
     """A proxy as its injector puts it: before the Job's own containers, ending after them."""
     pod = job["spec"]["template"]["spec"]
     proxy = beside(pod, "istio-proxy", "sleep 5")
@@ -87,7 +87,9 @@ RESULTS = [
     Scenario(
         "exit-0-without-file-not-required",
         "sleep 1",
-        Expected("S", TRUE, "AdapterSucceeded", r"Adapter container exited successfully \(code 0\)"),
+        Expected(
+            "S", TRUE, "AdapterSucceeded", r"Adapter container exited successfully \(code 0\)"
+        ),
         settings={"RESULT_REQUIRED": "false"},
     ),
     Scenario("oom-of-the-main-process", f"sleep 1; exec {OOM}", OUT_OF_MEMORY),

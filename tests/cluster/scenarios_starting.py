@@ -72,7 +72,9 @@ STARTING = [
             "env": [
                 {
                     "name": "KEY",
-                    "valueFrom": {"configMapKeyRef": {"name": "kube-root-ca.crt", "key": "nothing"}},
+                    "valueFrom": {
+                        "configMapKeyRef": {"name": "kube-root-ca.crt", "key": "nothing"}
+                    },
                 }
             ]
         },

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.conftest import controlplane, pytest_collection_finish  # noqa: F401
 from tests.contract.servers import FakeServer, RealServer, Server
 
 

@@ -55,8 +55,7 @@ class Store:
         meta.setdefault("namespace", "default")
         meta.setdefault("uid", str(uuid.uuid4()))
         meta.setdefault("creationTimestamp", stamp(self._clock()))
-        made = {"kind": kind, "apiVersion": API_VERSIONS[kind]} | made
-        made.setdefault("status", {})
+        made = {"kind": kind, "apiVersion": API_VERSIONS[kind], "status": {}} | made
         with self.changed:
             if (kind, meta["namespace"], meta["name"]) in self._objects:
                 raise ApiError(409, "AlreadyExists", f'{kind} "{meta["name"]}" already exists')

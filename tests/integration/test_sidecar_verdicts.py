@@ -61,14 +61,13 @@ def test_the_condition_has_all_six_fields_and_the_annotation_comes_with_it(scene
 
 def test_the_transition_time_is_kept_while_the_status_stays(scene: Scene) -> None:
     """From one Unknown to another nothing has changed its status."""
-    scene.create(form="native", adapter=waiting())
+    scene.create(form="native")
     old = "2020-02-02T02:02:02Z"
     condition = {"type": TYPE, "status": "Unknown", "reason": "Old", "lastTransitionTime": old}
     scene.fake.update_job(scene.job_name, lambda job: job["status"].update(conditions=[condition]))
     scene.start()
 
     assert old == scene.wait_condition(RUNNING)["lastTransitionTime"]
-    scene.adapter(running(scene.started))
     scene.write_result()
     assert old != scene.wait_condition("AllGood")["lastTransitionTime"]
 
@@ -128,9 +127,7 @@ def test_the_exit_code_after_a_result(scene: Scene, policy: str, status: str, co
     assert code == scene.start(EXIT_POLICY=policy).join()
 
 
-@pytest.mark.parametrize(
-    ("policy", "code"), [("infrastructure", 1), ("failure", 1), ("never", 0)]
-)
+@pytest.mark.parametrize(("policy", "code"), [("infrastructure", 1), ("failure", 1), ("never", 0)])
 def test_the_exit_code_after_a_verdict_of_our_own(scene: Scene, policy: str, code: int) -> None:
     """Classic form: 1 unless the policy says never."""
     scene.create(adapter=scene.ended(3))
@@ -154,7 +151,11 @@ ENDS: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str]]] = {
         {},
         ("False", "AdapterStartFailed"),
     ),
-    "lost": ({"code": 137, "reason": "ContainerStatusUnknown"}, {}, ("Unknown", "AdapterInterrupted")),
+    "lost": (
+        {"code": 137, "reason": "ContainerStatusUnknown"},
+        {},
+        ("Unknown", "AdapterInterrupted"),
+    ),
 }
 
 

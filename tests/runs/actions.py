@@ -6,20 +6,20 @@ import os
 import signal
 
 from tests.runs.jobs import ADAPTER, REPORTER
-from tests.runs.run import Run, condition, state
+from tests.runs.run import Run, state
 
 MERGE = "application/merge-patch+json"
 
 
 def delete_pod(run: Run) -> None:
     """Somebody deletes the Pod."""
-    pod = run.wait_running()
+    pod = run.wait_reported()
     run.controlplane.request("DELETE", run.pod_path(pod["metadata"]["name"]))
 
 
 def evict(run: Run) -> None:
     """Somebody drains the node: an eviction through the API."""
-    name = run.wait_running()["metadata"]["name"]
+    name = run.wait_reported()["metadata"]["name"]
     eviction = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -30,7 +30,7 @@ def evict(run: Run) -> None:
 
 def suspend_and_resume(run: Run) -> None:
     """Somebody suspends the Job and resumes it when its Pod has gone."""
-    run.wait_running()
+    run.wait_reported()
     run.controlplane.request("PATCH", run.path, {"spec": {"suspend": True}}, MERGE)
     run.wait(lambda: run.pods()[-1][-1].gone, "the Pod of the suspended Job is gone")
     run.controlplane.request("PATCH", run.path, {"spec": {"suspend": False}}, MERGE)
@@ -39,21 +39,14 @@ def suspend_and_resume(run: Run) -> None:
 
 def delete_job(run: Run) -> None:
     """Somebody deletes the Job; the controller deletes its Pod afterwards."""
-    run.wait_running()
+    run.wait_reported()
     run.delete()
 
 
 def delete_job_in_foreground(run: Run) -> None:
     """Somebody deletes the Job, which stays until its Pod has gone."""
-    run.wait_running()
+    run.wait_reported()
     run.delete(policy="Foreground")
-
-
-def stop_reporter(run: Run) -> None:
-    """The reporter alone gets SIGTERM, as from a failed liveness probe."""
-    pod = run.wait_running()
-    run.wait_reason("AdapterRunning")
-    kill_reporter(run, pod["metadata"]["name"], signal.SIGTERM)
 
 
 def kill_reporter(run: Run, pod: str, signum: signal.Signals = signal.SIGKILL) -> None:
@@ -64,11 +57,3 @@ def kill_reporter(run: Run, pod: str, signum: signal.Signals = signal.SIGKILL) -
 def wait_adapter_ended(run: Run) -> None:
     """Wait until the API shows the adapter's end."""
     run.wait(lambda: "terminated" in state(run.pod(), ADAPTER), "the adapter's end")
-
-
-def wait_failed(run: Run) -> None:
-    """Wait until the Job has failed."""
-    run.wait(
-        lambda: condition(run.versions()[-1].object, "Failed").get("status") == "True",
-        "the Job has failed",
-    )

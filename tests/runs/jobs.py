@@ -1,4 +1,4 @@
-"""Test Jobs made from what deploy/ ships: the adapter and the times are the test's, the rest is not."""
+"""Test Jobs made from what deploy/ ships: only the adapter and the times are the test's own."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def make_job(
     script: str,
     *,
     settings: Mapping[str, str] | None = None,
-    grace: int = 5,
+    grace: int = 30,
 ) -> Object:
     """The example Job of `deploy/` in one form, whose adapter runs `script`.
 
     It names the test bed's node, and the reporter gets the way to its API server, which a cluster
-    gives by itself. The grace period is short, so that tests of a deletion are.
+    gives by itself. A grace period of 30 s is what Kubernetes gives.
     """
     job = copy.deepcopy(_shipped(controlplane, form)["Job"])
     job["metadata"]["name"] = name
@@ -81,7 +81,8 @@ def _shell(script: str) -> Object:
     return {
         "image": BUSYBOX_IMAGE,
         "imagePullPolicy": "Never",
-        "command": ["sh", "-c", script],
+        # Kubernetes replaces $(NAME) and $$ in commands; the shell has to see what was written.
+        "command": ["sh", "-c", script.replace("$", "$$")],
     }
 
 

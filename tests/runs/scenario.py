@@ -47,8 +47,9 @@ class Scenario:
     `act` is what happens to the Job while it runs, `change` edits it before it is created;
     `container`, `pod` and `job` are fields for the adapter, the Pod's spec and the Job's spec.
     Where `ends` is false the Pod would never end by itself (its adapter cannot start): the Job is
-    deleted once the condition is right. `errors` allows lines of level error in the reporter's log.
-    `check` looks further than the condition; `seconds` is a hang bound.
+    deleted once the condition is right. `errors` allows lines of level error in the reporter's log,
+    `lines` are the allowed numbers of canonical lines per final verdict.
+    `check` looks further than the condition, `judge` looks in its place; `seconds` is a hang bound.
     """
 
     name: str
@@ -62,10 +63,12 @@ class Scenario:
     change: Callable[[dict[str, Any], str], None] | None = None
     act: Callable[[Run], None] | None = None
     check: Callable[[Run], None] | None = None
+    judge: Callable[[Run], None] | None = None
     role: str = "shipped"
-    grace: int = 5
+    grace: int = 30
     ends: bool = True
     errors: bool = False
+    lines: tuple[int, ...] = (1,)
     seconds: float = 120
 
 

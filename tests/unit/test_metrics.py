@@ -7,12 +7,14 @@ import re
 import shutil
 import subprocess
 import threading
+from typing import get_args
 
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from reporter import errors, metrics
+from reporter.sources.result_file import Outcome
 
 OPENMETRICS = (
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
@@ -146,7 +148,7 @@ def test_everything_told_is_shown():
     assert {"": 137.0} == values(subject, "adapter_exit_code")
     assert {"": 4.0} == values(subject, "adapter_restarts_total")
     assert {"written": 7.0, "unchanged": 1.0, "failed": 2.0} == values(subject, "publishes_total")
-    expected = {"absent": 1.0, "stale": 1.0, "valid": 1.0, "invalid": 1.0, "other": 3.0}
+    expected = dict.fromkeys(("absent", "unreadable", "torn", "invalid", "valid"), 1.0)
     assert expected == values(subject, "result_reads_total")
     expected = {"0.05": 2.0, "0.25": 4.0, "1.0": 5.0, "5.0": 6.0, "+Inf": 7.0}
     assert expected == values(subject, "publish_duration_seconds_bucket")
@@ -166,6 +168,11 @@ def test_every_class_of_api_failure_has_its_label():
     shown = values(used(), "failures_total")
 
     assert {name: 2.0 if name == "error" else 1.0 for name in names} == shown
+
+
+def test_every_outcome_of_a_look_at_the_file_has_its_label():
+    """What the source says is what is counted."""
+    assert set(get_args(Outcome)) == set(metrics.READS)
 
 
 @pytest.mark.parametrize(

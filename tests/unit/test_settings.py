@@ -270,11 +270,18 @@ def test_only_the_given_environment_counts(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("environ", "named"),
     [
-        ({**NAMES, "METRICS_PORT": "x"}, ("team-a", "check", "check-x7k2p", "Available")),
-        ({**NAMES, "CONDITION_TYPE": "Ready"}, ("team-a", "check", "check-x7k2p", "Ready")),
-        ({**NAMES, "CONDITION_TYPE": "Failed"}, ("team-a", "check", "check-x7k2p", "Available")),
-        ({**NAMES, "POD_NAME": " "}, ("team-a", "check", None, "Available")),
-        ({**NAMES, "POD_NAME": "a/b"}, ("team-a", "check", None, "Available")),
+        ({**NAMES, "METRICS_PORT": "x"}, ("team-a", "check", "check-x7k2p", "Available", False)),
+        ({**NAMES, "CONDITION_TYPE": "Ready"}, ("team-a", "check", "check-x7k2p", "Ready", False)),
+        (
+            {**NAMES, "CONDITION_TYPE": "Failed"},
+            ("team-a", "check", "check-x7k2p", "Available", False),
+        ),
+        ({**NAMES, "POD_NAME": " "}, ("team-a", "check", None, "Available", False)),
+        ({**NAMES, "POD_NAME": "a/b"}, ("team-a", "check", None, "Available", False)),
+        (
+            {**NAMES, "LOG_FORMAT": "x", "KUBERNETES_RELAX_X509_STRICT": "True"},
+            ("team-a", "check", "check-x7k2p", "Available", True),
+        ),
         ({**NAMES, "JOB_NAME": "a/b"}, None),
         ({**NAMES, "JOB_NAMESPACE": ""}, None),
         ({}, None),

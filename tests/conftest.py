@@ -19,6 +19,11 @@ from tests.bed import product_image as bed_image
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
 
+# Their asserts tell the values too; it has to be said before they are imported.
+pytest.register_assert_rewrite("tests.runs", "tests.cluster")
+
+from tests.runs.stage import Stage  # noqa: E402
+
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 
 
@@ -78,6 +83,13 @@ def product_image(node: Node, tmp_path_factory: pytest.TempPathFactory) -> str:
     node.import_image(archive, bed_image.PRODUCT_IMAGE)
     archive.unlink()
     return bed_image.PRODUCT_IMAGE
+
+
+@pytest.fixture(scope="session")
+def stage(node: Node, product_image: str) -> Iterator[Stage]:
+    """The node with the product on it, recorded from now on."""
+    with Stage(node) as ready:
+        yield ready
 
 
 @pytest.fixture

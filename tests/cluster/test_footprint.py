@@ -1,0 +1,103 @@
+"""What the reporter takes on the node, and how fast it goes when it is told to."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from tests.runs.jobs import ADAPTER, FORMS, REPORTER, writes
+from tests.runs.run import Run, explained, state, touch
+from tests.runs.scenario import Scenario, result
+from tests.runs.stage import Stage
+
+MEGABYTE = 1_000_000
+MOST_MEMORY = 56 * MEGABYTE
+MOST_SECONDS_TO_EXIT = 1.0
+GO = "until [ -e /results/go ]; do sleep 0.05; done"
+
+
+@dataclass
+class Exit:
+    """When a process ended, by the kernel's word."""
+
+    at: float = 0.0
+
+    def watch(self, pid: int) -> threading.Thread:
+        """Start to wait for the end of a process of another parent."""
+        descriptor = os.pidfd_open(pid)
+
+        def wait() -> None:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            if poll.poll(60_000):
+                self.at = time.time()
+            os.close(descriptor)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        return thread
+
+
+def _name(run: Run) -> str:
+    return str(run.pod()["metadata"]["name"])
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("form", FORMS)
+def test_peak_memory_over_a_whole_job(
+    stage: Stage, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At most 56 MB resident, the verdict's write included."""
+    run = stage.new_run(f"footprint-{form}")
+    # OnFailure keeps the classic form's reporter until the adapter has ended.
+    scenario = Scenario(
+        "footprint",
+        f"sleep 1; {writes()}; {GO}",
+        result(),
+        pod={"restartPolicy": "OnFailure"},
+    )
+    with explained(run):
+        run.start(scenario, form)
+        run.wait_reason("Checked")
+        usage = stage.node.usage(run.namespace, _name(run), REPORTER)
+        touch(stage.node, run.pod(), "results", "go")
+        run.wait_ended(60)
+        run.delete()
+        with capsys.disabled():
+            peak = usage.peak_bytes / MEGABYTE
+            print(f"\n{form}: VmHWM {peak:.1f} MB, {usage.cpu_seconds:.2f} s of CPU")
+        assert usage.peak_bytes <= MOST_MEMORY
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("script", ["exit 0", "exit 3"])
+def test_native_form_ends_within_a_second_of_sigterm(
+    stage: Stage, script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The kubelet's SIGTERM comes with the adapter's end in the API: that is when time starts."""
+    run = stage.new_run(f"sigterm-{script[-1]}")
+    ended = Exit()
+    with explained(run):
+        run.start(Scenario("sigterm", f"{GO}; {script}", result()), "native")
+        run.wait_reported()
+        pid = stage.node.container_pid(run.namespace, _name(run), REPORTER)
+        waiting = ended.watch(pid)
+        touch(stage.node, run.pod(), "results", "go")
+        waiting.join()
+        run.wait_ended(60)
+        run.delete()
+        shown = next(
+            seen.at for seen in run.pods()[0] if "terminated" in state(seen.object, ADAPTER)
+        )
+        told = [line["stopSeconds"] for line in run.log() if "stopSeconds" in line]
+        with capsys.disabled():
+            print(
+                f"\n{script}: the reporter's process ended {ended.at - shown:.3f} s after the"
+                f" API showed the adapter's end, {told[0]:.3f} s after SIGTERM by its own word"
+            )
+        assert ended.at - shown <= MOST_SECONDS_TO_EXIT

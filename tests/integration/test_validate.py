@@ -1,0 +1,171 @@
+"""`status-ctl validate`: what an author is told about a file, from the outside."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+STATUS_CTL = [sys.executable, str(ROOT / "cmd" / "status-ctl.py")]
+BOUND = 60.0
+
+
+def validate(*arguments, data=b""):
+    """Run it; return exit code, remarks, condition and standard error."""
+    done = subprocess.run(
+        [*STATUS_CTL, "validate", *arguments],
+        input=data,
+        capture_output=True,
+        timeout=BOUND,
+        check=False,
+    )
+    out = done.stdout.decode()
+    remarks = [line[2:] for line in out.splitlines() if line.startswith("# ")]
+    return done.returncode, remarks, yaml.safe_load(out), done.stderr.decode()
+
+
+def condition(status, reason, message):
+    return [{"type": "Available", "status": status, "reason": reason, "message": message}]
+
+
+def test_a_valid_file_shows_its_condition(tmp_path):
+    """Exit code 0, no remark."""
+    file = tmp_path / "result.json"
+    file.write_text('{"status": "success", "reason": "Fine", "message": "It works"}')
+
+    assert (0, [], condition("True", "Fine", "It works"), "") == validate(str(file))
+
+
+def test_everything_that_is_wrong_is_told_with_line_and_field(tmp_path):
+    """Not only the first problem; the condition says what the reporter would say."""
+    file = tmp_path / "result.json"
+    file.write_text('{\n  "status": "good",\n  "reason": 5,\n  "Message": "m"\n}\n')
+
+    code, remarks, shown, err = validate(str(file))
+
+    assert (1, "") == (code, err)
+    assert [
+        f"{file}: line 2, column 13: error: status: must be either 'success' or 'failure'",
+        f"{file}: line 3, column 13: error: reason: must be a string",
+        f"{file}: line 4, column 14: note: message: the key 'Message' is read as 'message'",
+    ] == remarks
+    assert (
+        condition(
+            "False",
+            "InvalidResultFormat",
+            "Failed to parse adapter result: status: must be either 'success' or 'failure'; "
+            "reason: must be a string",
+        )
+        == shown
+    )
+
+
+def test_notes_do_not_make_a_file_invalid():
+    """What will be cut or replaced is worth knowing, and no error."""
+    code, remarks, shown, _ = validate("-", data=b'{"status": "failure", "reason": ""}')
+
+    assert 0 == code
+    assert ["note"] == [remark.split(": ")[2] for remark in remarks]
+    assert condition("False", "NoReasonProvided", "No message provided") == shown
+
+
+@pytest.mark.parametrize(
+    ("data", "remark"),
+    [
+        (b"", "line 1, column 1: error: the document is empty"),
+        (b'{"status":\n "success",}', "line 2, column 12: error: expected a key in double quotes"),
+        (b'\xef\xbb\xbf{"status":"success"}', "line 1, column 1: error: a byte order mark (BOM)"),
+        (b"[]", "line 1, column 1: error: the top level must be an object"),
+        (b" " * (1024 * 1024 + 1), "line 1, column 1: error: larger than 1048576 bytes"),
+    ],
+)
+def test_no_json_object_at_all(data, remark):
+    """From standard input, with the place of the first thing that is wrong."""
+    code, remarks, shown, _ = validate("-", data=data)
+
+    assert 1 == code
+    (told,) = remarks
+    assert told.startswith(f"standard input: {remark}")
+    assert "InvalidResultFormat" == shown[0]["reason"]
+
+
+def test_a_pipe_is_read_like_a_file():
+    """So that `validate <(adapter)` works."""
+    reader, writer = os.pipe()
+    os.write(writer, b'{"status": "success"}')
+    os.close(writer)
+    done = subprocess.run(
+        [*STATUS_CTL, "validate", f"/dev/fd/{reader}"],
+        pass_fds=[reader],
+        capture_output=True,
+        timeout=BOUND,
+        check=False,
+    )
+    os.close(reader)
+
+    assert (0, b"") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("name", ["absent.json", "."])
+def test_a_file_that_cannot_be_read_is_no_verdict(tmp_path, name):
+    """Exit code 2, said on standard error, nothing on standard output."""
+    code, remarks, shown, err = validate(str(tmp_path / name))
+
+    assert (2, [], None) == (code, remarks, shown)
+    assert f"cannot read {tmp_path / name}" in err
+
+
+def test_a_progress_file_shows_its_message():
+    """What the condition says while the adapter runs."""
+    data = b'{"total": 4, "completed": 1, "failures": ["a"]}'
+
+    assert (
+        0,
+        [],
+        condition(
+            "Unknown",
+            "AdapterRunning",
+            "Adapter container is running; 1 of 4 completed, 1 failed",
+        ),
+        "",
+    ) == validate("--progress", "-", data=data)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [(b'{"total": "many"}', "total: must be an integer"), (b"{", "line 1, column 2: ")],
+)
+def test_a_bad_progress_file_is_told(data, text):
+    """It would be ignored, and its author should know."""
+    code, remarks, shown, _ = validate("--progress", "-", data=data)
+
+    assert 1 == code
+    (told,) = remarks
+    assert told.startswith(f"standard input: error: {text}")
+    assert "Adapter container is running" == shown[0]["message"]
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colours_are_for_terminals_without_no_color(tmp_path, no_color, coloured):
+    """A person sees the severity in colour unless they asked not to."""
+    file = tmp_path / "result.json"
+    file.write_text("{}")
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "NO_COLOR": no_color, "TERM": "xterm"}
+    subprocess.run(
+        [*STATUS_CTL, "validate", str(file)],
+        stdout=theirs,
+        env=environ,
+        timeout=BOUND,
+        check=False,
+    )
+    shown = os.read(ours, 65536)
+    os.close(theirs)
+    os.close(ours)
+
+    assert b"error" in shown
+    assert coloured == (b"\x1b[31merror\x1b[0m" in shown)

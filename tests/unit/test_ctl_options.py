@@ -1,0 +1,118 @@
+"""The options of status-ctl, and what its commands import."""
+
+import argparse
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from reporter.ctl import trial
+from reporter.ctl.main import COMMANDS, main
+
+IMPORTED = """
+import sys
+from reporter.ctl.main import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    pass
+print("\\n".join({name.partition(".")[0] for name in sys.modules}))
+"""
+HEAVY = {"kubernetes", "pydantic", "prometheus_client", "structlog", "urllib3"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1", 1), ("4096", 4096), ("64Mi", 64 * 2**20), ("1G", 10**9), ("2k", 2000), ("1Ti", 2**40)],
+)
+def test_a_memory_size_is_written_as_in_kubernetes(text, expected):
+    """Bytes, or a decimal or binary unit."""
+    assert expected == trial.size(text)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5Gi", "64MB", "64 Mi", "Mi", "9" * 20])
+def test_another_memory_size_is_a_usage_error(text):
+    """Refused, not guessed."""
+    with pytest.raises(argparse.ArgumentTypeError, match="not a size"):
+        trial.size(text)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "1.5", "5m", "1_0", "\u0663", "9" * 12])
+def test_a_timeout_is_a_positive_number_of_whole_seconds(text):
+    """As MAX_WAIT_TIME_SECONDS, whose place it takes."""
+    with pytest.raises(argparse.ArgumentTypeError, match="whole seconds"):
+        trial.seconds(text)
+    assert 12 == trial.seconds("12")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_is_one_module_with_help(command, capsys):
+    """Each line of the table leads to a module with a description, options and a run."""
+    module = importlib.import_module(f"reporter.ctl.{command.module}")
+
+    with pytest.raises(SystemExit) as ended:
+        main([command.name, "--help"])
+
+    assert 0 == ended.value.code
+    assert module.DESCRIPTION in capsys.readouterr().out
+
+
+def test_the_help_lists_every_command(capsys):
+    """With its summary, on standard output."""
+    with pytest.raises(SystemExit) as ended:
+        main(["-h"])
+
+    out, err = capsys.readouterr()
+    assert (0, "") == (ended.value.code, err)
+    assert [] == [c.name for c in COMMANDS if c.name not in out or c.summary not in out]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["conjure"], "conjure"),
+        (["try"], "which COMMAND?"),
+        (["try", "--"], "which COMMAND?"),
+        (["try", "--timeout", "soon", "--", "true"], "--timeout"),
+        (["try", "--memory", "much", "--", "true"], "--memory"),
+        (["try", "--mem", "1Gi", "--", "true"], "unrecognized arguments: --mem"),
+        (["validate"], "FILE"),
+        (["validate", "--colour", "x"], "--colour"),
+    ],
+)
+def test_wrong_usage_is_told_on_standard_error(arguments, said, capsys):
+    """One clear line, exit code 2, and nothing on standard output."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+
+    out, err = capsys.readouterr()
+    assert (2, "") == (ended.value.code, out)
+    assert said in err
+
+
+def test_no_command_at_all_is_wrong_usage(capsys):
+    """The help, but where errors go."""
+    assert 2 == main([])
+
+    out, err = capsys.readouterr()
+    assert "" == out
+    assert "COMMAND" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        (["--help"], {*HEAVY, "jsonschema"}),
+        (["try", "--help"], HEAVY),
+        (["validate", "/dev/null"], HEAVY),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(arguments, heavy):
+    """None of the sidecar's heavy packages, and for help not even jsonschema: people wait."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *arguments], capture_output=True, text=True, check=True
+    )
+
+    assert "argparse" in done.stdout.split()
+    assert set() == heavy & set(done.stdout.split())

@@ -1,0 +1,62 @@
+"""The exit code of the classic form, as a table."""
+
+import pytest
+
+from reporter.core.condition import Attempt, Note, Standing
+from reporter.core.facts import Job
+from reporter.loop import Outcome
+from reporter.sidecar.ending import BAD_SETTINGS, exit_code
+
+POLICIES = ("infrastructure", "failure", "never")
+ROWS_OF_OUR_OWN = ("T", "O", "I", "X", "W1", "W2", "W3", "C", "D", "E", "N", "M", "A")
+
+
+def standing(row: str, status: str, *, final: bool = True) -> Standing:
+    """What stands on the Job."""
+    note = Note(Attempt("pod", "uid", 1.0, 1.0), final, row)
+    return Standing(job=Job(), resource_version="1", status=status, note=note)
+
+
+@pytest.mark.parametrize(
+    ("row", "status", "codes"),
+    [
+        ("R", "True", (0, 0, 0)),
+        ("R", "False", (0, 1, 0)),
+        ("S", "True", (0, 0, 0)),
+        *[(row, "False", (1, 1, 0)) for row in ROWS_OF_OUR_OWN],
+    ],
+)
+def test_a_verdict_that_was_written(row: str, status: str, codes: tuple[int, ...]) -> None:
+    """By row, status and EXIT_POLICY."""
+    found = tuple(exit_code(Outcome.FINAL, standing(row, status), policy) for policy in POLICIES)
+
+    assert codes == found
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (Outcome.GAVE_UP, 1),
+        (Outcome.JOB_NEVER_SEEN, 1),
+        (Outcome.JOB_GONE, 0),
+        (Outcome.SUPERSEDED, 0),
+    ],
+)
+def test_an_end_without_a_verdict(outcome: Outcome, code: int, policy: str) -> None:
+    """Whatever the policy, and whatever stands on the Job from before."""
+    assert (code, code) == (
+        exit_code(outcome, standing("R", "True"), policy),
+        exit_code(outcome, None, policy),
+    )
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_stopped_before_anything_was_written(policy: str) -> None:
+    """There is no verdict to be good."""
+    assert 1 == exit_code(Outcome.STOPPED, None, policy)
+
+
+def test_bad_settings_have_a_code_of_their_own() -> None:
+    """Published."""
+    assert 2 == BAD_SETTINGS

@@ -1,0 +1,225 @@
+"""The wording of the rows: fixed where the older product fixed it, never empty, never too long."""
+
+import pytest
+
+from reporter.core import rows
+from reporter.core.facts import Container, Running, Terminated, Waiting
+from reporter.core.payloads import FileAbsent, FileInvalid, Progress
+from reporter.core.rows import Report
+from tests.situations import BAD, GOOD, valid
+
+LONG = "ä" * 2000
+
+EXACT = {
+    "R, success": (rows.result(GOOD), Report("R", "True", "AllChecked", "12 of 12")),
+    "R, failure": (rows.result(BAD), Report("R", "False", "QuotaLow", "2 of 12 failed")),
+    "T": (
+        rows.timeout(300.0),
+        Report("T", "False", "AdapterTimeout", "Adapter did not produce results within 5m0s"),
+    ),
+    "T, the Pod refused": (
+        rows.timeout(12, refused=True),
+        Report(
+            "T",
+            "False",
+            "AdapterTimeout",
+            "Adapter did not produce results within 12s (the Pod could not be read: forbidden)",
+        ),
+    ),
+    "O": (
+        rows.out_of_memory(),
+        Report(
+            "O",
+            "False",
+            "AdapterOOMKilled",
+            "Adapter container was killed due to out of memory (OOMKilled)",
+        ),
+    ),
+    "I": (
+        rows.invalid(FileInvalid("status: must be either 'success' or 'failure'", None)),
+        Report(
+            "I",
+            "False",
+            "InvalidResultFormat",
+            "Failed to parse adapter result: status: must be either 'success' or 'failure'",
+        ),
+    ),
+    "X, exit 1": (
+        rows.exited(Terminated(1, "Error"), result_required=True),
+        Report(
+            "X", "False", "AdapterExitedWithError", "Adapter container exited with code 1: Error"
+        ),
+    ),
+    "X, exit 0": (
+        rows.exited(Terminated(0, "Completed"), result_required=True),
+        Report(
+            "X",
+            "False",
+            "AdapterMissingResults",
+            "Adapter container exited successfully (code 0)"
+            " but did not produce a valid result file: Completed",
+        ),
+    ),
+    "S": (
+        rows.exited(Terminated(0, "Completed"), result_required=False),
+        Report("S", "True", "AdapterSucceeded", "Adapter container exited successfully (code 0)"),
+    ),
+    "E": (
+        rows.evicted("Evicted", "low on memory"),
+        Report(
+            "E",
+            "Unknown",
+            "AdapterEvicted",
+            "Pod was taken away from the adapter: Evicted: low on memory",
+        ),
+    ),
+    "E, without message": (
+        rows.evicted("Preempting", ""),
+        Report("E", "Unknown", "AdapterEvicted", "Pod was taken away from the adapter: Preempting"),
+    ),
+    "D": (
+        rows.deadline("Job", 600.0),
+        Report(
+            "D",
+            "False",
+            "AdapterTimeout",
+            "Adapter did not finish within the Job's activeDeadlineSeconds (10m0s)",
+        ),
+    ),
+    "M": (
+        rows.misfit("POLL_INTERVAL_SECONDS: must be positive"),
+        Report(
+            "M",
+            "Unknown",
+            "ReporterConfigError",
+            "The reporter's settings do not fit: POLL_INTERVAL_SECONDS: must be positive",
+        ),
+    ),
+    "W2": (
+        rows.trouble("W2", "container 'a': CreateContainerConfigError: no key"),
+        Report(
+            "W2",
+            "False",
+            "AdapterConfigError",
+            "container 'a': CreateContainerConfigError: no key",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("report", "expected"), EXACT.values(), ids=EXACT.keys())
+def test_the_wording_of_a_row(report, expected):
+    """Row, status, reason and message, to the letter."""
+    assert expected == report
+
+
+@pytest.mark.parametrize("file", [FileAbsent(), valid()])
+def test_only_an_invalid_file_is_row_i(file):
+    """No file and a good file are no invalid file."""
+    assert rows.invalid(file) is None
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        rows.invalid(FileInvalid(LONG, None)),
+        rows.exited(Terminated(1, LONG), result_required=True),
+        rows.trouble("W1", LONG),
+        rows.evicted(LONG, LONG),
+        rows.misfit(LONG),
+        rows.running(Running(), Progress(msg=LONG)),
+        rows.running(Waiting(LONG), None),
+        rows.interrupted("Pod was deleted", Waiting(LONG)),
+    ],
+    ids=lambda report: report.row,
+)
+def test_messages_are_cut_to_1024_bytes(report):
+    """Whatever the kubelet or the adapter said."""
+    assert 1020 < len(report.message.encode()) <= 1024
+
+
+def test_messages_are_safe_to_show():
+    """Control characters from a termination message do not reach anybody's terminal."""
+    report = rows.evicted("Evicted", "low\x1b[31m on\nmemory\u202e")
+
+    assert "Pod was taken away from the adapter: Evicted: low[31m on memory" == report.message
+
+
+@pytest.mark.parametrize(
+    ("adapter", "expected"),
+    [
+        (Container("a", Running(), Terminated(1), 5), None),
+        (Container("a", Waiting("ContainerCreating"), Terminated(1), 5), None),
+        (Container("a", Terminated(1), Terminated(1), 5), None),
+        (Container("a", Waiting("CrashLoopBackOff"), Terminated(1), 1), None),
+        (
+            Container("a", Waiting("CrashLoopBackOff"), Terminated(3), 2),
+            "Adapter container keeps failing: last exit code 3, restarted 2 times",
+        ),
+    ],
+)
+def test_a_crash_loop_begins_with_the_second_restart(adapter, expected):
+    """Only while the kubelet waits before the next try."""
+    report = rows.crash_looping(adapter)
+
+    assert expected == (report and report.message)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (None, "container cannot be observed"),
+        (Running(), "container is running"),
+        (Waiting(), "container has not started yet"),
+        (Waiting("ContainerCreating"), "container is waiting: ContainerCreating"),
+        (Terminated(7), "container ended with exit code 7"),
+    ],
+)
+def test_states_in_words(state, expected):
+    """What rows N and A say the adapter does."""
+    assert expected == rows.describe(state)
+    assert f"Adapter {expected}" == rows.running(state, None).message
+
+
+@pytest.mark.parametrize(
+    ("progress", "expected"),
+    [
+        (Progress(), ""),
+        (Progress("copying"), "copying"),
+        (Progress(total=12), "12 in total"),
+        (Progress(completed=5), "5 completed"),
+        (Progress(total=12, completed=0), "0 of 12 completed"),
+        (Progress(total=0, completed=0), "0 of 0 completed"),
+        (Progress(failures=("a", "b")), "2 failed"),
+        (Progress(errors=("a",)), "1 with errors"),
+        (
+            Progress("copying", 12, 5, ("a",), ("b", "c")),
+            "5 of 12 completed, 1 failed, 2 with errors, copying",
+        ),
+    ],
+)
+def test_progress_in_words(progress, expected):
+    """What the adapter said of itself; nothing where it said nothing."""
+    assert expected == rows.describe_progress(progress)
+    shown = (
+        f"Adapter container is running; {expected}" if expected else "Adapter container is running"
+    )
+    assert shown == rows.running(Running(), progress).message
+
+
+@pytest.mark.parametrize(
+    ("row", "from_file", "exit_ok"),
+    [("R", True, True), ("S", False, True), ("X", False, False), ("A", False, False)],
+)
+def test_whose_word_a_row_is(row, from_file, exit_ok):
+    """Metrics count a file's reasons as one; the exit code asks for the adapter's own verdict."""
+    report = Report(row, "True", "r", "m")
+
+    assert (from_file, exit_ok) == (report.from_file, report.exit_ok)
+
+
+def test_every_row_of_the_contract_has_its_reason():
+    """R's comes from the file, X's from the exit code."""
+    letters = ["R", "T", "O", "I", "X", "S", "W1", "W2", "W3", "C", "D", "E", "N", "M", "A"]
+
+    assert set(letters) - {"R", "X"} == set(rows.REASONS)

@@ -1,0 +1,156 @@
+"""How often what is said, and what becomes a metric."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reporter import log
+from reporter.core.case import Observation
+from reporter.core.condition import Attempt, Note, Standing
+from reporter.core.facts import Container, Job, Pod, PodSeen, PodUnknown, Running, Terminated
+from reporter.core.memory import Memory
+from reporter.core.payloads import FileAbsent, FileIdentity, FileValid, Progress, ResultPayload
+from reporter.core.rows import Report
+from reporter.errors import Forbidden, Unavailable
+from reporter.metrics import Metrics
+from reporter.sidecar.telemetry import REPEAT, Telemetry
+from reporter.sinks.statement import Statement
+
+OBSERVATION = Observation(
+    now=0.0, pod=PodUnknown(), file=FileAbsent(), memory=Memory(0.0, 0.0), job=None
+)
+STATEMENT = Statement(
+    report=Report("X", "False", "AdapterExitedWithError", "exited with code 1"),
+    final=True,
+    attempt=Attempt("pod", "uid", 1.0, 1.0),
+    evidence={"file": {"state": "absent"}},
+    wall=2.0,
+)
+
+
+class Listener:
+    """A telemetry with a clock of its own, and all it said."""
+
+    def __init__(self, logs: list[dict[str, Any]]) -> None:
+        self.now = 0.0
+        self.metrics = Metrics("0.1.0")
+        self.telemetry = Telemetry(self.metrics, lambda: self.now)
+        self.logs = logs
+
+    def said(self, message: str) -> list[dict[str, Any]]:
+        return [event for event in self.logs if event["message"] == message]
+
+    @property
+    def page(self) -> str:
+        return self.metrics.render().body.decode()
+
+
+@pytest.fixture
+def listener():
+    with log.capture() as logs:
+        yield Listener(logs)
+
+
+def seen(container: Container, **fields: Any) -> Observation:
+    """An observation of a Pod with this adapter."""
+    return replace(OBSERVATION, pod=PodSeen(Pod("pod", adapter=container, **fields)))
+
+
+def test_the_same_failure_is_said_every_half_minute(listener: Listener) -> None:
+    """An outage of an hour is 120 lines, not thousands."""
+    for second in range(3600):
+        listener.now = float(second)
+        listener.telemetry.failed("job", Unavailable("away"))
+
+    assert 3600 / REPEAT == len(listener.said("Request failed"))
+    assert 'failures_total{failure="unavailable"} 3600.0' in listener.page
+
+
+def test_another_failure_is_said_at_once(listener: Listener) -> None:
+    """Of another class, or of another request."""
+    listener.telemetry.failed("job", Unavailable("away"))
+    listener.telemetry.failed("job", Forbidden("no"))
+    listener.telemetry.failed("getPod", Forbidden("no"))
+
+    assert [("job", "unavailable"), ("job", "forbidden"), ("getPod", "forbidden")] == [
+        (event["request"], event["failure"]) for event in listener.said("Request failed")
+    ]
+
+
+def test_a_failure_after_a_success_is_new(listener: Listener) -> None:
+    """It has nothing to do with the one before."""
+    listener.telemetry.failed("job", Unavailable("away"))
+    listener.telemetry.published(STATEMENT, 0.1)
+    listener.telemetry.failed("job", Unavailable("away"))
+
+    assert 2 == len(listener.said("Request failed"))
+
+
+def test_only_failures_of_the_job_are_failed_publishes(listener: Listener) -> None:
+    """The Pod's are counted by class alone."""
+    listener.telemetry.failed("watchPod", Unavailable("away"))
+    listener.telemetry.failed("job", Unavailable("away"))
+
+    assert 'publishes_total{result="failed"} 1.0' in listener.page
+
+
+@pytest.mark.parametrize(("final", "message"), [(True, "Verdict"), (False, "Condition written")])
+def test_only_a_final_write_is_a_verdict(listener: Listener, final: bool, message: str) -> None:
+    """One canonical line per verdict."""
+    listener.telemetry.published(replace(STATEMENT, final=final), 0.12345678)
+
+    (event,) = [event for event in listener.logs if "evidence" in event]
+    assert (message, final, 0.1235) == (event["message"], event["final"], event["publishSeconds"])
+    assert f"status_reporter_verdict_final {float(final)}" in listener.page
+
+
+def test_a_verdict_of_an_earlier_start_is_shown(listener: Listener) -> None:
+    """In the metrics as if we had written it; the log says that we did not."""
+    note = Note(Attempt("pod", "uid", 1.0, 1.0), True, "R")
+    listener.telemetry.found(
+        Standing(job=Job(), resource_version="1", status="True", reason="AllGood", note=note)
+    )
+
+    assert [] == listener.said("Verdict")
+    assert 'verdict{reason="FromResult"} 1.0' in listener.page
+    assert "status_reporter_verdict_final 1.0" in listener.page
+
+
+def test_the_adapters_state_is_said_when_it_changes(listener: Listener) -> None:
+    """Not with every look; a new run is a change."""
+    running, ended = Container("a", Running()), Container("a", Terminated(3, "Error"))
+    for container in (running, running, ended, ended, replace(running, restarts=1)):
+        listener.telemetry.observed(seen(container))
+
+    assert [("running", 0), ("terminated", 0), ("running", 1)] == [
+        (event["state"], event["restarts"]) for event in listener.said("Adapter state")
+    ]
+
+
+def test_the_exit_code_is_a_metric_only_while_it_is_one(listener: Listener) -> None:
+    """A new run has none yet."""
+    listener.telemetry.observed(seen(Container("a", Terminated(3))))
+    assert "adapter_exit_code 3.0" in listener.page
+    listener.telemetry.observed(seen(Container("a", Running(), restarts=1)))
+    assert "adapter_exit_code" not in listener.page
+
+
+def test_remarks_are_said_once(listener: Listener) -> None:
+    """On the file, on how the adapter was found, on the settings, on the Job."""
+    file = FileValid(ResultPayload(True, "r", "m", ("key 'Status'",)), FileIdentity(1, 2, 3, 4))
+    odd = seen(Container("a", Running()), remarks=("guessed",), misfit="no such container")
+    for _ in range(3):
+        listener.telemetry.observed(replace(odd, file=file, job=Job(parallel=True)))
+
+    assert 4 == len([event for event in listener.logs if event["level"] == "warning"])
+
+
+def test_progress_becomes_metrics(listener: Listener) -> None:
+    """Numbers only."""
+    progress = Progress(msg="secret", total=5, completed=2, failures=("a",), errors=())
+    listener.telemetry.observed(replace(OBSERVATION, progress=progress))
+
+    for line in ("completed 2.0", "expected 5.0", "failures 1.0", "errors 0.0"):
+        assert f"status_reporter_progress_{line}" in listener.page
+    assert "secret" not in listener.page
