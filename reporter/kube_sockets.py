@@ -4,6 +4,7 @@ urllib3's connections with three differences: a timeout bounds all that is read,
 off from its first moment, and every connection reads the CA anew. No `kubernetes` here.
 """
 
+import errno
 import socket
 import ssl
 import threading
@@ -83,6 +84,16 @@ class _Socket(ssl.SSLSocket):
                 raise TimeoutError("timed out")
             super().settimeout(left)
         return super().recv_into(buffer, nbytes, flags)
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        try:
+            return super().recv(buflen, flags)
+        except OSError as error:
+            # Before the handshake the standard library asks a peer that has gone for its last
+            # words, and forgets this socket, still open, when the answer is a reset.
+            if error.errno not in {errno.ENOTCONN, errno.EINVAL}:
+                self.close()
+            raise
 
 
 class _Connection(HTTPSConnection):

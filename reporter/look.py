@@ -49,6 +49,8 @@ class Looker:
 
     def observe(self, *, fresh: bool = False) -> Observation:
         """Look; `fresh` asks the API about the Pod whatever the watch says."""
+        # Read before the looks: what is seen after SIGTERM is what was left when it came.
+        stopping = self._stop.requested_at
         pod = self._look_at_pod(fresh=fresh or self._ask_after_stop())
         file = self._look_at_files()
         if self._watched or fresh:
@@ -70,7 +72,7 @@ class Looker:
             memory=self._memory,
             job=standing.job if standing else None,
             progress=self._progress,
-            stopping_since=self._stop.requested_at,
+            stopping_since=stopping,
         )
         return self.seen
 

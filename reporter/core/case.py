@@ -103,9 +103,12 @@ class Case:
         grace = self.known.grace if self.known else 30.0
         if self.known and self.known.deletion_grace is not None:
             grace = self.known.deletion_grace
-        # The grace period runs from the deletion. No SIGTERM comes before it, but while the API is
-        # away it can be seen long after.
-        began = stopped if taken_away is None else min(stopped, taken_away)
+        # The kubelet gives every container the whole grace period from its SIGTERM, and a busy one
+        # sends that seconds after the deletion. A sidecar's comes when the others have ended, with
+        # what they left of the Pod's. While the API is away the deletion can be seen long after.
+        began = stopped
+        if self.form is Form.NATIVE and taken_away is not None:
+            began = min(stopped, taken_away)
         return max(stopped + LEAST_BUDGET, began + grace - GRACE_MARGIN)
 
     @property

@@ -226,4 +226,8 @@ def _pod_problem(o: Observation | None) -> str | None:
 
 
 def _shown(chosen: settings.Settings) -> dict[str, Any]:
-    return {"settings": dict(settings.effective(chosen))}
+    shown = {}
+    for name, value in settings.effective(chosen):
+        first, *rest = name.lower().split("_")
+        shown[first + "".join(word.title() for word in rest)] = value
+    return {"settings": shown}

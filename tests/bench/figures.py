@@ -13,11 +13,12 @@ from typing import Any
 
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
-from tests.bench.jobs import REPORTER, Jobs
+from tests.bench.jobs import Jobs
 from tests.bench.seen import Seen
+from tests.runs.jobs import REPORTER, writes
 
-RESULT = '{"status":"success","reason":"Measured","message":"a result of ordinary size"}'
-WRITE = f"echo '{RESULT}' >/results/r.tmp; mv /results/r.tmp /results/adapter-result.json"
+WRITE = writes(reason="Measured", message="a result of ordinary size")
+SMALL = '{"status":"success","reason":"Measured","message":"a result of ordinary size"}'
 AT_ONCE = 3  # Jobs at the same time: more would measure the machine
 
 
@@ -150,7 +151,7 @@ import pathlib, tempfile, timeit
 from reporter.sources.result_file import ResultFile
 with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / "adapter-result.json"
-    path.write_text({RESULT!r})
+    path.write_text({SMALL!r})
     look = lambda: ResultFile(path).look()
     look()
     print(min(timeit.repeat(look, number=200, repeat=5)) / 200)

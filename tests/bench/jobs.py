@@ -1,54 +1,32 @@
-"""Jobs for measuring: what deploy/ ships, with a shell script as the adapter."""
+"""Jobs for measuring, in a namespace of their own with the rights that deploy/ ships."""
 
 from __future__ import annotations
 
-import copy
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests.bed.controlplane import ControlPlane
-from tests.bed.images import BUSYBOX_IMAGE
-from tests.bed.node import Node
-from tests.bed.product_image import PRODUCT_IMAGE
-
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-REPORTER = "status-reporter"
+from tests.runs.jobs import make_job, rights
 
 
 class Jobs:
-    """Makes Jobs in one namespace from the example of one form."""
+    """Makes Jobs of one form in one namespace."""
 
     def __init__(self, controlplane: ControlPlane, namespace: str, form: str) -> None:
-        self._controlplane, self.namespace = controlplane, namespace
-        made = controlplane.kubectl("kustomize", str(DEPLOY / "examples" / form))
-        documents = list(yaml.safe_load_all(made))
-        self._job = next(found for found in documents if found["kind"] == "Job")
-        self.rights = yaml.safe_dump_all(d for d in documents if d["kind"] != "Job")
+        self._controlplane, self.namespace, self._form = controlplane, namespace, form
 
     def create_namespace(self) -> None:
-        """Make the namespace with the restricted profile and the rights that deploy/ ships."""
+        """Make the namespace with the restricted profile and the rights."""
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         body = {"metadata": {"name": self.namespace, "labels": labels}}
         self._controlplane.request("POST", "/api/v1/namespaces", body)
         apply = ("apply", "--namespace", self.namespace, "--filename", "-")
-        self._controlplane.kubectl(*apply, input=self.rights)
+        self._controlplane.kubectl(*apply, input=yaml.safe_dump_all(rights(self._controlplane)))
 
     def create(self, name: str, script: str, **environ: str) -> None:
         """Create a Job whose adapter runs `script`; `environ` goes to the reporter."""
-        job = copy.deepcopy(self._job)
-        job["metadata"] = {"name": name}
-        pod = job["spec"]["template"]["spec"]
-        pod |= {"nodeName": Node.name, "terminationGracePeriodSeconds": 5}
-        for container in pod.get("initContainers", []) + pod["containers"]:
-            container["imagePullPolicy"] = "Never"
-            if container["name"] == REPORTER:
-                container["image"] = PRODUCT_IMAGE
-                given = [{"name": key, "value": value} for key, value in environ.items()]
-                container["env"] += [*self._controlplane.service_env(), *given]
-            else:
-                container |= {"image": BUSYBOX_IMAGE, "command": ["sh", "-c", script]}
+        job = make_job(self._controlplane, self._form, name, script, settings=environ, grace=5)
         path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
         self._controlplane.request("POST", path, job)
 

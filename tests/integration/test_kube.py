@@ -22,7 +22,8 @@ from reporter.errors import (
     Unauthorized,
     Unavailable,
 )
-from reporter.kube import KubeApi
+from reporter.kube import LONGEST_IDLE, KubeApi
+from reporter.kube_client import Client
 from tests.fakekube import Answer, FakeKube, Hang, Reset, Slow, make_job, make_pod
 
 NAMESPACE = "default"
@@ -536,3 +537,20 @@ def test_only_https_addresses_are_taken(server: str) -> None:
     """A token is never sent in the clear."""
     with pytest.raises(ValueError, match="https://HOST:PORT"):
         KubeApi.connect(server, ca_file=None, token_file=None)
+
+
+def test_a_connection_that_was_idle_for_long_is_not_trusted(fake: FakeKube) -> None:
+    """What a firewall has forgotten would swallow the verdict: a new connection is made."""
+    now = [0.0]
+    client = Client(
+        fake.server, ca_file=fake.ca_file, token_file=fake.token_file, relax_x509_strict=False
+    )
+    api = KubeApi(client, clock=lambda: now[0])
+    handshakes = []
+    for pause in (0.0, LONGEST_IDLE - 1, LONGEST_IDLE + 1):
+        now[0] += pause
+        api.get_job("default", JOB)
+        handshakes.append(fake.handshakes)
+    api.close()
+
+    assert [1, 1, 2] == handshakes

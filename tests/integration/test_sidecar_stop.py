@@ -6,7 +6,6 @@ import time
 import pytest
 
 from reporter.core.objects import epoch
-from tests.fakekube import FakeKube
 from tests.integration.scene import RUNNING, Object, Scene, now
 
 A = ("Unknown", RUNNING, False)
@@ -247,12 +246,6 @@ def test_a_short_grace_period(scene: Scene) -> None:
     assert 1 == reporter.finish(QUICKLY)
     assert time.monotonic() - begun < 2.0
     assert (*INTERRUPTED, True) == scene.history()[-1]
-
-
-def away_and_back(fake: FakeKube, seconds: float) -> None:
-    fake.stop()
-    time.sleep(seconds)
-    fake.start()
 
 
 @pytest.mark.parametrize("form", ["classic", "native"])

@@ -84,19 +84,21 @@ class Short(KubeApi):
         return super().watch_pod(namespace, name, server_timeout=1, silence=silence)
 
 
-def test_the_servers_timeout_costs_one_request(scene: Scene) -> None:
-    """The next watch begins with the present state: no GET in between."""
+def test_the_servers_own_timeout(scene: Scene) -> None:
+    """Nothing is lost with the end of a watch, and it is no failure."""
 
     def short(fake: FakeKube) -> KubeApi:
         return Short.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
 
-    scene.create()
+    scene.create(form="native")
     reporter = scene.start(short)
-    scene.fake.wait_for(lambda: len(scene.fake.requests(watch=True)) == 3, BOUND)
-    scene.write_result()
+    first = scene.fake.wait_for(lambda: scene.fake.requests(watch=True), BOUND)[0]
+    scene.fake.wait_for(lambda: first.ended, BOUND)
+    scene.adapter(scene.ended(1))
+    scene.wait_final()
 
-    assert 0 == reporter.join()
-    assert [] == scene.fake.requests("GET", "/pods/")
+    assert 0 == reporter.finish()
+    assert [A, END] == scene.history()
     assert [] == scene.said("Request failed")
 
 

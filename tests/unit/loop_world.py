@@ -20,7 +20,7 @@ from reporter.core.payloads import (
 from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, KubeError, NotFound, Unavailable
 from reporter.loop import Loop, Outcome
-from reporter.seams import Inputs, Options
+from reporter.seams import FileEvents, Inputs, Options
 from reporter.sinks.job import JobCondition
 from reporter.sinks.statement import Statement
 from tests.fakekube.answers import ApiError
@@ -60,6 +60,7 @@ class World:
         report_running: bool = True,
         poll_interval: float = 2.0,
         watched: bool = True,
+        events: FileEvents | None = None,
     ) -> None:
         self.now = 0.0
         self.requested_at: float | None = None
@@ -95,7 +96,12 @@ class World:
         policy = Policy(wait=wait, form=Form(form) if form_known else None)
         self.sink = JobCondition(self, "default", "validate", TYPE)  # type: ignore[arg-type]
         self.loop = Loop(
-            Inputs(pod=PodView(self), result=FileView(self), progress=ProgressView(self)),
+            Inputs(
+                pod=PodView(self),
+                result=FileView(self),
+                progress=ProgressView(self),
+                events=events,
+            ),
             self.sink,
             Options(
                 job_name="validate",

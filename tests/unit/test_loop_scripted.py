@@ -226,6 +226,17 @@ def test_the_classic_form_tries_a_late_verdict_for_a_minute() -> None:
     assert 561.0 <= world.now <= 566.0
 
 
+def test_another_verdict_has_a_minute_of_its_own() -> None:
+    """It was decided while an earlier one still waited to be written."""
+    world = World("classic", wait=20.0, adapter=waiting("PodInitializing"))
+    world.at(450.0, lambda: world.adapter(running(stamp(450))))
+    world.at(449.0, lambda: world.errors.extend([Unavailable("x")] * 1000))
+    world.at(501.0, world.result)
+
+    assert Outcome.GAVE_UP == world.run()
+    assert 561.0 <= world.now <= 566.0
+
+
 def test_the_classic_form_gives_up_on_an_api_it_never_saw() -> None:
     """No Pod, no Job: a Pod must not stay for ever because of its reporter."""
     world = World("classic", wait=100.0)
@@ -437,6 +448,36 @@ def test_a_pod_that_is_gone_does_not_make_the_loop_spin() -> None:
     assert Outcome.FINAL == world.run()
     assert [("A", False), ("N", False), ("N", True)] == rows(world)
     assert len([at for at in world.passes if 10 < at < 60]) <= 40
+
+
+class LateDirectory:
+    """The directory appears after the file was looked for, with the file in it."""
+
+    def __init__(self) -> None:
+        self.world: World | None = None
+
+    def fileno(self) -> int:
+        return -1
+
+    def drain(self) -> bool:
+        return False
+
+    def repair(self) -> bool:
+        if self.world is None:
+            return False
+        world, self.world = self.world, None
+        world.result()
+        return True
+
+
+def test_a_directory_that_appears_is_looked_into_at_once() -> None:
+    """What came before it was watched has told nobody."""
+    events = LateDirectory()
+    world = World("classic", events=events)
+    world.at(10.5, lambda: setattr(events, "world", world))
+
+    assert Outcome.FINAL == world.run()
+    assert [(0.0, "A", False), (10.5, "R", True)] == world.history
 
 
 # SIGTERM

@@ -6,6 +6,8 @@ import pytest
 
 from reporter.core.case import Case, Observation, Policy
 from reporter.core.facts import (
+    Blocker,
+    Container,
     Disruption,
     Form,
     Job,
@@ -597,6 +599,42 @@ def test_the_form_that_was_set_counts_before_the_one_that_was_found():
 
     assert final(*DELETED) == verdict(o)
     assert revisable(*DELETED) == verdict(o, Policy(form=Form.CLASSIC))
+
+
+def test_after_its_two_seconds_a_stopped_reporter_polls_no_more():
+    """Nothing but the end of the wait time could still change what it says."""
+    o = later(observed((30, runs), stopped=30), 33)
+
+    assert 57 == decide(o, Policy()).next_look
+    assert 301 == decide(later(o, 58), Policy()).next_look
+
+
+@pytest.mark.parametrize("form", [Form.NATIVE, Form.CLASSIC])
+def test_a_pod_deleted_after_another_init_container_failed_for_good(form):
+    """Rows E, D and N come before W3, and an adapter that never ran has no end to be judged."""
+    blocker = Blocker(Container("prepare", ended(6, start=0, end=1)), for_good=True)
+    o = in_form(observed((21, deleted(pod(Waiting("PodInitializing"), blocker=blocker)))), form)
+
+    assert final(*DELETED[:3], f"Pod was deleted {BEFORE} is waiting: PodInitializing") == verdict(
+        o
+    )
+
+
+@pytest.mark.parametrize("form", [Form.NATIVE, Form.CLASSIC])
+def test_a_pod_that_failed_by_another_init_container(form):
+    """The kubelet gives such a Pod up: that is trouble with starting, nobody interrupted it."""
+    blocker = Blocker(Container("prepare", ended(6, start=0, end=1)), for_good=True)
+    waiting = pod(Waiting("PodInitializing"), blocker=blocker, failing_at=at(1))
+    o = in_form(observed((3, waiting), stopped=3), form)
+
+    assert final(
+        "W3", "False", "AdapterStartFailed", "init container 'prepare': exited with code 6: Error"
+    ) == verdict(o)
+
+
+def test_a_job_without_a_deadline_has_none_to_pass():
+    """Its start alone says nothing about a deletion."""
+    assert revisable(*DELETED) == verdict(observed((21, going), job=Job(started_at=at(0))))
 
 
 def test_a_pod_that_does_not_show_the_form_is_taken_for_classic():
