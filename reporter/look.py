@@ -19,7 +19,7 @@ LEAST_TIMEOUT = 0.2
 IDLE_TIMEOUT = 0.5
 POLL_STEP = 0.05
 FILE_STEP = 1.0  # between two questions about the Pod because a file changed
-WATCHED_STEP = 0.5  # a watch that seems healthy may be half open
+CALM_STEP = 0.5  # a watch that seems healthy may be half open; an API that is away may come back
 
 
 class Looker:
@@ -134,7 +134,8 @@ class Looker:
         """Say whether to ask about the Pod because SIGTERM came: at once, then again and again."""
         if self._stop.requested_at is None:
             return False
-        pause = WATCHED_STEP if self._watched else POLL_STEP
+        calm = self._watched or self._memory.away
+        pause = CALM_STEP if calm else POLL_STEP
         if self._clock() < self._asked_at + pause:
             return False
         self._asked_at = self._clock()

@@ -28,7 +28,7 @@ from reporter import errors
 
 STATUSES = ("True", "False", "Unknown")
 READS = ("absent", "unreadable", "torn", "invalid", "valid")
-PUBLISHES = ("written", "unchanged", "failed")
+PUBLISHES = ("written", "failed")
 FAILURES = tuple(
     sorted({errors.KubeError.failure, *(e.failure for e in errors.KubeError.__subclasses__())})
 )
@@ -83,7 +83,7 @@ class Metrics:
     def observe_publish(self, result: str, *, seconds: float, now: float) -> None:
         """Count one attempt to publish a condition; `result` is one of PUBLISHES.
 
-        For `written`, `seconds` since the decision and the Unix time `now` are kept too.
+        For `written`, the `seconds` it took and the Unix time `now` are kept too.
         """
         self._count("publish", result if result in PUBLISHES else "failed")
         if result == "written":
@@ -199,7 +199,7 @@ class Metrics:
             buckets.append((bound, float(total)))
         return HistogramMetricFamily(
             _PREFIX + "publish_duration_seconds",
-            "Time from a decision to its condition on the Job.",
+            "Time one publish took: read, decide again, write.",
             buckets=buckets,
             sum_value=self._duration_sum,
         )

@@ -56,9 +56,8 @@ class Telemetry:
         if pod.adapter is None:
             return
         state = pod.adapter.state
-        self._metrics.set_adapter(
-            state.exit_code if isinstance(state, Terminated) else None, pod.adapter.restarts
-        )
+        ended = state if isinstance(state, Terminated) else pod.adapter.last
+        self._metrics.set_adapter(ended.exit_code if ended else None, pod.adapter.restarts)
         kind = type(state).__name__.lower()
         if f"{kind}{pod.adapter.restarts}" != self._state:
             self._state = f"{kind}{pod.adapter.restarts}"

@@ -124,7 +124,7 @@ INTERRUPTED = [
     ),
     Scenario(
         "job-suspended-and-resumed",
-        f"trap 'exit 143' TERM; sleep 5 & wait; {writes()}",
+        f"trap 'exit 143' TERM; sleep 8 & wait; {writes()}",
         result(before=reasons("AdapterInterrupted"), finals=("N", "R")),
         act=actions.suspend_and_resume,
         grace=SHORT,
@@ -164,7 +164,6 @@ INTERRUPTED = [
         change=_mark_second_pod,
         act=_replace_pod,
         check=_both_ran_together,
-        grace=20,
     ),
     Scenario(
         "two-pods-of-one-job",

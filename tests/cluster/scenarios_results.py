@@ -104,13 +104,13 @@ RESULTS = [
     ),
     Scenario(
         "hang-until-the-wait-time-ends",
-        "sleep 9",
+        "sleep 12",
         Expected("T", FALSE, "AdapterTimeout", "Adapter did not produce results within 4s"),
         settings={"MAX_WAIT_TIME_SECONDS": "4"},
     ),
     Scenario(
         "result-after-the-wait-time",
-        f"sleep 6; {writes()}",
+        f"sleep 10; {writes()}",
         Expected("T", FALSE, "AdapterTimeout", "Adapter did not produce results within 3s"),
         settings={"MAX_WAIT_TIME_SECONDS": "3"},
     ),

@@ -33,7 +33,7 @@ BAD = {"POLL_INTERVAL_SECONDS": "soon", "RESULTS_PATH": "results/"}
 SETTINGS = [
     Scenario(
         "pods-refused-with-a-result",
-        f"sleep 1; {writes()}; sleep 10",
+        f"sleep 1; {writes()}; sleep 14",
         # Nobody can see the adapter's end: the result is final when the wait time is over.
         result(exit_code=0),
         settings=WAIT,
@@ -41,7 +41,7 @@ SETTINGS = [
     ),
     Scenario(
         "pods-refused-without-a-result",
-        "sleep 11",
+        "sleep 14",
         Expected(
             "T",
             FALSE,
@@ -54,13 +54,13 @@ SETTINGS = [
     ),
     Scenario(
         "wrong-container-name",
-        "sleep 11",
+        "sleep 14",
         misfit(NO_SUCH_CONTAINER),
         settings=WAIT | {"ADAPTER_CONTAINER_NAME": "nobody"},
     ),
     Scenario(
         "wrong-container-name-with-a-result",
-        f"sleep 3; {writes()}; sleep 8",
+        f"sleep 3; {writes()}; sleep 11",
         result(before=reasons("ReporterConfigError")),
         settings=WAIT | {"ADAPTER_CONTAINER_NAME": "nobody"},
     ),

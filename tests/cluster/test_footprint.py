@@ -15,6 +15,8 @@ from tests.runs.run import Run, explained, state, touch
 from tests.runs.scenario import Scenario, result
 from tests.runs.stage import Stage
 
+pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
+
 MEGABYTE = 1_000_000
 MOST_MEMORY = 56 * MEGABYTE
 MOST_SECONDS_TO_EXIT = 1.0
@@ -47,7 +49,6 @@ def _name(run: Run) -> str:
     return str(run.pod()["metadata"]["name"])
 
 
-@pytest.mark.node
 @pytest.mark.parametrize("form", FORMS)
 def test_peak_memory_over_a_whole_job(
     stage: Stage, form: str, capsys: pytest.CaptureFixture[str]
@@ -74,7 +75,6 @@ def test_peak_memory_over_a_whole_job(
         assert usage.peak_bytes <= MOST_MEMORY
 
 
-@pytest.mark.node
 @pytest.mark.parametrize("script", ["exit 0", "exit 3"])
 def test_native_form_ends_within_a_second_of_sigterm(
     stage: Stage, script: str, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,7 @@
-"""The reporter is killed at a random instant of a Job: the verdict stays right."""
+"""The reporter is killed at a random instant of a Job: the verdict stays right.
+
+KILL_SEED=NUMBER in the environment repeats a series.
+"""
 
 from __future__ import annotations
 

@@ -128,12 +128,15 @@ def test_the_adapters_state_is_said_when_it_changes(listener: Listener) -> None:
     ]
 
 
-def test_the_exit_code_is_a_metric_only_while_it_is_one(listener: Listener) -> None:
-    """A new run has none yet."""
-    listener.telemetry.observed(seen(Container("a", Terminated(3))))
-    assert "adapter_exit_code 3.0" in listener.page
-    listener.telemetry.observed(seen(Container("a", Running(), restarts=1)))
+def test_the_exit_code_is_that_of_the_last_ended_run(listener: Listener) -> None:
+    """Before the first end there is none; while the next run goes on it is the one before."""
+    first = Terminated(3)
+    listener.telemetry.observed(seen(Container("a", Running())))
     assert "adapter_exit_code" not in listener.page
+    listener.telemetry.observed(seen(Container("a", first)))
+    assert "adapter_exit_code 3.0" in listener.page
+    listener.telemetry.observed(seen(Container("a", Running(), last=first, restarts=1)))
+    assert "adapter_exit_code 3.0" in listener.page
 
 
 def test_remarks_are_said_once(listener: Listener) -> None:
