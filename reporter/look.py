@@ -12,7 +12,7 @@ from reporter.core.condition import Attempt, Standing
 from reporter.core.facts import PodLook, pod_of
 from reporter.core.memory import Memory, attributed, recall, remember
 from reporter.core.payloads import Progress, ResultLook
-from reporter.seams import Inputs, Sink, Stop
+from reporter.seams import Inputs, Sink, Stop, Telemetry
 
 REQUEST_TIMEOUT = 5.0
 LEAST_TIMEOUT = 0.2
@@ -30,13 +30,14 @@ class Looker:
         inputs: Inputs,
         sink: Sink,
         stop: Stop,
+        telemetry: Telemetry,
         *,
         policy: Policy,
         pod_name: str,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._in, self._sink, self._stop = inputs, sink, stop
+        self._in, self._sink, self._stop, self._telemetry = inputs, sink, stop, telemetry
         self._policy, self._pod_name = policy, pod_name
         self._clock, self._wall = clock, wall
         self._memory = Memory(waiting_since=clock(), waiting_since_at=wall())
@@ -74,6 +75,7 @@ class Looker:
             progress=self._progress,
             stopping_since=stopping,
         )
+        self._telemetry.observed(self.seen)
         return self.seen
 
     def attempt(self) -> Attempt:

@@ -1,7 +1,7 @@
 """How the reporter ends: which exit code tells what. Pure."""
 
 from reporter.core.condition import Standing
-from reporter.loop import Outcome
+from reporter.publish import Outcome
 
 GOOD, NOT_REPORTED, BAD_SETTINGS = 0, 1, 2
 

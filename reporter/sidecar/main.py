@@ -13,8 +13,9 @@ from reporter.core.verdict import restartable, stays
 from reporter.errors import SettingsError
 from reporter.kube import KubeApi
 from reporter.lifecycle import Stop
-from reporter.loop import Loop, Outcome
+from reporter.loop import Loop
 from reporter.metrics import Metrics
+from reporter.publish import Outcome
 from reporter.seams import Inputs, Options
 from reporter.sidecar.answers import Site
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code

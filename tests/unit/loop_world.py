@@ -19,7 +19,8 @@ from reporter.core.payloads import (
 )
 from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, KubeError, NotFound, Unavailable
-from reporter.loop import Loop, Outcome
+from reporter.loop import Loop
+from reporter.publish import Outcome
 from reporter.seams import FileEvents, Inputs, Options
 from reporter.sinks.job import JobCondition
 from reporter.sinks.statement import Statement

@@ -4,7 +4,7 @@ import pytest
 
 from reporter.core.condition import Attempt, Note, Standing
 from reporter.core.facts import Job
-from reporter.loop import Outcome
+from reporter.publish import Outcome
 from reporter.sidecar.ending import BAD_SETTINGS, exit_code
 
 POLICIES = ("infrastructure", "failure", "never")

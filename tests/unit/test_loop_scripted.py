@@ -4,7 +4,7 @@ import pytest
 
 from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
 from reporter.errors import Conflict, Forbidden, Gone, Refused, Unavailable
-from reporter.loop import Outcome
+from reporter.publish import Outcome
 from tests.fakekube import make_job
 from tests.unit.loop_world import World, running, stamp, terminated, waiting
 
