@@ -164,7 +164,7 @@ class TestComponents:
     def test_memory_is_limited_and_the_processor_is_not(self, container):
         """A throttled start would hold the adapter back in the native form."""
         assert {
-            "requests": {"cpu": "10m", "memory": "48Mi"},
+            "requests": {"cpu": "50m", "memory": "48Mi"},
             "limits": {"memory": "64Mi"},
         } == container["resources"]
 
