@@ -74,3 +74,10 @@ class Unavailable(KubeError):
     """No usable answer: 429, 5xx, timeout, reset, TLS or DNS trouble, garbage in the body."""
 
     failure = "unavailable"
+
+
+class Silence(Unavailable):
+    """Nothing has come on a watch for longer than bookmarks usually take.
+
+    The connection is dead, or no Pod of the cluster has changed for a while: a new watch tells.
+    """

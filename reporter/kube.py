@@ -111,8 +111,9 @@ class KubeApi:
     ) -> PodWatch:
         """Return a watch of one Pod that starts with its present state.
 
-        The server ends it after `server_timeout` seconds. `silence` is how long nothing may come;
-        the server sends a bookmark every 60 s, so 75 s of silence is a dead connection.
+        The server ends it after `server_timeout` seconds. `silence` is how long nothing may come:
+        the server sends a bookmark every 60 s (every 120 s where no Pod of the cluster changes), so
+        75 s of silence are probably a dead connection.
         """
         query = {
             "watch": "true",

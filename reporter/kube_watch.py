@@ -7,7 +7,9 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import Any
 
-from reporter.errors import KubeError, Unavailable
+from urllib3.exceptions import ReadTimeoutError
+
+from reporter.errors import KubeError, Silence, Unavailable
 from reporter.kube_answers import MAX_OBJECT, MAX_REFUSAL, decode_json, plain, refusal
 from reporter.kube_client import Client, Request, transport
 from reporter.kube_sockets import CONNECT_SECONDS, Cutoff
@@ -21,8 +23,8 @@ class PodWatch:
 
     Types are ADDED, MODIFIED, DELETED, BOOKMARK (of a bookmark only metadata is filled). It ends
     normally at the server's timeout and after `close()`. Raises the same domain errors as a GET
-    when the watch is refused, and Unavailable when it breaks, falls silent, carries garbage or the
-    server ends it with an ERROR event.
+    when the watch is refused, Silence when nothing comes, and Unavailable when it breaks, carries
+    garbage or the server ends it with an ERROR event.
     """
 
     def __init__(self, client: Client, request: Request, silence: float) -> None:
@@ -63,8 +65,7 @@ class PodWatch:
             while True:
                 if sock is not None:
                     sock.settimeout(self._silence)
-                with transport():
-                    data = response.read1(_READ, decode_content=False)
+                data = self._read(response)
                 if not data:
                     break
                 *lines, rest = data.split(b"\n")
@@ -80,6 +81,15 @@ class PodWatch:
                 raise Unavailable("the watch ended inside an event")
         finally:
             response.close()
+
+    def _read(self, response: Any) -> bytes:
+        try:
+            with transport():
+                return bytes(response.read1(_READ, decode_content=False))
+        except Unavailable as error:
+            if isinstance(error.__cause__, ReadTimeoutError | TimeoutError):
+                raise Silence(f"nothing came for {self._silence:g} s") from error
+            raise
 
 
 def _event(line: bytes) -> tuple[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from reporter.core.facts import Pod, PodGone, PodLook, PodNeverSeen, PodRefused,
 from reporter.core.objects import section, text
 from reporter.core.pod import Names, read_pod
 from reporter.core.retry import next_delay
-from reporter.errors import Forbidden, KubeError, NotFound, Unavailable
+from reporter.errors import Forbidden, KubeError, NotFound, Silence, Unavailable
 
 FIRST_ANSWER = 1.0  # seconds to wait for the watch's first event before a GET asks
 HEALTHY_AFTER = 5.0  # a watch that lived this long starts its back-off anew
@@ -175,6 +175,8 @@ class PodSource:
         try:
             for kind, shown in watch:
                 self._event(kind, shown)
+        except Silence:
+            pass  # no failure, but reason enough for a new watch, which begins with what is true
         except KubeError as error:
             broken = error
         except Exception as error:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from reporter import errors
 from reporter.errors import Forbidden, KubeError, Unauthorized, Unavailable
 from reporter.kube import KubeApi, PodWatch
 from tests.fakekube import (
@@ -193,7 +194,7 @@ def test_silence_is_a_dead_connection(fake: FakeKube, api: KubeApi, fault: Any) 
     started = time.monotonic()
     reader = Reader(api.watch_pod(NAMESPACE, POD, silence=0.5)).join()
 
-    assert Unavailable is type(reader.error)
+    assert errors.Silence is type(reader.error)
     assert 0.4 < time.monotonic() - started < 5
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
 from reporter.core.pod import Names
-from reporter.errors import Forbidden, KubeError, NotFound, Unavailable
+from reporter.errors import Forbidden, KubeError, NotFound, Silence, Unavailable
 from reporter.sources.pod import PodSource
 from tests.fakekube.objects import make_job, make_pod, running, terminated
 
@@ -258,3 +258,13 @@ def test_an_absurd_version_is_no_version(watching: Subject) -> None:
     watching.tell(("MODIFIED", shown), ("MODIFIED", pod(12, code=4)))
 
     assert 4 == exit_code(watching)
+
+
+def test_silence_is_no_failure_but_a_new_watch(watching: Subject) -> None:
+    """On a cluster where nothing else happens bookmarks are rare: no warning, no GET."""
+    watching.tell(Silence("nothing came for 75 s"))
+    watching.tell(("ADDED", pod(10)))
+
+    assert [] == watching.failures
+    assert 2 == watching.api.watches
+    assert 0 == watching.api.gets
