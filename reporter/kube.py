@@ -19,6 +19,11 @@ __all__ = ["KubeApi", "PodWatch"]
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 FIELD_MANAGER = "status-reporter"
+SILENCE = 135.0
+"""Seconds without a word after which a watch counts as dead.
+
+The server sends a bookmark every 60 s; where no Pod of the cluster changes one of two stays away.
+"""
 LONGEST_IDLE = 30.0  # seconds; a new connection costs about 10 ms
 
 _PODS = "/api/v1/namespaces/{namespace}/pods"
@@ -107,13 +112,11 @@ class KubeApi:
         return self._object("Job", Request("PATCH", _JOB_STATUS, names, query, body), timeout)
 
     def watch_pod(
-        self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = 75.0
+        self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = SILENCE
     ) -> PodWatch:
         """Return a watch of one Pod that starts with its present state.
 
-        The server ends it after `server_timeout` seconds. `silence` is how long nothing may come:
-        the server sends a bookmark every 60 s (every 120 s where no Pod of the cluster changes), so
-        75 s of silence are probably a dead connection.
+        The server ends it after `server_timeout` seconds; `silence` is how long nothing may come.
         """
         query = {
             "watch": "true",

@@ -48,7 +48,7 @@ def test_a_half_open_watch(scene: Scene, after: int) -> None:
 
 
 def test_a_half_open_watch_at_sigterm(scene: Scene) -> None:
-    """It seems healthy for 75 s, which is more than there is: the Pod is asked for."""
+    """It seems healthy for 135 s, which is more than there is: the Pod is asked for."""
     scene.create(form="native")
     scene.fake.fail(Silence(after=2), watch=True)
     reporter = scene.start()
@@ -79,7 +79,7 @@ class Short(KubeApi):
     """Asks the server to end each watch after a second."""
 
     def watch_pod(
-        self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = 75.0
+        self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = 135.0
     ) -> PodWatch:
         return super().watch_pod(namespace, name, server_timeout=1, silence=silence)
 
