@@ -20,7 +20,8 @@ from reporter.sinks.statement import Statement
 
 WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
 LAST_LOOK = 3 * POLL_STEP  # after SIGTERM, for what contradicts a verdict already given
-NEIGHBOUR_PAUSE = 0.05  # after events of files that are none of ours
+BURST = 20  # events of files that are none of ours, before we look at them less often
+NEIGHBOUR_PAUSE = 0.05
 CHATTY = 4.0  # a writer that never rests gets at most a fifth of our time
 
 
@@ -137,13 +138,16 @@ class Loop:
             return
         if events.repair():
             return  # what the directory holds now may have come while nobody watched it
-        end = self._clock() + pause
-        while events.fileno() in self._wake.wait(pause, (events.fileno(),)):
-            began = self._clock()
-            ours = events.drain()
-            cost = CHATTY * self._looker.files_cost if ours else NEIGHBOUR_PAUSE
-            self._wake.wait(min(cost, self._options.poll_interval))
-            pause = end - self._clock()
-            woken = self._clock() < began + NEIGHBOUR_PAUSE
-            if ours or woken or pause <= 0:
+        end, others = self._clock() + pause, 0
+        while pause > 0 and events.fileno() in self._wake.wait(pause, (events.fileno(),)):
+            if events.drain():
+                self._wake.wait(min(CHATTY * self._looker.files_cost, self._options.poll_interval))
                 return
+            # A few are the temporary file that is renamed next; many are a busy neighbour.
+            others += 1
+            if others > BURST:
+                began = self._clock()
+                self._wake.wait(NEIGHBOUR_PAUSE)
+                if self._clock() < began + NEIGHBOUR_PAUSE:
+                    return  # woken
+            pause = end - self._clock()
