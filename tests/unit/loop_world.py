@@ -67,6 +67,8 @@ class World:
         self.requested_at: float | None = None
         self.standing_still = 0
         self.watched = watched
+        self.noisy = False
+        """File events are there to be drained, and no time passes until they are."""
         self.api_away = False
         self.answer_takes = 0.0
         self.errors: list[KubeError] = []
@@ -234,6 +236,8 @@ class World:
     # Stop and wake
 
     def wait(self, timeout: float | None, extra_fds: object = ()) -> set[int]:
+        if extra_fds and self.noisy:
+            return set(extra_fds)  # type: ignore[call-overload]
         end = self.now + (float("inf") if timeout is None else max(timeout, 0.0))
         if self._script and self._script[0][0] <= end:
             at, step = self._script.pop(0)

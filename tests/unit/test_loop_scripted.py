@@ -1,9 +1,12 @@
 """When the loop looks, writes, tries again and ends: timing rules on a clock of the test's own."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
 from reporter.errors import Conflict, Forbidden, Gone, Refused, Unavailable
+from reporter.loop import BURST
 from reporter.publish import Outcome
 from tests.fakekube import make_job
 from tests.unit.loop_world import World, running, stamp, terminated, waiting
@@ -708,3 +711,55 @@ def test_a_result_that_is_written_again_and_again_is_no_storm() -> None:
     assert world.run(20) is None
     assert [5.0, 6.0, 7.0] == [round(at, 1) for at, row, _ in world.history if row == "R"]
     assert "Step99" == world.condition["reason"]
+
+
+# Files beside ours
+
+
+class Noise:
+    """File events: each draining takes one of the answers, which says whether it was ours."""
+
+    def __init__(self, answers: Iterator[bool]) -> None:
+        self._answers = answers
+
+    def fileno(self) -> int:
+        return 99
+
+    def drain(self) -> bool:
+        return next(self._answers)
+
+    def repair(self) -> bool:
+        return False
+
+
+def test_a_temporary_file_beside_the_result_does_not_hold_it_up() -> None:
+    """It is written and renamed: the last of a few events is ours, and no time has passed."""
+
+    def drains() -> Iterator[bool]:
+        yield from (False, False, False)
+        world.noisy = False
+        world.result()
+        yield True
+
+    world = World("classic", events=Noise(drains()))
+    world.at(9.0, lambda: setattr(world, "noisy", True))
+
+    assert Outcome.FINAL == world.run()
+    assert (9.0, "R", True) == world.history[-1]
+
+
+def test_a_busy_neighbour_does_not_keep_the_loop_busy() -> None:
+    """Its events are taken twenty times a second at most, and bring no pass by themselves."""
+    drained: list[float] = []
+
+    def drains() -> Iterator[bool]:
+        while True:
+            drained.append(world.now)
+            yield False
+
+    world = World("classic", events=Noise(drains()))
+    world.at(1.0, lambda: setattr(world, "noisy", True))
+    world.run(21.0)
+
+    assert 10 <= len(world.passes) <= 20
+    assert 10 * BURST <= len(drained) <= 20 * (BURST + 40)
