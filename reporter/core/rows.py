@@ -44,11 +44,6 @@ class Report:
         """Say whether the reason is the adapter's own word."""
         return self.row == "R"
 
-    @property
-    def exit_ok(self) -> bool:
-        """Say whether the adapter gave a verdict of its own, good or bad (rows R and S)."""
-        return self.row in {"R", "S"}
-
 
 def _report(row: str, status: str, message: str, reason: str = "") -> Report:
     return Report(row, status, reason or REASONS[row], clean(message, MESSAGE_LIMIT))
