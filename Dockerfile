@@ -14,13 +14,13 @@ FROM ${BUILD_IMAGE} AS build
 WORKDIR /build
 # A directory `wheels` beside this file is optional. Where there is one, packages come from it alone
 # and the build needs no network; the hashes are checked in either case.
-COPY requirements/sidecar.txt wheels* /build/packages/
+COPY requirements/image.txt wheels* /build/packages/
 RUN set -eu; \
     python3 -m venv /build/venv; \
     if ls /build/packages/*.whl >/dev/null 2>&1; then offline="--no-index --find-links /build/packages"; fi; \
     /build/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir \
         --require-hashes --only-binary :all: --no-compile ${offline:-} \
-        --target /app/site --requirement /build/packages/sidecar.txt
+        --target /app/site --requirement /build/packages/image.txt
 COPY scripts/image_prune.py /build/
 RUN python3 /build/image_prune.py /app/site
 COPY LICENSE scripts/image_bytecode.py /app/

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # As in lock.sh: which extra and which dependency group each file is made of.
 LOCKS = {
-    "sidecar.txt": ("sidecar", None),
+    "image.txt": ("all", None),
     "test.txt": ("all", "test"),
     "dev.txt": ("all", "dev"),
 }

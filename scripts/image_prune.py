@@ -10,17 +10,10 @@ import shutil
 import sys
 from pathlib import Path
 
-# kubernetes ships an asyncio twin of its client (40 MB) and these are there for it alone.
-ASYNC_ONLY = (
-    "aiohappyeyeballs",
-    "aiohttp",
-    "aiohttp_retry",
-    "aiosignal",
-    "frozenlist",
-    "multidict",
-    "propcache",
-    "yarl",
-)
+# kubernetes ships an asyncio twin of its client (40 MB); this package is there for it alone.
+ASYNC_ONLY = ("aiohttp_retry",)
+# What compilers and type checkers read, no interpreter.
+SOURCES = ("*.c", "*.h", "*.pxd", "*.pyi", "*.pyx")
 
 
 def drop(path: Path) -> None:
@@ -44,6 +37,9 @@ def prune(site: Path) -> None:
     shutil.rmtree(site / "bin", ignore_errors=True)
     for tests in [*site.rglob("tests"), *site.rglob("__pycache__")]:
         shutil.rmtree(tests, ignore_errors=True)
+    for pattern in SOURCES:
+        for source in site.rglob(pattern):
+            drop(source)
     # The lists of installed files and the installer's notes are no longer true.
     for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):
         for note in site.glob(f"*.dist-info/{name}"):

@@ -15,5 +15,5 @@ if [ -n "${UPGRADE:-}" ]; then upgrade=(--upgrade); fi
   --output-file requirements/dev.txt pyproject.toml
 "$uv" pip compile "${options[@]}" --extra all --group test --constraint requirements/dev.txt \
   --no-annotate --output-file requirements/test.txt pyproject.toml
-"$uv" pip compile "${options[@]}" --extra sidecar --constraint requirements/dev.txt \
-  --no-annotate --output-file requirements/sidecar.txt pyproject.toml
+"$uv" pip compile "${options[@]}" --extra all --constraint requirements/dev.txt \
+  --no-annotate --output-file requirements/image.txt pyproject.toml

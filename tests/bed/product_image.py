@@ -24,7 +24,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 SUITE = "bookworm"
 PACKAGES = "python3,python3-venv,ca-certificates"
 PYTHON = "3.11"
-REQUIREMENTS = "requirements/sidecar.txt"
+REQUIREMENTS = "requirements/image.txt"
 UNUSED = (
     *(f"usr/share/{name}" for name in ("doc", "man", "info", "locale", "lintian", "zoneinfo")),
     *(f"var/{name}" for name in ("cache/apt", "cache/debconf", "lib/apt/lists", "log")),

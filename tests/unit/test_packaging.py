@@ -84,8 +84,8 @@ class TestWheel:
         assert {"urllib3"} == base
 
     def test_extras(self, metadata):
-        """The sidecar's packages come with an extra, and there is one for everything."""
-        assert {"sidecar", "all"} == set(metadata.get_all("Provides-Extra"))
+        """Each program has its packages in an extra, and there is one for everything."""
+        assert {"sidecar", "aggregator", "all"} == set(metadata.get_all("Provides-Extra"))
 
     def test_holds_every_file_of_the_package_and_nothing_else(self, wheel):
         """Type marker and schemas are in; tests, launchers and caches are not."""
@@ -139,12 +139,12 @@ class TestLayers:
 class TestLocks:
     """scripts/check_locks.py tells a lock that fits from one that does not."""
 
-    TEXT = (ROOT / "requirements" / "sidecar.txt").read_text(encoding="utf-8")
+    TEXT = (ROOT / "requirements" / "image.txt").read_text(encoding="utf-8")
 
     def problems(self, text: str, *more: str) -> list[str]:
-        """Check TEXT as the lock of the sidecar, with MORE requirements in pyproject.toml."""
+        """Check TEXT as the lock of the image, with MORE requirements in pyproject.toml."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-        inputs = [*check_locks.extra_inputs(project, "sidecar"), *map(Requirement, more)]
+        inputs = [*check_locks.extra_inputs(project, "all"), *map(Requirement, more)]
         return list(check_locks.problems(check_locks.read_lock(text), inputs))
 
     def test_lock_fits(self):
@@ -216,7 +216,7 @@ class TestImageTree:
     def test_prune_drops_the_asynchronous_client_and_keeps_licences(self, tmp_path):
         """The rest of the tree stays as it is installed."""
         gone = ["kubernetes/aio/client.py", "bin/tool", "some/tests/test_x.py"]
-        gone += ["some/__pycache__/x.pyc", "some-1.dist-info/RECORD"]
+        gone += ["some/__pycache__/x.pyc", "some-1.dist-info/RECORD", "some/x.pyi", "some/x.pyx"]
         for name in image_prune.ASYNC_ONLY:
             gone += [f"{name}/__init__.py", f"{name}-1.0.dist-info/METADATA"]
         kept = ["kubernetes/client/rest.py", "some/x.py"]
