@@ -26,13 +26,15 @@ RUN python3 /build/image_prune.py /app/site
 COPY LICENSE scripts/image_bytecode.py /app/
 COPY cmd /app/cmd
 COPY reporter /app/reporter
-# Readable for any user: a Pod may set runAsUser to the adapter's.
-RUN chmod -R u=rwX,go=rX /app
+# Readable for any user: a Pod may set runAsUser to the adapter's. `/sonobuoy` is where a Sonobuoy
+# run calls its worker, and `sonobuoy retrieve` what packs the results.
+RUN chmod -R u=rwX,go=rX /app && mkdir /build/root && ln -s app/cmd/sonobuoy.py /build/root/sonobuoy
 
 
 FROM ${RUNTIME_IMAGE}
 
 COPY --from=build /app /app
+COPY --from=build /build/root/ /
 # PYTHONSAFEPATH keeps the directories of scripts out of the module path: /app/cmd must never stand
 # in for the standard module `cmd`. Bytecode is complete and the root file system is read-only.
 ENV PYTHONPATH=/app:/app/site \

@@ -99,8 +99,9 @@ lint: $(READY) ## check format, style, types, layers, locks and documents
 	for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
 	if [ -e cmd/__init__.py ]; then echo "cmd/__init__.py would shadow the standard module cmd" >&2; exit 1; fi
 
-fmt: $(READY) ## format the code and repair what can be repaired
-	@$(BIN)/ruff format .
+fmt: $(READY) ## format the code, repair what can be repaired, write the tables of the documents
+	@$(BIN)/python scripts/docs_tables.py
+	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 verify: lint test ## lint and test
@@ -108,6 +109,7 @@ verify: lint test ## lint and test
 bench: $(READY) ## measure the figures of docs/benchmarks.md
 	@$(bed)
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.aggregator
 
 lock: $(READY) ## write requirements/*.txt from pyproject.toml (UPGRADE=1: newest versions)
 	@UV=$(BIN)/uv UPGRADE="$(UPGRADE)" scripts/lock.sh

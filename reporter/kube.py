@@ -1,18 +1,18 @@
-"""The door to the Kubernetes API: read the Pod and the Job, patch the Job's status, watch the Pod.
+"""The door to the Kubernetes API: read Pods and the Job, patch the Job's status, annotate a Pod.
 
 Objects go in and out as plain dicts; every failure is a domain error of `errors.py`. There are no
-retries here but one: a 401 is tried again with a token read anew. Rights needed: `jobs/status: get,
-patch`, `pods: get, watch`.
+retries here but one: a 401 is tried again with a token read anew. Rights needed by the sidecar:
+`jobs/status: get, patch`, `pods: get, watch`; by the aggregator: `pods: list, patch`.
 """
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from reporter.errors import SettingsError
+from reporter.errors import SettingsError, Unavailable
 from reporter.kube_answers import MAX_OBJECT, MAX_REFUSAL, decode_object, refusal
-from reporter.kube_client import Client, Request, transport
+from reporter.kube_client import JSON_MERGE, Client, Request, transport
 from reporter.kube_watch import PodWatch
 
 __all__ = ["KubeApi", "PodWatch"]
@@ -25,6 +25,7 @@ SILENCE = 135.0
 The server sends a bookmark every 60 s; where no Pod of the cluster changes one of two stays away.
 """
 LONGEST_IDLE = 30.0  # seconds; a new connection costs about 10 ms
+MOST_PODS = 10  # in one answer, which has its own limit: each may carry 256 KiB of annotations
 
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 _POD = "/api/v1/namespaces/{namespace}/pods/{name}"
@@ -110,6 +111,37 @@ class KubeApi:
         names = {"namespace": namespace, "name": name}
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
         return self._object("Job", Request("PATCH", _JOB_STATUS, names, query, body), timeout)
+
+    def list_pods(
+        self, namespace: str, label_selector: str, *, timeout: float = 5.0
+    ) -> list[dict[str, Any]]:
+        """Return the Pods with these labels (`KEY=VALUE,...`), sorted by name, at most 10.
+
+        None in a namespace that does not exist.
+        """
+        query = {"labelSelector": label_selector, "limit": str(MOST_PODS)}
+        request = Request("GET", _PODS, {"namespace": namespace}, query)
+        pods = self._object("PodList", request, timeout).get("items") or []
+        if not isinstance(pods, list) or not all(isinstance(pod, dict) for pod in pods):
+            raise Unavailable("the answer is no list of Pods")
+        return pods
+
+    def annotate_pod(
+        self,
+        namespace: str,
+        name: str,
+        annotations: Mapping[str, str | None],
+        *,
+        timeout: float = 5.0,
+    ) -> dict[str, Any]:
+        """Set these annotations of the Pod (JSON merge), None deletes; return the new Pod.
+
+        All annotations of a Pod together may have 256 KiB: Refused beyond.
+        """
+        names = {"namespace": namespace, "name": name}
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        body = {"metadata": {"annotations": dict(annotations)}}
+        return self._object("Pod", Request("PATCH", _POD, names, query, body, JSON_MERGE), timeout)
 
     def watch_pod(
         self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = SILENCE

@@ -55,6 +55,10 @@ with _unopened("kubernetes", "kubernetes.config", "kubernetes.utils"):
     )
 
 
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+JSON_MERGE = "application/merge-patch+json"
+
+
 @dataclass(frozen=True)
 class Request:
     """One request. `path` holds `{placeholders}`; `names` fills them in, escaped."""
@@ -64,6 +68,7 @@ class Request:
     names: Mapping[str, str]
     query: Mapping[str, str] = field(default_factory=dict)
     body: dict[str, Any] | None = None
+    content_type: str = STRATEGIC_MERGE
 
     def __str__(self) -> str:
         return f"{self.method} {self.path.format_map(self.names)}"
@@ -129,7 +134,7 @@ class Client:
         headers = {"Accept": "application/json"}
         if request.body is not None:
             # Without it the API server answers 415.
-            headers["Content-Type"] = "application/strategic-merge-patch+json"
+            headers["Content-Type"] = request.content_type
         try:
             self._read_credentials()
             prepared = api.param_serialize(

@@ -31,6 +31,10 @@ class Wake:
         os.set_blocking(self._reader, False)
         os.set_blocking(self.writer, False)
 
+    def fileno(self) -> int:
+        """Return the descriptor that can be read once woken, for those who wait in another way."""
+        return self._reader
+
     def wake(self) -> None:
         """End the current wait, or the next one if nobody waits now."""
         # A full pipe holds wakes that nobody has read yet: one is enough.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from reporter.core.case import Case, Observation
 from reporter.core.facts import Form, Terminated, pod_of
-from reporter.core.verdict import Settled, nothing_more, stays
+from reporter.core.verdict import Settled, Verdict, nothing_more, stays
 from reporter.look import POLL_STEP, Looker
 from reporter.publish import Outcome, Publisher
 from reporter.seams import Inputs, Options, Sink, Stop, Telemetry, Wake
@@ -60,6 +60,11 @@ class Loop:
     def last(self) -> Observation | None:
         """The newest observation."""
         return self._looker.seen
+
+    @property
+    def verdict(self) -> Verdict:
+        """The newest verdict, written or not."""
+        return self._publisher.verdict
 
     @property
     def statement(self) -> Statement | None:

@@ -17,11 +17,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
-# Never imported by us: the generated Kubernetes classes, and what the standard library has for
-# developers. Their bytecode would be a third of the image.
+# What the standard library has for developers; never imported by us.
 NEVER_IMPORTED = re.compile(
-    r"/kubernetes/client/(api|models)/(?!__init__)"
-    r"|/(ensurepip|idlelib|lib2to3|pydoc_data|test|tkinter|turtledemo|unittest|dist-packages)/"
+    r"/(ensurepip|idlelib|lib2to3|pydoc_data|test|tkinter|turtledemo|unittest|dist-packages)/"
 )
 
 

@@ -10,8 +10,25 @@ import shutil
 import sys
 from pathlib import Path
 
-# kubernetes ships an asyncio twin of its client (40 MB); this package is there for it alone.
-ASYNC_ONLY = ("aiohttp_retry",)
+# What dependencies of ours need for things that no program here does: the asynchronous twin of the
+# Kubernetes client, kubeconfig files, exec, compilers of C bindings, time zones by name.
+UNUSED = {
+    "aiohttp_retry": ["aiohttp_retry"],
+    "charset_normalizer": ["charset_normalizer"],
+    "durationpy": ["durationpy"],
+    "oauthlib": ["oauthlib"],
+    "pycparser": ["pycparser"],
+    "pyyaml": ["yaml", "_yaml"],
+    "requests": ["requests"],
+    "requests_oauthlib": ["requests_oauthlib"],
+    "tzdata": ["tzdata"],
+    "websocket_client": ["websocket"],
+}
+"""Distributions that go whole, with the packages they install."""
+# cryptography loads the binary part of cffi alone.
+PARTS = ("cffi", "kubernetes/aio", "pydantic/v1")
+# Modules for each resource (30 MB); the client sends plain dicts.
+GENERATED = ("kubernetes/client/api", "kubernetes/client/models")
 # What compilers and type checkers read, no interpreter.
 SOURCES = ("*.c", "*.h", "*.pxd", "*.pyi", "*.pyx")
 
@@ -29,10 +46,18 @@ def prune(site: Path) -> None:
 
     Raises FileNotFoundError when something that should go is not there: the list is out of date.
     """
-    drop(site / "kubernetes" / "aio")
-    for name in ASYNC_ONLY:
-        drop(site / name)
-        (metadata,) = site.glob(f"{name}-*.dist-info")
+    for part in PARTS:
+        drop(site / part)
+    for generated in GENERATED:
+        for module in (site / generated).iterdir():
+            if module.name != "__init__.py":
+                drop(module)
+    for name, packages in UNUSED.items():
+        for package in packages:
+            drop(site / package)
+        metadata = next(site.glob(f"{name}-*.dist-info"), None)
+        if metadata is None:
+            raise FileNotFoundError(f"{name}: not installed")
         drop(metadata)
     shutil.rmtree(site / "bin", ignore_errors=True)
     for tests in [*site.rglob("tests"), *site.rglob("__pycache__")]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reporter import log
-from reporter.metrics import Page
+from reporter.metrics.page import Page
 
 _PHRASES = {
     200: "OK",

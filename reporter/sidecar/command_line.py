@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Mapping
 
-from reporter import __version__, settings
+from reporter import __version__
 from reporter.errors import SettingsError
+from reporter.settings import sidecar as settings
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD
 
 USAGE = "usage: status-reporter [--help | --check | --version]"
@@ -39,6 +40,9 @@ def help_text() -> str:
         lines += [f"  {name} (default: {default})", f"      {meaning}; {rule}"]
     lines += [
         "",
+        "With AGGREGATOR_URL it also forwards progress and the result to a status-aggregator:",
+        "docs/aggregator.md.",
+        "",
         "  --check    validate the variables, print what is in force, exit 2 if any is wrong",
         "  --version  print the version",
     ]
@@ -56,4 +60,18 @@ def _check(environ: Mapping[str, str]) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     for variable, value in settings.effective(chosen):
         print(f"{variable}={value}")
+    return _check_link(environ) if environ.get("AGGREGATOR_URL", "").strip() else GOOD
+
+
+def _check_link(environ: Mapping[str, str]) -> int:
+    from reporter.link import ConfigError
+    from reporter.sidecar.link import link_config
+
+    try:
+        config = link_config(environ)
+    except ConfigError as error:
+        for problem in error.problems:
+            print(f"no link to the aggregator: {problem}", file=sys.stderr)
+        return BAD_SETTINGS
+    print(f"AGGREGATOR_URL={config.aggregator_url} ({config.plugin}/{config.node})")
     return GOOD

@@ -1,9 +1,14 @@
 """How the reporter ends: which exit code tells what. Pure."""
 
+from dataclasses import replace
+
+from reporter.core.case import Case, Observation, Policy
 from reporter.core.condition import Standing
+from reporter.core.facts import Form
 from reporter.publish import Outcome
 
 GOOD, NOT_REPORTED, BAD_SETTINGS = 0, 1, 2
+DELIVERY = 30.0  # seconds that a delivery may hold up the end of a classic Pod
 
 
 def exit_code(outcome: Outcome, standing: Standing | None, policy: str) -> int:
@@ -22,3 +27,18 @@ def exit_code(outcome: Outcome, standing: Standing | None, policy: str) -> int:
     if standing.note.row not in {"R", "S"}:
         return NOT_REPORTED
     return NOT_REPORTED if policy == "failure" and standing.status != "True" else GOOD
+
+
+def delivery_end(
+    o: Observation | None, policy: Policy, stopped: float | None, concluded: float | None
+) -> float:
+    """Return until when a delivery to an aggregator may go on, in monotonic seconds.
+
+    `stopped` is when SIGTERM came, `concluded` when the delivery was handed over.
+    """
+    case = Case(replace(o, stopping_since=stopped), policy) if o else None
+    form = case.form if case else policy.form or Form.CLASSIC
+    ends = [float("inf") if form is Form.NATIVE else (concluded or 0.0) + DELIVERY]
+    if case is not None and case.stop_budget is not None:
+        ends.append(case.stop_budget)
+    return min(ends)

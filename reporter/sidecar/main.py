@@ -3,9 +3,9 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reporter import __version__, log, settings
+from reporter import __version__, log
 from reporter.core.case import Case, Observation, Policy
 from reporter.core.facts import Form, PodRefused, PodUnknown
 from reporter.core.pod import Names
@@ -14,9 +14,10 @@ from reporter.errors import SettingsError
 from reporter.kube import KubeApi
 from reporter.lifecycle import Stop
 from reporter.loop import Loop
-from reporter.metrics import Metrics
+from reporter.metrics.sidecar import Metrics
 from reporter.publish import Outcome
 from reporter.seams import Inputs, Options
+from reporter.settings import sidecar as settings
 from reporter.sidecar.answers import Site
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code
 from reporter.sidecar.endpoint import Endpoint
@@ -27,6 +28,9 @@ from reporter.sources.inotify import DirectoryWatch
 from reporter.sources.pod import PodSource
 from reporter.sources.progress_file import ProgressFile
 from reporter.sources.result_file import ResultFile
+
+if TYPE_CHECKING:
+    from reporter.sidecar.link import Link
 
 STALLED = 60.0  # a pass and its requests take at most half of this
 
@@ -54,17 +58,24 @@ def main(
         return BAD_SETTINGS
     for warning in chosen.warnings:
         log.get().warning("Setting ignored", problem=warning)
-    return Sidecar(chosen, api, stop).run()
+    return Sidecar(chosen, api, stop, environ).run()
 
 
 class Sidecar:
     """One reporter beside one adapter."""
 
-    def __init__(self, chosen: settings.Settings, api: KubeApi, stop: Stop) -> None:
+    def __init__(
+        self,
+        chosen: settings.Settings,
+        api: KubeApi,
+        stop: Stop,
+        environ: Mapping[str, str],
+    ) -> None:
         self._settings, self._api, self._stop = chosen, api, stop
         self._log = log.get()
         self._metrics = Metrics(__version__, log.dropped)
         self._telemetry = Telemetry(self._metrics)
+        self._link = self._open_link(environ)
         self._policy = Policy(
             wait=float(chosen.max_wait_time_seconds),
             result_required=chosen.result_required,
@@ -97,6 +108,8 @@ class Sidecar:
             paths, lambda cause: self._log.info("No file events", cause=cause)
         )
         self._pod.start()
+        if self._link is not None:
+            self._link.start()
         try:
             loop = self._loop = Loop(
                 Inputs(
@@ -115,10 +128,12 @@ class Sidecar:
                 ),
                 wake=self._stop.wake,
                 stop=self._stop,
-                telemetry=self._telemetry,
+                telemetry=self._link or self._telemetry,
             )
             outcome = loop.run()
             code = self._after(loop, outcome)
+            if self._link is not None:
+                self._link.stay(loop, self._policy, self._stop, self._tick)
             self._log.info(
                 "Reporter ends", outcome=outcome.value, exitCode=code, **self._since_stop()
             )
@@ -129,10 +144,14 @@ class Sidecar:
                 events.close()
             if endpoint is not None:
                 endpoint.close()
+            if self._link is not None:
+                self._link.close()
             self._api.close()
 
     def _after(self, loop: Loop, outcome: Outcome) -> int:
         self._say(outcome, written=loop.statement is not None)
+        if self._link is not None:
+            self._link.take_over(loop, outcome, self._job.standing)
         o = loop.last
         if (Case(o, self._policy).form if o else self._policy.form) is Form.NATIVE:
             # Ending before SIGTERM would only bring a restart.
@@ -174,8 +193,26 @@ class Sidecar:
             remaining = end - time.monotonic()
             if remaining <= 0:
                 return
-            self._telemetry.ticked = time.monotonic()
+            self._tick()
             self._stop.wake.wait(min(remaining, STALLED / 2))
+
+    def _tick(self) -> None:
+        """Show `/livez` that the main loop is at work."""
+        self._telemetry.ticked = time.monotonic()
+
+    def _open_link(self, environ: Mapping[str, str]) -> "Link | None":
+        if not environ.get("AGGREGATOR_URL", "").strip():
+            return None
+        # Who has no aggregator pays nothing for the link.
+        from reporter.sidecar.link import Link, configured
+
+        config = configured(environ, self._metrics)
+        if config is None:
+            return None
+        path = Path(self._settings.results_path)
+        return Link(
+            config, self._telemetry, self._metrics, results_path=path, wake=self._stop.wake.wake
+        )
 
     def _open_endpoint(self) -> Endpoint | None:
         if self._settings.metrics_port == 0:

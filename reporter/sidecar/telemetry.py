@@ -13,7 +13,7 @@ from reporter.core.condition import Standing
 from reporter.core.facts import Running, Terminated, pod_of
 from reporter.core.payloads import FileValid
 from reporter.errors import Forbidden, KubeError
-from reporter.metrics import Metrics
+from reporter.metrics.sidecar import Metrics
 from reporter.sinks.statement import Statement
 
 REPEAT = 30.0  # seconds between two log lines about the same failure

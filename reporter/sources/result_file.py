@@ -5,7 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from reporter.core.payloads import FileAbsent, FileIdentity, FileInvalid, FileValid, ResultLook
+from reporter.core.payloads import (
+    FileAbsent,
+    FileIdentity,
+    FileInvalid,
+    FileValid,
+    ResultLook,
+    ResultPayload,
+)
 from reporter.errors import InvalidPayload
 from reporter.sources.files import (
     Absent,
@@ -55,6 +62,23 @@ class ResultFile:
         if isinstance(found, Content) and started - found.identity.ctime_ns > SETTLED_NS:
             self._known = found.identity
         return self._last
+
+
+def content_of(path: Path, payload: ResultPayload) -> bytes | None:
+    """Return the bytes of the result file if they still say the same as `payload`."""
+    found = read_bounded(path, MAX_BYTES)
+    if not isinstance(found, Content):
+        return None
+    try:
+        now = decode_result(found.data)
+    except InvalidPayload:
+        return None
+    same = (now.success, now.reason, now.message) == (
+        payload.success,
+        payload.reason,
+        payload.message,
+    )
+    return found.data if same else None
 
 
 def _judge(found: Absent | Content | Unreadable | Torn) -> tuple[Outcome, ResultLook]:

@@ -60,7 +60,8 @@ SONOBUOY = Module(
     HERE / "sonobuoy", SONOBUOY_VERSION, {"sonobuoy": "github.com/vmware-tanzu/sonobuoy"}
 )
 LOAD = Module(HERE / "load", "v1", {"load": "."})
-MODULES = (ETCD, KUBERNETES, SONOBUOY, LOAD)
+TLSPEER = Module(HERE / "tlspeer", "v1", {"tlspeer": "."})
+MODULES = (ETCD, KUBERNETES, SONOBUOY, LOAD, TLSPEER)
 
 
 def cache_dir() -> Path:

@@ -25,7 +25,8 @@ SERVER_NAMES = ("127.0.0.1", "localhost", "kubernetes.default.svc", "10.96.0.1",
 CONTROLLERS = (
     "job cronjob serviceaccount serviceaccount-token root-ca-certificate-publisher "
     "garbage-collector namespace ttl-after-finished daemonset pod-garbage-collector disruption "
-    "taint-eviction"
+    "taint-eviction statefulset endpointslice persistentvolume-binder "
+    "persistentvolume-protection persistentvolumeclaim-protection"
 )
 
 

@@ -20,6 +20,7 @@ from tests.fakekube import ROLES, FakeKube, Rule, make_job, make_pod
 JOB = "validate"
 POD = "validate-pod"
 STRATEGIC = "application/strategic-merge-patch+json"
+JSON_MERGE = "application/merge-patch+json"
 PATIENCE = 20.0
 
 
@@ -69,8 +70,10 @@ class Server:
         """Return a new Job named `validate` that runs, with all its first writes done."""
         raise NotImplementedError
 
-    def create_pod(self) -> dict[str, Any]:
-        """Return a new Pod named `validate-pod`."""
+    def create_pod(
+        self, name: str = POD, labels: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Return a new Pod."""
         raise NotImplementedError
 
     def touch_pod(self, message: str) -> None:
@@ -120,6 +123,23 @@ class Server:
     def patch_conditions(self, *conditions: dict[str, Any]) -> Reply:
         """PATCH conditions with strict validation."""
         return self.patch({"status": {"conditions": list(conditions)}})
+
+    def patch_pod(
+        self,
+        patch: dict[str, Any] | bytes,
+        *,
+        content_type: str = JSON_MERGE,
+        token: str | None = None,
+        pod: str = POD,
+    ) -> Reply:
+        """PATCH the Pod, validating strictly."""
+        body = patch if isinstance(patch, bytes) else json.dumps(patch).encode()
+        path = f"{self.pods}/{pod}?fieldManager=test&fieldValidation=Strict"
+        return self.call("PATCH", path, body, {"Content-Type": content_type}, token)
+
+    def annotate(self, annotations: Any) -> Reply:
+        """PATCH the annotations of the Pod `validate-pod`."""
+        return self.patch_pod({"metadata": {"annotations": annotations}})
 
     def job(self) -> dict[str, Any]:
         """Return the Job."""
@@ -204,8 +224,12 @@ class FakeServer(Server):
     def create_job(self) -> dict[str, Any]:
         return self.fake.create_job(make_job(JOB))
 
-    def create_pod(self) -> dict[str, Any]:
-        return self.fake.create_pod(make_pod(make_job(JOB), name=POD))
+    def create_pod(
+        self, name: str = POD, labels: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        pod = make_pod(make_job(JOB), name=name)
+        pod["metadata"]["labels"] = dict(labels or {})
+        return self.fake.create_pod(pod)
 
     def touch_pod(self, message: str) -> None:
         self.fake.update_pod(POD, lambda pod: pod["status"].update(message=message))
@@ -284,11 +308,14 @@ class RealServer(Server):
         assert isinstance(ready, dict)
         return ready
 
-    def create_pod(self) -> dict[str, Any]:
+    def create_pod(
+        self, name: str = POD, labels: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         container = {"name": "adapter", "image": "example/adapter:1"}
         account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
         self._bed.api.wait_for(account, bool)
-        body = {"metadata": {"name": POD}, "spec": {"containers": [container]}}
+        meta = {"name": name, "labels": dict(labels or {})}
+        body = {"metadata": meta, "spec": {"containers": [container]}}
         made = self._bed.request("POST", self.pods, body)
         assert isinstance(made, dict)
         return made

@@ -1,8 +1,9 @@
 """FakeKube: an API server in memory, over TLS, as far as a status reporter can tell.
 
-It imitates Pods (GET, list, watch) and Jobs (GET, GET and PATCH of the status) with authentication,
-RBAC, strategic merge, resourceVersion and the API's refusals, and fails on script. What it imitates
-is held against the real API server by `tests/contract/test_api_behaviour.py`; what it does not
+It imitates Pods (GET, list, watch, PATCH of annotations) and Jobs (GET, GET and PATCH of the
+status) with authentication, RBAC, merge patches, resourceVersion and the API's refusals, and fails
+on script. What it imitates is held against the real API server by
+`tests/contract/test_api_behaviour.py` and `test_pods_behaviour.py`; what it does not
 imitate is answered with 501.
 """
 

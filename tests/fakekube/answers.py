@@ -14,6 +14,10 @@ class ApiError(Exception):
         self.body = status(code, reason, message, **details)
 
 
+class NotImitated(Exception):
+    """The real API server can do this; the fake cannot. It answers 501."""
+
+
 def status(code: int, reason: str, message: str, **details: Any) -> dict[str, Any]:
     """Return a Status object of kind Failure."""
     found: dict[str, Any] = {
@@ -58,18 +62,20 @@ def conflict(kind: str, name: str) -> ApiError:
     )
 
 
-def invalid(kind: str, name: str, field: str, why: str) -> ApiError:
+def invalid(
+    kind: str, name: str, field: str, why: str, *, reason: str = "FieldValueInvalid"
+) -> ApiError:
     """422 by validation, with its cause."""
     group, _ = RESOURCES[kind]
     return ApiError(
         422,
         "Invalid",
-        f'{kind}.{group} "{name}" is invalid: {field}: {why}',
+        f'{kind}{group and "."}{group} "{name}" is invalid: {field}: {why}',
         name=name,
-        group=group,
+        **({"group": group} if group else {}),
         kind=kind,
         # Twice, as the real one names a uid: once for all objects' rules, once for the Job's.
-        causes=[{"reason": "FieldValueInvalid", "message": why, "field": field}] * 2,
+        causes=[{"reason": reason, "message": why, "field": field}] * 2,
     )
 
 

@@ -5,9 +5,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakekube.answers import ApiError
+from tests.fakekube.answers import ApiError, NotImitated
 from tests.fakekube.jobstatus import MAX_BODY, STRATEGIC, patched
 from tests.fakekube.journal import Entry
+from tests.fakekube.podmeta import JSON_MERGE, annotated
 from tests.fakekube.rbac import Tokens
 from tests.fakekube.store import Store
 
@@ -15,7 +16,7 @@ _PATH = re.compile(
     r"/(?:api/v1|apis/(?P<group>batch)/v1)/namespaces/(?P<namespace>[^/]+)"
     r"/(?P<resource>pods|jobs)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?"
 )
-_PATCHES = {STRATEGIC, "application/json-patch+json", "application/merge-patch+json"}
+_PATCHES = {STRATEGIC, JSON_MERGE, "application/json-patch+json"}
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,6 @@ class Target:
     @property
     def kind(self) -> str:
         return {"pods": "Pod", "jobs": "Job"}[self.resource]
-
-
-class NotImitated(Exception):
-    """The real API server can do this; the fake cannot. It answers 501."""
 
 
 def target_of(path: str) -> Target | None:
@@ -72,33 +69,67 @@ def answer(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], 
         return store.get(target.kind, target.namespace, target.name), []
     if entry.method == "GET" and target.resource == "pods" and target.name is None:
         return _list(entry, target, store), []
+    if (entry.method, target.resource, target.subresource) == ("PATCH", "pods", None):
+        return _annotate(entry, target, store)
     if (entry.method, target.resource, target.subresource) == ("PATCH", "jobs", "status"):
         return _patch(entry, target, store)
     raise NotImitated(f"{entry.method} {entry.path}")
 
 
 def _list(entry: Entry, target: Target, store: Store) -> dict[str, Any]:
-    wanted = selected_name(entry)
+    wanted, labels = selected_name(entry), _selected_labels(entry)
     with store.changed:
-        found = store.find("Pod", target.namespace)
-        return {
-            "kind": "PodList",
-            "apiVersion": "v1",
-            "metadata": {"resourceVersion": str(store.version)},
-            "items": [pod for pod in found if wanted in {None, pod["metadata"]["name"]}],
-        }
+        found = sorted(store.find("Pod", target.namespace), key=lambda pod: pod["metadata"]["name"])
+        items = [
+            # What the elements are is said once, by the list.
+            {key: value for key, value in pod.items() if key not in {"kind", "apiVersion"}}
+            for pod in found
+            if wanted in {None, pod["metadata"]["name"]}
+            and labels.items() <= pod["metadata"].get("labels", {}).items()
+        ]
+        meta = {"resourceVersion": str(store.version)}
+    if limit := int(entry.query.get("limit") or 0):
+        left = len(items) - limit
+        if left > 0:
+            meta |= {"continue": "opaque", "remainingItemCount": left}  # type: ignore[dict-item]
+        items = items[:limit]
+    return {"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": items}
 
 
-def _patch(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], list[str]]:
+def _selected_labels(entry: Entry) -> dict[str, str]:
+    terms = filter(None, entry.query.get("labelSelector", "").split(","))
+    found = {}
+    for term in terms:
+        key, same, value = term.partition("=")
+        if not same or key.endswith("!"):
+            raise NotImitated(f"the label selector {term!r}")
+        found[key] = value.removeprefix("=")
+    return found
+
+
+def _check_patch(entry: Entry, imitated: str) -> None:
     sort = entry.headers.get("content-type", "").partition(";")[0].strip()
     if sort not in _PATCHES:
         raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
-    if sort != STRATEGIC:
+    if sort != imitated:
         raise NotImitated(sort)
     if len(entry.body) > MAX_BODY:
         raise ApiError(
             413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_BODY}"
         )
+
+
+def _annotate(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], list[str]]:
+    _check_patch(entry, JSON_MERGE)
+    assert target.name is not None
+    with store.changed:
+        live = store.get("Pod", target.namespace, target.name)
+        new = annotated(live, entry.body, entry.query.get("fieldValidation", "Warn"))
+        return store.replace("Pod", new), []
+
+
+def _patch(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], list[str]]:
+    _check_patch(entry, STRATEGIC)
     assert target.name is not None
     with store.changed:
         live = store.get("Job", target.namespace, target.name)

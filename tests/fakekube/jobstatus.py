@@ -51,7 +51,7 @@ _TERMINAL = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
 def patched(live: dict[str, Any], body: bytes, validation: str) -> tuple[dict[str, Any], list[str]]:
     """Return the Job after the patch, still of the old version, and warnings. Raises ApiError."""
     name = live["metadata"]["name"]
-    text, patch, complaints = _decode(body)
+    text, patch, complaints = decode_patch(body)
     new = _merge(live, patch)
     try:
         _normalise(new)
@@ -73,7 +73,8 @@ def patched(live: dict[str, Any], body: bytes, validation: str) -> tuple[dict[st
     return merged, complaints if validation != "Ignore" else []
 
 
-def _decode(body: bytes) -> tuple[str, dict[str, Any], list[str]]:
+def decode_patch(body: bytes) -> tuple[str, dict[str, Any], list[str]]:
+    """Return a patch as text and value, and complaints about doubled fields. 400 for no JSON."""
     duplicates: list[str] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -30,10 +30,14 @@ ROLES: dict[str, tuple[Rule, ...]] = {
         Rule(("get", "update", "patch"), ("jobs/status",)),
         Rule(("get", "list"), ("pods",)),
     ),
+    "aggregator": (Rule(("list", "patch"), ("pods",)),),
     "no-pods": (Rule(("get", "patch"), ("jobs/status",)),),
     "nothing": (),
 }
-"""Roles by name: everything, our least rights, the Go reporter's, ours without Pods, none."""
+"""Roles by name.
+
+Everything, our least rights, the Go reporter's, the aggregator's, ours without Pods, none.
+"""
 
 
 def forbidden(

@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.fakekube.answers import ApiError, status
-from tests.fakekube.api import NotImitated, answer, authorize, encode, target_of
+from tests.fakekube.answers import ApiError, NotImitated, status
+from tests.fakekube.api import answer, authorize, encode, target_of
 from tests.fakekube.faults import (
     Answer,
     CloseMidStream,

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reporter import settings
 from reporter.kube import KubeApi, PodWatch
 from reporter.lifecycle import Stop
+from reporter.settings import sidecar as settings
 from reporter.sidecar.main import Sidecar
 from tests.fakekube import FakeKube, make_job, make_pod, running, terminated
 from tests.fakekube.answers import ApiError
@@ -79,7 +79,7 @@ class Reporter:
     def __init__(self, environ: dict[str, str], api: KubeApi) -> None:
         self.stop = Stop()
         self._code: int | None = None
-        self._sidecar = Sidecar(settings.load(environ), api, self.stop)
+        self._sidecar = Sidecar(settings.load(environ), api, self.stop, environ)
         self._thread = threading.Thread(target=self._run, name="sidecar")
         self._thread.start()
 

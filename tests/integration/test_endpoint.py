@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from reporter import log
-from reporter.metrics import Metrics
+from reporter.metrics.sidecar import Metrics
 from reporter.sidecar import endpoint as endpoint_module
 from reporter.sidecar.answers import Site
 from reporter.sidecar.endpoint import MOST_CONNECTIONS, Endpoint

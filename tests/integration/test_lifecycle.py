@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import socket
@@ -164,6 +165,15 @@ def test_wakes_coalesce(wake):
     begun = time.monotonic()
     assert set() == wake.wait(0.05)
     assert time.monotonic() - begun >= 0.05
+
+
+def test_others_may_wait_in_their_own_way(wake):
+    """An event loop watches the descriptor; `wait` makes it unreadable again."""
+    assert [] == select.select([wake], [], [], 0)[0]
+    wake.wake()
+    assert [wake] == select.select([wake], [], [], 60)[0]
+    wake.wait(0)
+    assert [] == select.select([wake], [], [], 0)[0]
 
 
 def test_a_wake_during_the_work_ends_the_next_wait(wake):

@@ -2,8 +2,9 @@
 
 import pytest
 
-from reporter import __version__, settings
+from reporter import __version__
 from reporter.lifecycle import Stop
+from reporter.settings import sidecar as settings
 from reporter.sidecar.main import main
 
 GOOD = {"JOB_NAME": "job", "JOB_NAMESPACE": "default", "POD_NAME": "pod"}

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from reporter.kube import KubeApi
-from reporter.settings import Settings
+from reporter.settings.sidecar import Settings
 from tests.fakekube import Entry, FakeKube, make_job, make_pod
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter import settings
 from reporter.core.rows import REASONS
-from reporter.metrics import Metrics
+from reporter.metrics.sidecar import Metrics
+from reporter.settings import sidecar as settings
 from reporter.sidecar.command_line import help_text
 from reporter.wire.progress import decode_progress
 from reporter.wire.result import decode_result
@@ -76,6 +76,7 @@ def test_every_metric_is_in_the_readme():
     metrics.set_progress(completed=1, total=1, failures=0, errors=0)
     metrics.observe_publish("written", seconds=0.1, now=1.0)
     metrics.observed(1.0)
+    metrics.set_link(up=True)
     page = metrics.render().body.decode()
     served = set(re.findall(r"^# TYPE (\S+)", page, re.MULTILINE))
     table = section(README, "metrics").replace(

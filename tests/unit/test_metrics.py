@@ -13,7 +13,8 @@ import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
-from reporter import errors, metrics
+from reporter import errors
+from reporter.metrics import sidecar as metrics
 from reporter.sources.result_file import Outcome
 
 OPENMETRICS = (

@@ -9,8 +9,8 @@ import sys
 import pytest
 from pydantic import ValidationError
 
-from reporter import settings
 from reporter.errors import SettingsError
+from reporter.settings import sidecar as settings
 
 NAMES = {"JOB_NAME": "check", "JOB_NAMESPACE": "team-a", "POD_NAME": "check-x7k2p"}
 
@@ -318,7 +318,7 @@ def test_the_effective_settings_are_shown_in_the_spelling_of_the_environment():
 def test_nothing_heavy_comes_along():
     """The optional parts of pydantic stay out of memory."""
     code = (
-        "import sys, reporter.settings;"
+        "import sys, reporter.settings.sidecar;"
         "heavy = {'email_validator', 'pydantic.networks', 'yaml', 'tomllib', 'pydantic.v1'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -13,7 +13,7 @@ from reporter.core.memory import Memory
 from reporter.core.payloads import FileAbsent, FileIdentity, FileValid, Progress, ResultPayload
 from reporter.core.rows import Report
 from reporter.errors import Forbidden, Unavailable
-from reporter.metrics import Metrics
+from reporter.metrics.sidecar import Metrics
 from reporter.sidecar.telemetry import REPEAT, Telemetry
 from reporter.sinks.statement import Statement
 

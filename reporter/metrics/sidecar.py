@@ -1,20 +1,15 @@
-"""Metrics: what Prometheus can read about this reporter, at most 40 series.
+"""The sidecar's metrics: at most 40 series.
 
-The only place of prometheus_client. The rest of the program tells `Metrics` facts by plain methods;
-a scrape turns all of them into one consistent page. A fact that is not known yet has no series: an
-exit code that is missing must not look like 0. No label may take a value from outside the program.
+The rest of the program tells `Metrics` facts by plain methods; a scrape turns all of them into one
+consistent page. A fact that is not known yet has no series: an exit code that is missing must not
+look like 0. No label may take a value from outside the program.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -22,27 +17,21 @@ from prometheus_client.metrics_core import (
     InfoMetricFamily,
     Metric,
 )
-from prometheus_client.openmetrics import exposition as openmetrics
 
 from reporter import errors
+from reporter.metrics.page import Page, Renderer, Spread
 
 STATUSES = ("True", "False", "Unknown")
 READS = ("absent", "unreadable", "torn", "invalid", "valid")
 PUBLISHES = ("written", "failed")
+UPDATES = ("sent", "failed")
+DELIVERIES = ("accepted", "duplicate", "refused", "gave_up", "untrusted")
 FAILURES = tuple(
     sorted({errors.KubeError.failure, *(e.failure for e in errors.KubeError.__subclasses__())})
 )
 FROM_RESULT = "FromResult"
 _BUCKETS = (0.05, 0.25, 1.0, 5.0)
 _PREFIX = "status_reporter_"
-
-
-class Page(NamedTuple):
-    """One rendered scrape; `final` says whether it shows a final verdict."""
-
-    body: bytes
-    content_type: str
-    final: bool
 
 
 class Metrics:
@@ -54,22 +43,25 @@ class Metrics:
     def __init__(self, version: str, dropped_logs: Callable[[], int] = lambda: 0) -> None:
         self._version = version
         self._dropped_logs = dropped_logs
-        # One lock around facts and rendering: the page shows the facts of one moment, and its
-        # `final` is the one in its text.
-        self._lock = threading.Lock()
+        self._renderer = Renderer(self)
+        self._lock = self._renderer.lock
         self._verdict: tuple[str, str] | None = None
         self._final = False
         self._counts: dict[tuple[str, str], int] = {
             (family, label): 0
-            for family, labels in (("read", READS), ("publish", PUBLISHES), ("failure", FAILURES))
+            for family, labels in (
+                ("read", READS),
+                ("publish", PUBLISHES),
+                ("failure", FAILURES),
+                ("update", UPDATES),
+                ("delivery", DELIVERIES),
+            )
             for label in labels
         }
-        self._durations = [0] * (len(_BUCKETS) + 1)
-        self._duration_sum = 0.0
+        self._durations = Spread(_BUCKETS)
         self._gauges: dict[str, float] = {}
         self._restarts: int | None = None
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(self)
+        self._link_up: bool | None = None
 
     def observe_read(self, outcome: str) -> None:
         """Count one look at the result file; `outcome` is one of READS, others are not counted."""
@@ -88,8 +80,7 @@ class Metrics:
         self._count("publish", result if result in PUBLISHES else "failed")
         if result == "written":
             with self._lock:
-                self._durations[bisect_left(_BUCKETS, seconds)] += 1
-                self._duration_sum += seconds
+                self._durations.add(seconds)
                 self._gauges["last_publish_timestamp_seconds"] = now
 
     def observed(self, now: float) -> None:
@@ -127,13 +118,24 @@ class Metrics:
             progress_errors=errors,
         )
 
+    def set_link(self, *, up: bool) -> None:
+        """Set whether the link to an aggregator works; without a call there is none."""
+        with self._lock:
+            self._link_up = up
+
+    def observe_update(self, *, sent: bool) -> None:
+        """Count one progress update to the aggregator."""
+        self._count("update", "sent" if sent else "failed")
+
+    def observe_delivery(self, outcome: str) -> None:
+        """Count how a delivery to the aggregator ended; `outcome` is one of DELIVERIES."""
+        self._count("delivery", outcome)
+
     def render(self, accept: str = "") -> Page:
         """Render all series in the format that the `Accept` header prefers."""
         with self._lock:
-            if _wants_openmetrics(accept):
-                body = openmetrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]
-                return Page(body, openmetrics.CONTENT_TYPE_LATEST, self._final)
-            return Page(generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4, self._final)
+            # Under the one lock, so that `final` is the one in the text.
+            return Page(*self._renderer.render(accept), self._final)
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family for the registry. Only `render` may call this: it holds the lock."""
@@ -167,6 +169,11 @@ class Metrics:
         yield self._counter("publishes", "Attempts to publish.", "publish", "result")
         yield self._counter("failures", "Failed API requests.", "failure", "failure")
         yield self._duration_family()
+        if self._link_up is not None:
+            up = float(self._link_up)
+            yield _gauge_of("link_up", "1 where the link to an aggregator could be set up.", up)
+            yield self._counter("link_updates", "Progress updates sent.", "update", "result")
+            yield self._counter("link_deliveries", "Deliveries ended.", "delivery", "outcome")
         yield CounterMetricFamily(
             _PREFIX + "log_events_dropped",
             "Log events that standard output did not take.",
@@ -193,15 +200,11 @@ class Metrics:
         return counter
 
     def _duration_family(self) -> Metric:
-        total, buckets = 0, []
-        for bound, count in zip((*map(str, _BUCKETS), "+Inf"), self._durations, strict=True):
-            total += count
-            buckets.append((bound, float(total)))
         return HistogramMetricFamily(
             _PREFIX + "publish_duration_seconds",
             "Time one publish took: read, decide again, write.",
-            buckets=buckets,
-            sum_value=self._duration_sum,
+            buckets=self._durations.buckets(),
+            sum_value=self._durations.total,
         )
 
 
@@ -222,21 +225,3 @@ def _gauge_of(name: str, text: str, value: float) -> Metric:
 
 def _gauge_family(name: str, text: str, label: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(_PREFIX + name, text, labels=[label])
-
-
-def _wants_openmetrics(accept: str) -> bool:
-    """Whether OpenMetrics 1.0.0 is welcome and no other text format more so (RFC 9110, 12.5.1)."""
-    wanted = {"openmetrics": 0.0, "text": 0.0}
-    for entry in accept.lower().split(","):
-        kind, *parameters = (part.strip() for part in entry.split(";"))
-        options = dict(p.split("=", 1) for p in parameters if "=" in p)
-        try:
-            quality = float(options.get("q", "1"))
-        except ValueError:
-            continue
-        if kind == "application/openmetrics-text":
-            if options.get("version", "1.0.0") == "1.0.0":
-                wanted["openmetrics"] = max(wanted["openmetrics"], quality)
-        elif kind in ("text/plain", "text/*"):
-            wanted["text"] = max(wanted["text"], quality)
-    return wanted["openmetrics"] > 0 and wanted["openmetrics"] >= wanted["text"]

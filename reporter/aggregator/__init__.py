@@ -1,0 +1,1 @@
+"""The aggregator: collects results, progress and heartbeats of many workers of one run."""

@@ -1,0 +1,196 @@
+"""Keeping the status annotations on the aggregator's own Pod up to date.
+
+When they are written, and what happens when they cannot be; what they say is `core.run`'s. The run
+never waits for this and is never harmed by it: whatever goes wrong is counted, logged now and then,
+and tried again.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Protocol
+
+from reporter import log
+from reporter.core.retry import next_delay
+from reporter.core.run.annotation import BUDGET, RUN_ANNOTATION, STATUS_ANNOTATION, annotations
+from reporter.core.run.snapshot import Snapshot, run_status
+from reporter.errors import KubeError, NotFound, Refused
+from reporter.sources.run_status import DEFAULT_POD, PodsApi, find_aggregator
+
+LOOK = 0.5  # seconds between looks at the run
+GAP = 5.0  # seconds between writes
+JITTER = 1.0
+REPAIR = 300.0  # what is unchanged is written again: somebody may have damaged it
+LONGEST_BACK_OFF = 60.0
+QUIET = 300.0  # seconds between log lines about failures
+BUDGETS = (BUDGET, BUDGET // 2, BUDGET // 4, BUDGET // 16)
+"""Bytes of the status annotation, tried in this order: the Pod may carry other annotations too."""
+
+
+class AnnotateApi(PodsApi, Protocol):
+    """The calls this loop makes, from a thread."""
+
+    def annotate_pod(
+        self,
+        namespace: str,
+        name: str,
+        annotations: Mapping[str, str | None],
+        *,
+        timeout: float = ...,
+    ) -> dict[str, Any]:
+        """Set annotations of the Pod. Raises KubeError."""
+
+
+class Cadence:
+    """When the next write is due. Times are monotonic seconds.
+
+    A run's status that no write has tried to show yet: at once. Other news: at least 5 s and at
+    most 6 s after the last write. No news: every 5 minutes. After a failure: 5 to 60 s later.
+    """
+
+    def __init__(self, rng: Callable[[], float]) -> None:
+        self._rng = rng
+        self._tried: Hashable = None
+        self._written: int | None = None
+        self._not_before = self._repair_at = 0.0
+        self._failures = 0
+
+    def due(self, revision: int, status: Hashable, now: float) -> float:
+        """Return when this revision of the run, with this status, is to be written."""
+        if self._tried != status:
+            return now
+        if self._failures or self._written != revision:
+            return self._not_before
+        return self._repair_at
+
+    def written(self, revision: int, status: Hashable, now: float) -> None:
+        """Take note of a success."""
+        self._tried, self._written, self._failures = status, revision, 0
+        self._not_before = now + GAP + JITTER * self._rng()
+        self._repair_at = now + REPAIR
+
+    def failed(self, status: Hashable, now: float, retry_after: float | None = None) -> None:
+        """Take note of a failure; `retry_after` is what the server wished for."""
+        self._tried = status
+        self._failures += 1
+        delay = next_delay(
+            self._failures,
+            self._rng,
+            retry_after=retry_after,
+            first=2 * GAP,
+            longest=LONGEST_BACK_OFF,
+        )
+        self._not_before = now + max(GAP, delay or 0.0)
+
+
+class Annotator:
+    """Writes a run's annotations to the aggregator's own Pod, until `run` is cancelled.
+
+    `snapshot` gives the run as it is. Without `pod_name` the Pod is found by its labels. `strict`
+    as in `core.run.annotation.annotations`. `on_failure` gets the word of each failed request
+    (`failure` of a KubeError, else `error`). `clock` is monotonic.
+    """
+
+    def __init__(
+        self,
+        api: AnnotateApi,
+        namespace: str,
+        snapshot: Callable[[], Snapshot],
+        *,
+        pod_name: str = "",
+        strict: bool = False,
+        on_failure: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        rng: Callable[[], float] = random.random,
+    ) -> None:
+        self._api, self._namespace, self._snapshot = api, namespace, snapshot
+        self._own_name, self._name, self._strict = pod_name, pod_name, strict
+        self._on_failure, self._clock = on_failure, clock
+        self._cadence = Cadence(rng)
+        self._seen: tuple[int, Hashable] = (-1, None)
+        self._smaller, self._smaller_until = 0, 0.0
+        self._failures, self._said, self._log_again = 0, False, 0.0
+
+    async def run(self) -> None:
+        """Look again and again and write what is due. Only a cancellation ends it."""
+        while True:
+            await self.step()
+            # Changes come by the thousand a second; each look builds a snapshot.
+            await asyncio.sleep(LOOK)
+
+    async def step(self) -> None:
+        """Look once."""
+        snapshot, now = self._snapshot(), self._clock()
+        revision, status = self._seen
+        if revision != snapshot.revision:
+            revision, status = snapshot.revision, (run_status(snapshot), snapshot.phase)
+            self._seen = revision, status
+        if now < self._cadence.due(revision, status, now):
+            return
+        # Making 192 KiB of JSON would hold up the event loop, too.
+        done, errors = await asyncio.to_thread(self._write, snapshot)
+        now = self._clock()
+        for error in errors:
+            self._on_failure(error.failure if isinstance(error, KubeError) else "error")
+        if done:
+            self._cadence.written(revision, status, now)
+            self._recovered()
+        else:
+            self._cadence.failed(status, now, getattr(errors[-1], "retry_after", None))
+            self._failed(errors[-1], now)
+
+    def _write(self, snapshot: Snapshot) -> tuple[bool, list[Exception]]:
+        """Say whether it is written, and what went wrong on the way."""
+        errors: list[Exception] = []
+        try:
+            self._name = self._name or self._find()
+            return self._patch(snapshot, self._name, errors), errors
+        except NotFound as error:
+            self._name = self._own_name  # found by its labels it may be another one by now
+            errors.append(error)
+        # Whatever it is, the run goes on.
+        except Exception as error:
+            errors.append(error)
+        return False, errors
+
+    def _find(self) -> str:
+        pod = find_aggregator(self._api, self._namespace).pod
+        return pod["metadata"]["name"] if pod else DEFAULT_POD
+
+    def _patch(self, snapshot: Snapshot, name: str, errors: list[Exception]) -> bool:
+        """Try smaller and smaller values; after a while the largest may be welcome again."""
+        if self._clock() >= self._smaller_until:
+            self._smaller = 0
+        before = None
+        for tier in range(self._smaller, len(BUDGETS)):
+            values = annotations(snapshot, strict=self._strict, budget=BUDGETS[tier])
+            if values == before:
+                continue
+            before = values
+            patch = {STATUS_ANNOTATION: values.status, RUN_ANNOTATION: values.run}
+            try:
+                self._api.annotate_pod(self._namespace, name, patch)
+            except Refused as error:
+                errors.append(error)
+                continue
+            if tier > self._smaller:
+                self._smaller, self._smaller_until = tier, self._clock() + REPAIR
+            return True
+        return False
+
+    def _failed(self, error: Exception, now: float) -> None:
+        self._failures += 1
+        if now >= self._log_again:
+            self._said, self._log_again = True, now + QUIET
+            log.get().warning(
+                "The status annotation could not be written",
+                pod=self._name,
+                error=error,
+                failures=self._failures,
+            )
+
+    def _recovered(self) -> None:
+        if self._said:
+            log.get().info("The status annotation is written again", failures=self._failures)
+        self._failures, self._said = 0, False

@@ -1,0 +1,180 @@
+"""The aggregator's parts, made from settings and given to each other. What runs when is `service`.
+
+The order of the calls is the one in which parts can be had: the store first, the listeners last.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporter import __version__, log
+from reporter.aggregator import configured
+from reporter.aggregator.annotate import Annotator
+from reporter.aggregator.certificates import Authority
+from reporter.aggregator.control import Control, Timing
+from reporter.aggregator.health import Health
+from reporter.aggregator.http import Listener, StatusApp, WorkerApp
+from reporter.aggregator.intake import Intake, Layout
+from reporter.aggregator.observer import Traffic
+from reporter.aggregator.store import SqliteStore, Store
+from reporter.aggregator.store.operations import Windows
+from reporter.aggregator.tls import worker_context
+from reporter.core.run.plan import Plan
+from reporter.metrics.aggregator import Metrics, Now
+from reporter.settings.aggregator import Settings
+
+if TYPE_CHECKING:
+    from reporter.kube import KubeApi
+
+
+class Assembly:
+    """Makes every part once. All of them share one clock, one log and one set of metrics."""
+
+    def __init__(self, chosen: Settings, plan: Plan, api: KubeApi | None) -> None:
+        self.chosen, self.plan, self._api = chosen, plan, api
+        self.clock, self.wall, self._log = time.monotonic, time.time, log.get()
+        self.metrics = Metrics(__version__, self._now, log.dropped)
+        self.layout = Layout(Path(chosen.state), Path(chosen.output))
+        self._traffic = Traffic(self.metrics, self.clock)
+        self._limits = configured.http_limits(chosen)
+        self._health: Health | None = None
+
+    def _now(self) -> Now:
+        return self._health.now() if self._health else Now()
+
+    def store(self) -> SqliteStore:
+        """Make the store, not yet open."""
+        return SqliteStore(
+            self.layout.database,
+            clock=self.clock,
+            wall=self.wall,
+            on_commit=self.metrics.observe_commit,
+            windows=Windows(self.chosen.retry_window_seconds, self.chosen.retry_window_cap_seconds),
+        )
+
+    def intake(self, store: Store) -> Intake:
+        """Make what takes bodies in."""
+        return Intake(
+            self.layout,
+            store,
+            configured.intake_limits(self.chosen),
+            keep_blobs=self.chosen.keep_blobs,
+            clock=self.clock,
+            wall=self.wall,
+        )
+
+    def authority(self) -> Authority:
+        """Read the run's certificates, or make and export them.
+
+        Raises CertificateError, OSError, and SettingsError when nobody would get them.
+        """
+        chosen, names = self.chosen, configured.server_names(self.chosen)
+        authority = Authority.open(
+            self.layout.tls,
+            self.plan,
+            names,
+            now=self.wall(),
+            hand_out=configured.hand_out(chosen),
+        )
+        if authority.fresh:
+            exported = [path for path in (chosen.export_certs, chosen.export_secrets) if path]
+            self._log.info("Certificates made", names=names, exported=exported)
+        else:
+            self._log.info("Certificates of this run are kept, nothing is exported")
+        if authority.uncovered:
+            self._log.warning(
+                "The server certificate lacks names that workers may use",
+                names=authority.uncovered,
+            )
+        return authority
+
+    def workers(
+        self, store: Store, intake: Intake, authority: Authority
+    ) -> tuple[WorkerApp, Listener]:
+        """Make what serves workers. Raises CertificateError, OSError."""
+        chosen = self.chosen
+        app = WorkerApp(
+            store,
+            intake,
+            self.plan,
+            self._limits,
+            self._traffic,
+            clock=self.clock,
+            wall=self.wall,
+        )
+        ca = Path(chosen.worker_ca).read_bytes() if chosen.worker_ca else authority.ca
+        return app, Listener(
+            app,
+            ssl_context=worker_context(ca, authority.server),
+            host=chosen.listen.host,
+            port=chosen.listen.port,
+            limits=self._limits,
+            observer=self._traffic,
+        )
+
+    def health(
+        self, store: Store, authority: Authority, app: WorkerApp, workers: Listener
+    ) -> Health:
+        """Make what probes and scrapes ask."""
+        self._health = Health(
+            store,
+            self.layout,
+            authority,
+            workers,
+            reserve=self.chosen.disk_reserve_bytes,
+            uploads=lambda: app.uploads,
+            clock=self.clock,
+            wall=self.wall,
+        )
+        return self._health
+
+    def status(self, store: Store, health: Health) -> Listener:
+        """Make what serves probes, metrics and status. Raises CertificateError."""
+        chosen = self.chosen
+        app = StatusApp(
+            store.snapshot,
+            health,
+            self.metrics.render,
+            configured.audience(chosen),
+            self._traffic,
+            interval=chosen.heartbeat_interval_seconds,
+            clock=self.clock,
+            wall=self.wall,
+        )
+        return Listener(
+            app,
+            ssl_context=configured.status_tls(chosen),
+            host=chosen.status_listen.host,
+            port=chosen.status_listen.port,
+            limits=self._limits,
+            observer=self._traffic,
+        )
+
+    def control(self, store: Store, intake: Intake, app: WorkerApp) -> Control:
+        """Make what carries the run through its phases."""
+        return Control(
+            store,
+            intake,
+            plan=self.plan,
+            timing=Timing(self.chosen.hold_seconds, self.chosen.heartbeat_timeout_seconds),
+            reading=lambda: app.reading,
+            count=self.metrics.count,
+            clock=self.clock,
+            wall=self.wall,
+        )
+
+    def annotator(self, store: Store) -> Annotator | None:
+        """Make what writes the status to our Pod, if we are in a cluster."""
+        if self._api is None:
+            return None
+        return Annotator(
+            self._api,
+            self.chosen.pod_namespace,
+            store.snapshot,
+            pod_name=self.chosen.pod_name,
+            strict=self.chosen.status_values == "strict",
+            on_failure=lambda _: self.metrics.count("annotation_failures"),
+            clock=self.clock,
+        )

@@ -1,0 +1,121 @@
+"""The command line of `status-aggregator`: its flags are made from the settings class.
+
+Says what is wanted, and answers `--help`, `--check` and `certs`. Running is `main`'s.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from reporter import __version__
+from reporter.aggregator.run_plan import read_plan
+from reporter.errors import SettingsError
+from reporter.settings import aggregator as settings
+
+GOOD, FAILED, USAGE = 0, 1, 2
+_STANDING = {"PLAN": "FILE", "STATE": "DIR", "OUTPUT": "DIR", "EXPORT_CERTS": "DIR"}
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return `command` with its options. Ends the program (SystemExit) as argparse does."""
+    parser = argparse.ArgumentParser(
+        prog="status-aggregator",
+        description="Collects the results, progress and heartbeats of a run's workers.",
+        epilog="`status-aggregator run --help` lists all settings.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_run(commands.add_parser("run", help="collect one run", allow_abbrev=False))
+    _add_certs(
+        commands.add_parser(
+            "certs", help="make certificates for the status listener", allow_abbrev=False
+        )
+    )
+    if list(arguments) == ["--check"]:
+        arguments = ["run", "--check"]
+    return parser.parse_args(arguments)
+
+
+def given(options: argparse.Namespace, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with the flags over them."""
+    flags = {found.name: getattr(options, found.name) for found in settings.describe()}
+    return {**environ, **{name: value for name, value in flags.items() if value is not None}}
+
+
+def check(environ: Mapping[str, str]) -> int:
+    """Judge the settings and the plan, print what is in force, return the exit code."""
+    try:
+        chosen = settings.load(environ)
+        read_plan(Path(chosen.plan))
+    except SettingsError as error:
+        print(*error.problems, sep="\n", file=sys.stderr)
+        return USAGE
+    for warning in chosen.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    for variable, value in settings.effective(chosen):
+        print(f"{variable}={value}")
+    return GOOD
+
+
+def make_certs(options: argparse.Namespace) -> int:
+    """Make the certificates of a status listener and of those who read it."""
+    # Here, so that `--help` need not wait for it.
+    from reporter.aggregator.certificates import CertificateError, issue_status
+    from reporter.aggregator.export import export_status
+
+    seconds = options.days * 86_400.0
+    try:
+        issued = issue_status(options.host, now=time.time(), seconds=seconds)
+        export_status(issued, options.out)
+    except (CertificateError, OSError) as error:
+        print(f"status-aggregator certs: {error}", file=sys.stderr)
+        return FAILED
+    print(f"{options.out}: ca.pem, server.crt, server.key, client.crt, client.key")
+    return GOOD
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Collects one run. Every flag can be an environment variable; a flag wins."
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="judge the settings and the plan, print what is in force, exit 2 if any is wrong",
+    )
+    for name, default, rule, meaning in settings.describe():
+        parser.add_argument(
+            f"--{name.lower().replace('_', '-')}",
+            dest=name,
+            metavar=_STANDING.get(name, "VALUE"),
+            help=f"{name} (default: {default}): {meaning}; {rule}".replace("%", "%%"),
+        )
+
+
+def _add_certs(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Makes a CA, a server certificate and a client certificate. Give the first two to the "
+        "aggregator (STATUS_TLS_CERT, STATUS_TLS_KEY, STATUS_TLS_CLIENT_CA), the last to whom "
+        "should see the run's status."
+    )
+    parser.add_argument(
+        "--for", dest="purpose", required=True, choices=["status"], help="the listener"
+    )
+    parser.add_argument(
+        "--host",
+        required=True,
+        action="append",
+        help="a name or address that the listener is reached by; may be repeated",
+    )
+    parser.add_argument("--out", required=True, type=Path, help="the directory for the files")
+    parser.add_argument(
+        "--days", type=_days, default=2, help="how long they are valid (default: %(default)s)"
+    )
+
+
+def _days(text: str) -> int:
+    days = int(text)
+    if not 1 <= days <= 3_650:
+        raise argparse.ArgumentTypeError("must be an integer from 1 to 3650")
+    return days

@@ -1,0 +1,120 @@
+"""From settings to what the parts want: limits, names, contexts, certificates. No sockets."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from ipaddress import ip_address
+from pathlib import Path
+
+from reporter.aggregator import http, intake
+from reporter.aggregator.certificates import Issued
+from reporter.aggregator.export import export_files, export_secrets
+from reporter.aggregator.tls import status_context
+from reporter.errors import SettingsError
+from reporter.settings.aggregator import Settings, describe, effective
+
+
+def differing(chosen: Settings) -> dict[str, str]:
+    """Return the settings that are not the defaults, for the log."""
+    defaults = {found.name: found.default for found in describe()}
+    return {name: value for name, value in effective(chosen) if value != defaults[name]}
+
+
+def http_limits(chosen: Settings) -> http.Limits:
+    """Return the limits of the listeners."""
+    return http.Limits(
+        connections=chosen.max_connections,
+        keep_connections=chosen.keep_connections,
+        backlog=chosen.backlog,
+        keep_alive=chosen.keep_alive_seconds,
+        head_read=chosen.header_seconds,
+        handshake=chosen.handshake_seconds,
+        discard=chosen.discard_seconds,
+        request_line=chosen.max_request_line_bytes,
+        header_bytes=chosen.max_header_bytes,
+        headers=chosen.max_headers,
+        body_silence=chosen.body_silence_seconds,
+        rate=chosen.min_upload_bytes_per_second,
+        rate_after=chosen.upload_rate_after_seconds,
+        result_bytes=chosen.max_result_bytes,
+        uploads=chosen.max_uploads,
+        uploads_per_key=chosen.max_uploads_per_key,
+        slot_wait=chosen.slot_wait_seconds,
+        progress_waiting=chosen.max_progress_waiting,
+        heartbeat_interval=chosen.heartbeat_interval_seconds,
+    )
+
+
+def intake_limits(chosen: Settings) -> intake.Limits:
+    """Return the limits of bodies, archives and the quarantine."""
+    return intake.Limits(
+        max_result_bytes=chosen.max_result_bytes,
+        disk_reserve=chosen.disk_reserve_bytes,
+        archive_members=chosen.archive_max_members,
+        archive_file_bytes=chosen.archive_max_file_bytes,
+        archive_bytes=chosen.archive_max_bytes,
+        archive_ratio=chosen.archive_max_ratio,
+        archive_free_bytes=chosen.archive_free_bytes,
+        archive_extended_bytes=chosen.archive_max_header_bytes,
+        archive_path_bytes=chosen.archive_max_path_bytes,
+        archive_seconds=chosen.archive_seconds,
+        unpack_threads=chosen.unpack_threads,
+        quarantine_body_bytes=chosen.quarantine_body_bytes,
+        quarantine_bytes=chosen.quarantine_bytes,
+    )
+
+
+def server_names(chosen: Settings) -> list[str]:
+    """Return all names and addresses by which workers reach us, without ports."""
+    hostname = socket.gethostname()
+    names = [chosen.advertised(hostname, 0).host, chosen.sonobuoy_advertise_ip, hostname]
+    if not _wildcard(chosen.listen.host):
+        names.append(chosen.listen.host)
+    names += chosen.server_names.split(",")
+    return list(dict.fromkeys(filter(None, names)))
+
+
+def hand_out(chosen: Settings) -> Callable[[Issued], None]:
+    """Return what exports the workers' certificates. It raises OSError and SettingsError."""
+
+    def export(issued: Issued) -> None:
+        if not (chosen.export_certs or chosen.export_secrets or chosen.worker_ca):
+            raise SettingsError(
+                [
+                    "EXPORT_CERTS and EXPORT_SECRETS are unset: one of them must be set at a run's "
+                    "first start, or no worker can ever connect; or WORKER_CA"
+                ]
+            )
+        if chosen.export_certs:
+            export_files(issued, Path(chosen.export_certs))
+        if chosen.export_secrets:
+            namespace = chosen.pod_namespace or None
+            export_secrets(issued, Path(chosen.export_secrets), namespace=namespace)
+
+    return export
+
+
+def audience(chosen: Settings) -> http.Audience:
+    """Return who may read run data on the status listener."""
+    if chosen.status_scope == "any":
+        return http.Audience.ANY
+    return http.Audience.CERTIFIED if chosen.status_tls_client_ca else http.Audience.LOCAL
+
+
+def status_tls(chosen: Settings) -> ssl.SSLContext | None:
+    """Return the context of the status listener, None for plain HTTP. Raises CertificateError."""
+    if not chosen.status_tls_cert:
+        return None
+    ca = chosen.status_tls_client_ca
+    return status_context(
+        Path(chosen.status_tls_cert), Path(chosen.status_tls_key), Path(ca) if ca else None
+    )
+
+
+def _wildcard(host: str) -> bool:
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False

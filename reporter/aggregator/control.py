@@ -1,0 +1,180 @@
+"""One run from its first result to its tarball: launch groups, sweeps, Wait, packaging.
+
+`tick` looks at the run as it stands and does what is due; it may come early, late or twice. What
+failed is tried again by a later one. Sockets, requests and the clock's hands are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from reporter import log
+from reporter.aggregator.intake import PackageFailed
+from reporter.aggregator.journal import Journal
+from reporter.aggregator.seldom import Seldom
+from reporter.aggregator.store import Store, StoreError
+from reporter.aggregator.sweep import Found, Silence, overdue
+from reporter.core.run.entry import Marked, may_close
+from reporter.core.run.plan import Key, Plan
+from reporter.core.run.record import Failure
+from reporter.core.run.snapshot import Phase, Snapshot, Tar, run_status
+
+
+class Results(Protocol):
+    """What control wants of the files behind the rows."""
+
+    async def settle(self, key: Key) -> None:
+        """Bring the files of one key in line with its row."""
+
+    async def package(self, snapshot: Snapshot) -> Tar:
+        """Make the tarball, durable on return. Raises PackageFailed."""
+
+    async def clear(self) -> None:
+        """Remove what the tarball has made superfluous. Raises OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds: how long a fresh error of ours is held open, and when silence is a failure."""
+
+    hold: float = 10.0
+    heartbeat_timeout: float = 120.0
+
+
+class Control:
+    """Carries one run through its phases.
+
+    `reading` gives the keys that have an upload being read, `count` counts by a metric's name.
+    `clock` is monotonic, `wall` Unix time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        results: Results,
+        *,
+        plan: Plan,
+        timing: Timing,
+        reading: Callable[[], Collection[Key]],
+        count: Callable[[str], None],
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+    ) -> None:
+        self._store, self._results, self._plan, self._timing = store, results, plan, timing
+        self._reading, self._count, self._clock, self._wall = reading, count, clock, wall
+        self._silence = Silence(store, timing.heartbeat_timeout)
+        self._seldom = Seldom()
+        self._log = log.get()
+        self._journal = Journal(store.snapshot())
+        self._tar: Tar | None = None
+        self._failure: str | None = None
+        self._cleared = False
+        self.closed_at: float | None = None
+        """Monotonic time since which this process has answered for a closed run."""
+
+    async def tick(self) -> None:
+        """Do what is due now."""
+        try:
+            if self._store.phase is Phase.RUNNING:
+                await self._launch()
+                await self._sweep()
+            self._journal.look(self._store.snapshot())
+            await self._conclude()
+        except StoreError as error:
+            self._seldom.say(
+                self._clock(), self._log.error, "The store refuses to write", error=error
+            )
+
+    async def mark_failed(self, plugin: str, node: str | None, failure: Failure) -> None:
+        """Give up one entry of a plugin, or without a node all that are open. Raises StoreError.
+
+        What the plan lacks is logged and counted, nothing more.
+        """
+        if node is not None:
+            marked = {Key(plugin, node): await self._store.mark_failed(Key(plugin, node), failure)}
+        else:
+            marked = dict(await self._store.mark_plugin_failed(plugin, failure))
+        unexpected = [key for key in marked if key not in self._plan.keys]
+        if unexpected or self._plan.plugin(plugin) is None:
+            self._count("unexpected_errors")
+            self._log.warning(
+                "Error for something that the plan lacks",
+                plugin=plugin,
+                node=node,
+                cause=str(failure.cause),
+                text=failure.text,
+            )
+        for key, done in marked.items():
+            if done is Marked.RECORDED:
+                await self._results.settle(key)
+
+    async def _launch(self) -> None:
+        """Start the clocks of the first group of plugins that is not through.
+
+        Without a launcher a group counts as launched when the ones before it are through.
+        """
+        for order in sorted({plugin.order for plugin in self._plan.plugins}):
+            group = [plugin for plugin in self._plan.plugins if plugin.order == order]
+            entries = [self._store.entry(key) for plugin in group for key in plugin.keys]
+            for plugin in group:
+                if any(self._store.entry(key).launched_at is None for key in plugin.keys):
+                    await self._store.launch(plugin.name, at=self._wall())
+            if not all(entry.terminal for entry in entries):
+                return
+
+    async def _sweep(self) -> None:
+        now, mono = self._wall(), self._clock()
+        found: Found = overdue(self._store.snapshot(), now)
+        if self._silence.due(mono):
+            found += self._silence.look(now, mono)
+        for key, failure in found:
+            if await self._store.mark_failed(key, failure) is Marked.RECORDED:
+                await self._results.settle(key)
+
+    async def _conclude(self) -> None:
+        """Take every step towards the end of the run that can be taken."""
+        if self._store.phase is Phase.RUNNING:
+            entries = self._store.snapshot().entries.values()
+            if not may_close(
+                entries, self._wall(), hold=self._timing.hold, reading=self._reading()
+            ):
+                return
+            await self._store.advance_run(Phase.POST_PROCESSING)
+            self._log.info("Run closed: the set of results is final")
+        if self.closed_at is None:
+            self.closed_at = self._clock()
+        if self._store.phase is Phase.POST_PROCESSING:
+            await self._package()
+        if self._store.phase is Phase.CLOSED and not self._cleared:
+            await self._clear()
+
+    async def _package(self) -> None:
+        if self._tar is None and self._failure is None:
+            try:
+                self._tar = await self._results.package(self._store.snapshot())
+            except PackageFailed as error:
+                self._failure = str(error)
+                self._count("package_failures")
+                self._log.error("Run failed, all that was received is kept", error=self._failure)
+        if self._tar is None:
+            # Another try needs somebody to make room or mend the disk: a restart makes it.
+            if self._store.snapshot().error != self._failure:
+                await self._store.advance_run(Phase.POST_PROCESSING, error=self._failure)
+            return
+        snapshot = await self._store.advance_run(Phase.CLOSED, tar=self._tar)
+        self._log.info(
+            "Run finished",
+            status=str(run_status(snapshot)),
+            tarball=self._tar.name,
+            sha256=self._tar.sha256,
+            bytes=self._tar.size,
+        )
+
+    async def _clear(self) -> None:
+        self._cleared = True
+        try:
+            await self._results.clear()
+        except OSError as error:
+            self._log.warning("Superfluous files not removed", error=error)

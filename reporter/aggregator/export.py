@@ -1,0 +1,106 @@
+"""Handing certificates out: as files beside each other, or as Secret manifests.
+
+Everything is written 0600, each file whole or not at all. The CA certificate comes last: who sees
+it sees everything. Nothing is kept or read here.
+"""
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+from reporter.aggregator.certificates import ANY_NODE, Issued, Pair, StatusIssued
+from reporter.aggregator.private_file import private_directory, write_private
+from reporter.core.run.plan import GLOBAL, Key
+from reporter.sinks.yaml_text import to_yaml
+
+_SECRET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_MAX_SECRET_NAME = 253
+
+
+def export_files(issued: Issued, directory: Path) -> None:
+    """Write `NAME.crt` and `NAME.key` of every plugin, and `ca.pem`. Raises OSError.
+
+    Certificates of single nodes are `NAME@NODE.crt` and `NAME@NODE.key`.
+    """
+    _write_all(
+        directory, {_file_name(key): pair for key, pair in issued.clients.items()}, issued.ca
+    )
+
+
+def export_status(issued: StatusIssued, directory: Path) -> None:
+    """Write `server.crt`, `server.key`, `client.crt`, `client.key` and `ca.pem`. Raises OSError."""
+    _write_all(directory, {"server": issued.server, "client": issued.client}, issued.ca)
+
+
+def export_secrets(issued: Issued, path: Path, *, namespace: str | None = None) -> None:
+    """Write the manifests of `secrets` as one YAML file. Raises OSError."""
+    private_directory(path.parent)
+    documents = map(to_yaml, secrets(issued, namespace=namespace))
+    write_private(path, "---\n".join(documents).encode())
+
+
+def secrets(issued: Issued, *, namespace: str | None = None) -> list[dict[str, Any]]:
+    """Return one Secret of type `kubernetes.io/tls` per client, with the CA as `ca.crt`.
+
+    It is named after the plugin (and the node); a name that Kubernetes would not take is made one,
+    and a digest keeps it apart from others.
+    """
+    taken: set[str] = set()
+    found = []
+    for key, pair in issued.clients.items():
+        name = _secret_name(key, taken)
+        taken.add(name)
+        found.append(_secret(name, namespace, issued, key, pair))
+    return found
+
+
+def _secret(
+    name: str, namespace: str | None, issued: Issued, key: Key, pair: Pair
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": name,
+            **({"namespace": namespace} if namespace else {}),
+            # Not labels, whose values may have only 63 characters.
+            "annotations": {
+                "status-reporter.io/run": issued.run,
+                "status-reporter.io/plugin": key.plugin,
+                "status-reporter.io/node": key.node,
+            },
+        },
+        "type": "kubernetes.io/tls",
+        "data": {
+            "ca.crt": _base64(issued.ca),
+            "tls.crt": _base64(pair.certificate),
+            "tls.key": _base64(pair.key),
+        },
+    }
+
+
+def _write_all(directory: Path, pairs: dict[str, Pair], ca: bytes) -> None:
+    private_directory(directory)
+    for name, pair in pairs.items():
+        write_private(directory / f"{name}.key", pair.key)
+        write_private(directory / f"{name}.crt", pair.certificate)
+    write_private(directory / "ca.pem", ca)
+
+
+def _file_name(key: Key) -> str:
+    return key.plugin if key.node in {ANY_NODE, GLOBAL} else f"{key.plugin}@{key.node}"
+
+
+def _secret_name(key: Key, taken: set[str]) -> str:
+    wished = f"status-aggregator-{_file_name(key).replace('@', '.')}"
+    if _SECRET_NAME.fullmatch(wished) and len(wished) <= _MAX_SECRET_NAME and wished not in taken:
+        return wished
+    digest = hashlib.sha256(f"{key.plugin}/{key.node}".encode()).hexdigest()[:12]
+    plain = re.sub(r"[^a-z0-9]+", "-", wished.lower())
+    return f"{plain[: _MAX_SECRET_NAME - 13].strip('-')}-{digest}"
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

@@ -1,0 +1,108 @@
+"""Answers as bytes: made once, sent in one write. What is answered when is not here."""
+
+import time
+from base64 import b64encode
+from collections.abc import Iterable
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+
+TEXT: Final = (
+    ("Content-Type", "text/plain; charset=utf-8"),
+    ("X-Content-Type-Options", "nosniff"),
+)
+JSON: Final = (
+    ("Content-Type", "application/json"),
+    ("X-Content-Type-Options", "nosniff"),
+)
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Answer(web.StreamResponse):
+    """A complete answer. May be shared by requests, as nothing of a request is kept in it.
+
+    `close` says whether the connection ends with it; `closing()` is the same answer with that.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        body: bytes = b"",
+        headers: Iterable[tuple[str, str]] = (),
+        *,
+        close: bool = False,
+    ) -> None:
+        super().__init__(status=status)
+        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
+        lines += [f"{name}: {value}" for name, value in headers]
+        if status != HTTPStatus.NOT_MODIFIED:
+            lines.append(f"Content-Length: {len(body)}")
+        if close:
+            lines.append("Connection: close")
+        self._bytes = "\r\n".join(lines).encode("latin-1") + b"\r\nDate: "
+        self._content = body
+        self._given = tuple(headers)
+        self._keep_alive = not close
+        self._closing: Answer | None = self if close else None
+
+    @property
+    def content(self) -> bytes:
+        """The body."""
+        return self._content
+
+    def closing(self) -> "Answer":
+        """Return the answer that also ends the connection."""
+        if self._closing is None:
+            self._closing = Answer(self.status, self._content, self._given, close=True)
+        return self._closing
+
+    def send(self, request: web.BaseRequest) -> None:
+        """Send it, head and body in one write. Raises `ConnectionError` when nobody is there."""
+        transport = request.protocol.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the peer is gone")
+        head = self._bytes + _date(int(time.time()))
+        transport.write(head if request.method == "HEAD" else head + self._content)
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
+        """Send it, where aiohttp itself has to."""
+        self.send(request)
+        return request.writer
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Do nothing: `prepare` has sent everything."""
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode("ascii") + b"\r\n\r\n"
+
+
+def text(
+    status: int, line: str = "", headers: Iterable[tuple[str, str]] = (), *, close: bool = False
+) -> Answer:
+    """Answer one line of text, or nothing where the line is empty."""
+    if not line:
+        return Answer(status, b"", headers, close=close)
+    return Answer(status, f"{line}\n".encode(), (*TEXT, *headers), close=close)
+
+
+def retry_later(seconds: int) -> tuple[str, str]:
+    """Return the header that says when to come again."""
+    return "Retry-After", str(seconds)
+
+
+def result_digest(sha256: str) -> tuple[tuple[str, str], ...]:
+    """Return the header naming the bytes that are held; none for a record without bytes."""
+    if not sha256:
+        return ()
+    value = b64encode(bytes.fromhex(sha256)).decode("ascii")
+    return (("Result-Digest", f"sha-256=:{value}:"),)
+
+
+NOT_FOUND: Final = text(404, "404 page not found")
+EMPTY: Final = Answer(200)

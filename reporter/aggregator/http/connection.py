@@ -1,0 +1,297 @@
+"""One HTTP connection: aiohttp's, with our limits on heads and on what follows an early answer.
+
+aiohttp's parser has limits for single fields; those of a whole head, the 431, and a close that does
+not destroy the answer before its reader sees it are made here. What a request means is not known.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import HttpVersion11, RawRequestMessage
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+from aiohttp.web_protocol import RequestHandler, _ErrInfo
+
+from reporter.aggregator.http.answers import Answer
+from reporter.aggregator.http.identity import Identity
+from reporter.aggregator.http.limits import Limits
+from reporter.aggregator.http.observer import Observer
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+BODY_BUFFER = 64 * 1024  # a body that nobody reads is held back at twice this
+_QUIET = 0.5  # a peer that sends nothing for so long has seen its answer
+
+
+class Connection(RequestHandler):
+    """The server's side of one connection.
+
+    `identity` is for the handler to remember its peer; `widen` prepares for a long body.
+    """
+
+    __slots__ = (
+        "_answered",
+        "_body",
+        "_crowded",
+        "_dropped",
+        "_gone",
+        "_head_size",
+        "_limits",
+        "_observer",
+        "_refusing",
+        "identity",
+        "widen",
+    )
+
+    def __init__(
+        self,
+        server: "Server",
+        limits: Limits,
+        observer: Observer,
+        crowded: Callable[[], bool],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        super().__init__(
+            server,
+            loop=loop,
+            keepalive_timeout=limits.keep_alive,
+            access_log=None,  # type: ignore[arg-type]  # its documented way to have none
+            max_line_size=limits.request_line,
+            max_field_size=limits.header_bytes,
+            max_headers=limits.headers,
+            lingering_time=limits.discard,
+            read_bufsize=BODY_BUFFER,
+            auto_decompress=False,
+        )
+        self.identity: Identity | None = None
+        self.widen: Callable[[], None] = _nothing
+        self._limits, self._observer, self._crowded = limits, observer, crowded
+        self._body: StreamReader = EMPTY_PAYLOAD  # of the newest request
+        self._answered = False
+        self._head_size = 0
+        self._refusing = False
+        self._dropped = 0
+        self._gone: asyncio.Future[None] | None = None
+
+    # What comes in.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the clock of the first head."""
+        super().connection_made(transport)
+        self._head_due()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Wake whoever waits for the rest of a body."""
+        super().connection_lost(exc)
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+        if self._body.is_eof():
+            return
+        if self._answered:
+            self._body.feed_eof()  # it was only being thrown away
+        elif self._body.exception() is None:
+            self._body.set_exception(exc or ConnectionResetError("connection lost"))
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, unless the peer has lost its say."""
+        if self._refusing:
+            self._dropped += len(data)
+            return
+        count = self._request_count
+        begins = False
+        if self._body.is_eof():
+            begins = count > 0 and not self._head_size
+            self._head_size += len(data)
+        super().data_received(data)
+        if self._request_count != count:
+            self._look_at_new()
+        elif self._head_size > self._limits.header_bytes + self._limits.request_line:
+            self._messages.append((_too_large(), EMPTY_PAYLOAD))
+            self._refusing = True
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
+        elif begins and data:
+            self._head_due()
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Read on, if anything was held up; a body says so with each piece that is taken."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
+    def _head_due(self) -> None:
+        """Let the peer have its time for a head from now on."""
+        if self._keepalive_handle is not None:
+            self._keepalive_handle.cancel()
+        due = self._next_keepalive_close_time = self._loop.time() + self._limits.head_read
+        self._keepalive_handle = self._loop.call_at(due, self._process_keepalive)
+
+    def _look_at_new(self) -> None:
+        """Check the size of heads that have just been parsed, and remember the newest body."""
+        messages, size, self._head_size = self._messages, self._head_size, 0
+        if isinstance(messages[-1][0], _ErrInfo):
+            self._refusing = True
+            if not self._body.is_eof():  # it would never end by itself
+                self._body.set_exception(web.RequestPayloadError(messages[-1][0].message))
+            return
+        self._body = messages[-1][1]
+        if size <= self._limits.header_bytes:
+            return
+        for index, (message, _) in enumerate(messages):
+            if (
+                isinstance(message, RawRequestMessage)
+                and _size(message) > self._limits.header_bytes
+            ):
+                messages[index] = (_too_large(), EMPTY_PAYLOAD)
+                self._refusing = True
+
+    def hold_body(self) -> None:
+        """Leave the body with its sender until `release_body`."""
+        self._pause_reading_for_buffer()
+
+    def release_body(self) -> None:
+        """Read the body again."""
+        self._resume_reading_for_buffer()
+
+    def do_not_linger(self) -> None:
+        """Close right after the answer: nothing that may still come is worth waiting for."""
+        self._lingering_time = 0.0
+
+    # What goes out.
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer, with the end of the connection announced where it is due."""
+        self._answered = True
+        if self._upgraded or not isinstance(resp, Answer):
+            return await super().finish_response(request, resp, start_time)
+        if (
+            not request.keep_alive
+            or not request.content.is_eof()
+            or request.version < HttpVersion11
+            or self._crowded()
+        ):
+            resp = resp.closing()
+        try:
+            resp.send(request)
+        except ConnectionError:
+            return resp, True
+        if self._paused:
+            await self._until_taken(request)
+        if self._refusing and not self._messages:
+            await self._linger()
+        return resp, False
+
+    async def _until_taken(self, request: web.BaseRequest) -> None:
+        """Wait until an answer beyond the buffers is on its way, but not for ever."""
+        try:
+            async with asyncio.timeout(self._limits.body_silence):
+                await request.writer.drain()
+        except TimeoutError:
+            if self.transport is not None:
+                self.transport.abort()
+
+    def begin(self) -> None:
+        """Note that a request is about to be handled."""
+        self._answered = False
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer for a handler that failed."""
+        if exc is not None:
+            self._observer.unexpected("request", exc)
+        self._observer.request("other", status, 0.0, 0)
+        return Answer(status, close=True)
+
+    def _make_error_handler(
+        self, err_info: _ErrInfo
+    ) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+        # The parser tells too many headers from a malformed one only by its words.
+        large = isinstance(err_info.exc, LineTooLong) or "Too many" in err_info.message
+        status = 431 if large else 400
+
+        async def refuse(_: web.BaseRequest) -> web.StreamResponse:
+            self._observer.request("other", status, 0.0, 0)
+            return Answer(status, close=True)
+
+        return refuse
+
+    async def _linger(self) -> None:
+        """Throw away what still comes, until the peer is gone, is quiet, or has had its time.
+
+        A close with bytes unread makes the kernel reset the connection, and the answer is lost.
+        """
+        end = self._loop.time() + self._limits.discard
+        self._gone = self._loop.create_future()
+        while self.transport is not None and (left := end - self._loop.time()) > 0:
+            dropped = self._dropped
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, _QUIET)):
+                    await asyncio.shield(self._gone)
+            if self._gone.done() or dropped == self._dropped:
+                return
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Tell the observer instead of a logger."""
+        error = kw.get("exc_info")
+        if isinstance(error, BaseException):
+            self._observer.unexpected("connection", error)
+
+
+class Server(web.Server):
+    """Makes the connections of one listener, and ends them."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits,
+        observer: Observer,
+        crowded: Callable[[], bool],
+        lost: Callable[[asyncio.BaseProtocol], None],
+    ) -> None:
+        super().__init__(handler)
+        self._limits, self._observer = limits, observer
+        self._crowded, self._lost = crowded, lost
+
+    def __call__(self) -> Connection:
+        """Make the protocol of a new connection."""
+        return Connection(self, self._limits, self._observer, self._crowded, self._loop)
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        """Tell the listener, too."""
+        super().connection_lost(handler, exc)
+        self._lost(handler)
+
+    def _make_request(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: RequestHandler,
+        writer: AbstractStreamWriter,
+        task: "asyncio.Task[None]",
+    ) -> web.BaseRequest:
+        assert isinstance(protocol, Connection)
+        protocol.begin()
+        return super()._make_request(message, payload, protocol, writer, task)
+
+
+def _nothing() -> None:
+    """Do nothing: only TLS has a buffer of its own."""
+
+
+def _size(message: RawRequestMessage) -> int:
+    return sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
+
+
+def _too_large() -> _ErrInfo:
+    error: HttpProcessingError = LineTooLong(b"", 0)
+    return _ErrInfo(status=431, exc=error, message="head too large")

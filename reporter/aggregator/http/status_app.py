@@ -1,0 +1,153 @@
+"""What the status listener serves: probes and metrics for anyone, run data for its audience."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from aiohttp import web
+
+from reporter.aggregator.http import answers
+from reporter.aggregator.http.answers import Answer
+from reporter.aggregator.http.audience import Audience
+from reporter.aggregator.http.observer import Observer
+from reporter.aggregator.http.target import path_of, segment
+from reporter.core.run.beats import INTERVAL
+from reporter.core.run.plan import Key
+from reporter.core.run.snapshot import Snapshot
+from reporter.core.run.status import entry_document, status_document
+from reporter.metrics.page import Page
+
+_ALLOWED = ("GET", "HEAD")
+_NOT_ALLOWED = Answer(405, b"", (("Allow", ", ".join(_ALLOWED)),))
+_FORBIDDEN = answers.text(
+    403, "run data is for local peers, or for clients with a certificate where one is asked for"
+)
+_PROBES = ("/livez", "/healthz", "/readyz")
+
+
+class Health(Protocol):
+    """What the probes ask. The answers must come at once and carry no run data."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether this process makes progress, whatever it depends on."""
+
+    def checks(self) -> Mapping[str, str | None]:
+        """Name what is needed to serve workers, each with its problem or nothing."""
+
+
+class StatusApp:
+    """The handler of the status listener.
+
+    `metrics` gets the `Accept` header. `interval` is that of the heartbeats, `clock` the monotonic
+    clock they are measured with, `wall` gives Unix time.
+    """
+
+    def __init__(
+        self,
+        snapshot: Callable[[], Snapshot],
+        health: Health,
+        metrics: Callable[[str], Page],
+        audience: Audience,
+        observer: Observer,
+        *,
+        interval: float = INTERVAL,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._snapshot, self._health, self._metrics = snapshot, health, metrics
+        self._audience, self._observer = audience, observer
+        self._interval, self._clock, self._wall = interval, clock, wall
+        self._made: tuple[tuple[int, int], Answer] | None = None
+
+    async def __call__(self, request: web.BaseRequest) -> Answer:
+        """Answer one request."""
+        began = self._clock()
+        route, answer = self._serve(request)
+        received = request.content.total_bytes
+        self._observer.request(route, answer.status, self._clock() - began, received)
+        return answer
+
+    def _serve(self, request: web.BaseRequest) -> tuple[str, Answer]:
+        path = path_of(request.raw_path)
+        if path in _PROBES:
+            return "probe", self._checked(request) or self._probe(request, path)
+        if path == "/metrics":
+            return "metrics", self._checked(request) or self._scrape(request)
+        if path == "/status" or path.startswith("/status/"):
+            return "status", self._run_data(request, path)
+        return "other", answers.NOT_FOUND
+
+    def _checked(self, request: web.BaseRequest) -> Answer | None:
+        return None if request.method in _ALLOWED else _NOT_ALLOWED
+
+    def _probe(self, request: web.BaseRequest, path: str) -> Answer:
+        if path != "/readyz":
+            live = self._health.alive
+            return answers.text(200 if live else 503, "ok" if live else "not live")
+        checks = self._health.checks()
+        ready = not any(checks.values())
+        query = request.raw_path.partition("?")[2]
+        if ready and "verbose" not in query.split("&"):
+            return answers.text(200, "ok")
+        lines = [
+            f"[-]{name}: {problem}" if problem else f"[+]{name} ok"
+            for name, problem in checks.items()
+        ]
+        lines.append("ready" if ready else "not ready")
+        return answers.text(200 if ready else 503, "\n".join(lines))
+
+    def _scrape(self, request: web.BaseRequest) -> Answer:
+        page = self._metrics(request.headers.get("Accept", ""))
+        return Answer(200, page.body, (("Content-Type", page.content_type),))
+
+    def _run_data(self, request: web.BaseRequest, path: str) -> Answer:
+        if refusal := self._checked(request):
+            return refusal
+        if not self._audience.admits(request):
+            return _FORBIDDEN
+        snapshot = self._snapshot()
+        key = None
+        if path != "/status":
+            key = _key(path)
+            if key is None or key not in snapshot.entries:
+                return answers.NOT_FOUND
+        tag = f'"{snapshot.revision}"'
+        if _known(request.headers.get("If-None-Match", ""), tag):
+            return Answer(304, b"", (("ETag", tag), ("Cache-Control", "no-cache")))
+        if key is None:
+            return self._whole(snapshot, tag)
+        now, mono = self._wall(), self._clock()
+        return _json(
+            entry_document(snapshot, key, now=now, mono=mono, interval=self._interval), tag
+        )
+
+    def _whole(self, snapshot: Snapshot, tag: str) -> Answer:
+        """Make the status of the run; many pollers of one second share it."""
+        now = self._wall()
+        moment = snapshot.revision, int(now)
+        if self._made is None or self._made[0] != moment:
+            mono = self._clock()
+            document = status_document(snapshot, now=now, mono=mono, interval=self._interval)
+            self._made = moment, _json(document, tag)
+        return self._made[1]
+
+
+def _json(document: object, tag: str) -> Answer:
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return Answer(200, body, (*answers.JSON, ("ETag", tag), ("Cache-Control", "no-cache")))
+
+
+def _key(path: str) -> Key | None:
+    match path.split("/"):
+        case ["", "status", raw_plugin, raw_node]:
+            plugin, node = segment(raw_plugin), segment(raw_node)
+            return None if plugin is None or node is None else Key(plugin, node)
+    return None
+
+
+def _known(header: str, tag: str) -> bool:
+    """Say whether `If-None-Match` names what we have; weakly, as a GET compares."""
+    tags = [each.strip().removeprefix("W/") for each in header.split(",")]
+    return tag in tags or "*" in tags

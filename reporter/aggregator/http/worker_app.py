@@ -1,0 +1,105 @@
+"""What workers are served: the checks that all requests share, and the way to each route."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from aiohttp import web
+
+from reporter.aggregator.http import answers
+from reporter.aggregator.http.answers import Answer
+from reporter.aggregator.http.connection import Connection
+from reporter.aggregator.http.heartbeat import Heartbeats
+from reporter.aggregator.http.identity import Identity, identity_of
+from reporter.aggregator.http.limits import Limits
+from reporter.aggregator.http.observer import Observer
+from reporter.aggregator.http.progress import ProgressUpdates
+from reporter.aggregator.http.results import Taker, Uploads
+from reporter.aggregator.http.target import Route, Target, parse_target
+from reporter.aggregator.store import Store
+from reporter.core.run.plan import Key, Plan
+
+_METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
+_NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method in _METHODS.items()}
+_REMEMBERED = 16_384  # raw targets; a run has one or two spellings for each key and route
+
+
+class WorkerApp:
+    """The handler of the worker listener.
+
+    `clock` is monotonic and the one that ages of heartbeats are measured with, `wall` is Unix time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        intake: Taker,
+        plan: Plan,
+        limits: Limits,
+        observer: Observer,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._run, self._keys = store, plan.run, frozenset(plan.keys)
+        self._observer, self._clock = observer, clock
+        self._target = lru_cache(maxsize=_REMEMBERED)(parse_target)
+        self._uploads = Uploads(store, intake, limits, wall)
+        self._progress = ProgressUpdates(store, limits, wall)
+        self._heartbeats = Heartbeats(store, limits.heartbeat_interval, clock)
+
+    @property
+    def reading(self) -> Mapping[Key, int]:
+        """The keys that have uploads, and how many, be they read or waiting to be read."""
+        return self._uploads.reading
+
+    @property
+    def uploads(self) -> int:
+        """How many uploads are being read."""
+        return self._uploads.active
+
+    async def __call__(self, request: web.BaseRequest) -> Answer:
+        """Answer one request."""
+        began = self._clock()
+        target = self._target(request.raw_path)
+        if target is None:
+            route, answer = "other", answers.NOT_FOUND
+        else:
+            route, answer = target.route, await self._serve(request, target, began)
+        received = request.content.total_bytes
+        self._observer.request(route, answer.status, self._clock() - began, received)
+        return answer
+
+    async def _serve(self, request: web.BaseRequest, target: Target, began: float) -> Answer:
+        route, key, subject = target
+        if request.method != _METHODS[route]:
+            return _NOT_ALLOWED[route]
+        if key not in self._keys:
+            return _refused(target, "unexpected")
+        identity = self._identity(request)
+        if identity is None or not identity.permits(key):
+            return _refused(target, "not permitted for this client certificate")
+        self._store.record_heartbeat(key, began, beat=False)
+
+        def heard() -> None:
+            self._store.record_heartbeat(key, self._clock(), beat=False)
+
+        if route is Route.PROGRESS:
+            return await self._progress.post(request, key, subject, heard)
+        if route is Route.HEARTBEAT:
+            return self._heartbeats.get(key, subject)
+        answer = await self._uploads.put(request, key, subject, identity.serial, heard)
+        return answer.closing()
+
+    def _identity(self, request: web.BaseRequest) -> Identity | None:
+        connection = request.protocol
+        assert isinstance(connection, Connection)
+        if connection.identity is None and connection.transport is not None:
+            certificate = connection.transport.get_extra_info("peercert")
+            connection.identity = identity_of(certificate, self._run)
+        return connection.identity
+
+
+def _refused(target: Target, why: str) -> Answer:
+    answer = answers.text(403, f"{target.subject} {why}")
+    return answer.closing() if target.route is Route.RESULTS else answer

@@ -1,0 +1,82 @@
+"""Where everything is kept: directories and names, nothing about what is in them.
+
+The state directory has what is true (rows and blobs) and bodies on their way; the output directory
+has what is derived from it, what was refused, and the tarball. They may be on different file
+systems, hence one place for unfinished things in each: a rename does not cross.
+"""
+
+import itertools
+import os
+from pathlib import Path
+
+from reporter.core.run.plan import Key
+
+
+class Layout:
+    """The directories of one aggregator."""
+
+    def __init__(self, state: Path, output: Path) -> None:
+        self.state = state
+        self.output = output
+        self.staging = state / "staging"
+        self.blobs = state / "blobs"
+        self.tls = state / "tls"
+        self.database = state / "run.db"
+        self.clean_stop = state / "clean-stop"
+        self.plugins = output / "plugins"
+        self.superseded = output / "superseded"
+        self.quarantine = output / "quarantine"
+        self.unfinished = output / ".staging"
+        self._numbers = itertools.count()
+
+    def prepare(self) -> None:
+        """Make the directories that are missing, open to us only. Raises OSError."""
+        for root in (self.state, self.output):
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (
+            self.staging,
+            self.blobs,
+            self.tls,
+            self.plugins,
+            self.superseded,
+            self.quarantine,
+            self.unfinished,
+        ):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+    def new_body(self) -> Path:
+        """A name in the state directory that nobody uses, for a body on its way."""
+        return self.staging / f"{next(self._numbers)}.body"
+
+    def new_tree(self) -> Path:
+        """A name in the output directory that nobody uses, for something unfinished."""
+        return self.unfinished / f"{next(self._numbers)}.tree"
+
+    def blob(self, digest: str) -> Path:
+        """The bytes with that SHA-256."""
+        return self.blobs / digest
+
+    def result(self, key: Key) -> Path:
+        """The directory of a result."""
+        return self.plugins / key.plugin / "results" / key.node
+
+    def error(self, key: Key) -> Path:
+        """The directory of an error."""
+        return self.plugins / key.plugin / "errors" / key.node
+
+    def replaced(self, key: Key) -> Path:
+        """The directory of an error that a better record replaced."""
+        return self.superseded / key.plugin / key.node
+
+    def refused(self, key: Key) -> Path:
+        """The directory of a body that was refused."""
+        return self.quarantine / key.plugin / key.node
+
+    def free(self) -> int:
+        """The bytes free for us on the fuller of the two file systems. Raises OSError."""
+        return min(_free(self.state), _free(self.output))
+
+
+def _free(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize

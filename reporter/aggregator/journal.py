@@ -1,0 +1,68 @@
+"""What became of the entries, told to the log: one event per fact."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from reporter import log
+from reporter.core.run.entry import Entry, Window
+from reporter.core.run.plan import Key
+from reporter.core.run.record import Rank, Record
+from reporter.core.run.snapshot import Snapshot
+
+
+class Journal:
+    """Remembers how the entries stood when they were last looked at."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._seen = dict(snapshot.entries)
+        self._revision = snapshot.revision
+        self._log = log.get()
+
+    def look(self, snapshot: Snapshot) -> None:
+        """Log what has changed since."""
+        if snapshot.revision == self._revision:
+            return
+        self._revision = snapshot.revision
+        for key, entry in snapshot.entries.items():
+            before = self._seen[key]
+            if entry is before:
+                continue
+            self._seen[key] = entry
+            if entry.record is not None and entry.record != before.record:
+                self._decided(key, entry, entry.record)
+            elif entry.window is not None and entry.attempts != before.attempts:
+                self._failed(key, entry.attempts, entry.window)
+
+    def _decided(self, key: Key, entry: Entry, record: Record) -> None:
+        match record.rank:
+            case Rank.RESULT:
+                self._log.info(
+                    "Result stored",
+                    key=str(key),
+                    file=record.filename,
+                    bytes=record.size,
+                    sha256=record.digest,
+                    notes=len(record.notes),
+                    late=entry.late,
+                )
+            case Rank.WORKER:
+                self._log.warning(
+                    "Worker reported an error", key=str(key), reason=record.reason, text=record.text
+                )
+            case Rank.AGGREGATOR:
+                self._log.warning(
+                    "Result given up", key=str(key), cause=str(record.cause), text=record.text
+                )
+            case Rank.LOST:
+                self._log.error("Result lost, send it again", key=str(key), text=record.text)
+
+    def _failed(self, key: Key, attempts: int, window: Window) -> None:
+        until = datetime.fromtimestamp(window.until, UTC).isoformat(timespec="seconds")
+        self._log.warning(
+            "Upload failed, may be tried again",
+            key=str(key),
+            attempts=attempts,
+            until=until,
+            text=window.text,
+        )

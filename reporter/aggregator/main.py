@@ -1,0 +1,70 @@
+"""The aggregator's beginning and end: command line, settings, plan, exit codes."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporter import log
+from reporter.aggregator.command_line import FAILED, USAGE, check, given, make_certs, parse
+from reporter.aggregator.run_plan import read_plan
+from reporter.errors import ReporterError, SettingsError
+from reporter.lifecycle import Stop
+from reporter.settings import aggregator as settings
+
+if TYPE_CHECKING:
+    from reporter.kube import KubeApi
+
+Connect = Callable[..., "KubeApi"]
+
+
+def in_cluster(*, relax_x509_strict: bool) -> "KubeApi":
+    """Return the API of the cluster we run in; outside of one its client is never imported."""
+    from reporter.kube import KubeApi
+
+    return KubeApi.in_cluster(relax_x509_strict=relax_x509_strict)
+
+
+def main(
+    arguments: list[str],
+    environ: Mapping[str, str],
+    stop: Stop,
+    connect: Connect = in_cluster,
+) -> int:
+    """Run one command and return the exit code; `connect` finds the API server."""
+    try:
+        options = parse(arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else USAGE
+    if options.command == "certs":
+        return make_certs(options)
+    variables = given(options, environ)
+    return check(variables) if options.check else run(variables, stop, connect)
+
+
+def run(environ: Mapping[str, str], stop: Stop, connect: Connect) -> int:
+    """Collect one run until SIGTERM, and return the exit code."""
+    log.report_crashes()
+    api = None
+    try:
+        chosen = settings.load(environ)
+        log.configure(chosen.log_format, chosen.log_level)
+        for warning in chosen.warnings:
+            log.get().warning("Setting ignored", problem=warning)
+        plan = read_plan(Path(chosen.plan))
+        if chosen.pod_namespace:
+            api = connect(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
+        # Half a second of imports, which bad settings need not wait for.
+        from reporter.aggregator.service import Service
+
+        return asyncio.run(Service(chosen, plan, stop, api).run())
+    except SettingsError as error:
+        for problem in error.problems:
+            log.get().error("Setting refused", problem=problem)
+        return USAGE
+    except (ReporterError, OSError) as error:
+        log.get().error("Aggregator cannot run", error=error)
+        return FAILED
+    finally:
+        if api is not None:
+            api.close()

@@ -1,0 +1,43 @@
+"""Saying the same thing at most once a minute, so that trouble that lasts does not fill the log."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+EVERY = 60.0
+_REMEMBERED = 1_024
+"""Different things; peers choose some of them, so there is an end to what is kept."""
+
+
+class Seldom:
+    """Remembers when something was last said, and how often it was swallowed since."""
+
+    def __init__(self, every: float = EVERY) -> None:
+        self._every = every
+        self._said: OrderedDict[object, tuple[float, int]] = OrderedDict()
+
+    def say(
+        self,
+        now: float,
+        write: Callable[..., Any],
+        event: str,
+        *,
+        about: object = None,
+        **fields: Any,
+    ) -> None:
+        """Log `event` by `write`, unless it was said about the same thing a moment ago.
+
+        `now` is monotonic. What was swallowed is told with the next one as `repeated`.
+        """
+        known = (event, about)
+        last, swallowed = self._said.get(known, (-self._every, 0))
+        if now - last < self._every and known in self._said:
+            self._said[known] = (last, swallowed + 1)
+            return
+        if swallowed:
+            fields["repeated"] = swallowed
+        write(event, **fields)
+        self._said[known] = (now, 0)
+        self._said.move_to_end(known)
+        while len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)

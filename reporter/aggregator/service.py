@@ -1,0 +1,182 @@
+"""The running aggregator: its parts started, watched and stopped in order.
+
+It ends when it is asked to, or when workers could no longer reach it: then a new process is better
+than one that looks alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from reporter import __version__, log
+from reporter.aggregator import configured
+from reporter.aggregator.assembly import Assembly
+from reporter.aggregator.certificates import Authority
+from reporter.aggregator.control import Control
+from reporter.aggregator.health import Health
+from reporter.aggregator.http import Listener
+from reporter.aggregator.intake import Intake
+from reporter.aggregator.seldom import Seldom
+from reporter.aggregator.store import Store
+from reporter.core.run.plan import Plan
+from reporter.lifecycle import Stop
+from reporter.settings.aggregator import Settings
+
+if TYPE_CHECKING:
+    from reporter.kube import KubeApi
+
+GOOD, FAILED = 0, 1
+
+_TICK = 1.0  # seconds between looks at the run, the sockets and the clock
+_PACE = 0.25  # between looks that changes ask for: a busy run changes all the time
+_SHOWN = 2.0  # how long probes see that workers cannot connect before the process ends
+_GRACE = 5.0  # for requests at work when we stop
+_REMINDER = 600.0  # between warnings about certificates
+
+
+class Service:
+    """One aggregator of one run. `run` returns the exit code."""
+
+    def __init__(self, chosen: Settings, plan: Plan, stop: Stop, api: KubeApi | None) -> None:
+        self._settings, self._plan, self._stop = chosen, plan, stop
+        self._make = Assembly(chosen, plan, api)
+        self._clock, self._wall, self._log = self._make.clock, self._make.wall, log.get()
+
+    async def run(self) -> int:
+        """Work until SIGTERM. Raises ReporterError and OSError when it cannot even start."""
+        self._log.info(
+            "Aggregator started",
+            version=__version__,
+            run=self._plan.run,
+            expected=len(self._plan.keys),
+            settings=configured.differing(self._settings),
+        )
+        stopping, wake = asyncio.Event(), self._stop.wake.fileno()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(wake, self._on_wake, stopping)
+        self._on_wake(stopping)
+        try:
+            async with AsyncExitStack() as parts:
+                code = await self._serve(parts, stopping)
+                self._log.info("Aggregator stops")
+        finally:
+            loop.remove_reader(wake)
+        self._log.info("Aggregator ended", exit_code=code)
+        return code
+
+    def _on_wake(self, stopping: asyncio.Event) -> None:
+        self._stop.wake.wait(0)
+        if self._stop.requested:
+            stopping.set()
+
+    async def _serve(self, parts: AsyncExitStack, stopping: asyncio.Event) -> int:
+        """Start everything, in the order in which it can be promised; `parts` ends it backwards."""
+        make = self._make
+        make.layout.prepare()
+        known = make.layout.database.exists()
+        store = make.store()
+        parts.push_async_callback(store.close)
+        await store.open_run(self._plan, now=self._wall())
+        tasks: list[asyncio.Task[object]] = []
+        # They end when the intake has, which gives up a tarball in the making.
+        parts.push_async_callback(_ended, tasks)
+        intake = make.intake(store)
+        parts.push_async_callback(intake.close)
+        await self._recover(store, intake, known=known)
+        authority = make.authority()
+        app, workers = make.workers(store, intake, authority)
+        health = make.health(store, authority, app, workers)
+        await self._listen(parts, workers, make.status(store, health))
+        control = make.control(store, intake, app)
+        ends = {
+            asyncio.create_task(stopping.wait()): GOOD,
+            asyncio.create_task(self._watch(health, workers, control, authority)): FAILED,
+            asyncio.create_task(self._control(store, control)): FAILED,
+        }
+        tasks += ends
+        if annotator := make.annotator(store):
+            # The run neither waits for it nor ends with it.
+            tasks.append(asyncio.create_task(annotator.run()))
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+        for task in done:
+            task.result()
+        return max(ends[task] for task in done)
+
+    async def _recover(self, store: Store, intake: Intake, *, known: bool) -> None:
+        found = await intake.recover(store.snapshot())
+        self._make.metrics.count("lost_results", len(found.lost))
+        if not known:
+            self._log.info("Run begins")
+            return
+        self._log.info(
+            "Run goes on",
+            phase=str(store.phase),
+            lost=len(found.lost),
+            unknown_blobs=found.unknown,
+            unfinished=found.unfinished,
+            rebuilt=found.rebuilt,
+        )
+
+    async def _listen(self, parts: AsyncExitStack, workers: Listener, status: Listener) -> None:
+        # Workers are the first to be turned away, and probes see it.
+        for listener in (status, workers):
+            parts.push_async_callback(listener.close, _GRACE)
+        host, port = await status.start()
+        self._log.info("Status is served", host=host, port=port)
+        host, port = await workers.start()
+        address = self._settings.advertised(socket.gethostname(), port)
+        self._log.info("Workers are served", host=host, port=port, url=f"https://{address}")
+
+    async def _control(self, store: Store, control: Control) -> None:
+        """Tick when something has changed, and once a second."""
+        changed = asyncio.Event()
+        unsubscribe = store.subscribe(changed.set)
+        try:
+            while True:
+                changed.clear()
+                await control.tick()
+                await asyncio.sleep(_PACE)
+                await _first(changed, _TICK - _PACE)
+        finally:
+            unsubscribe()
+
+    async def _watch(
+        self, health: Health, workers: Listener, control: Control, authority: Authority
+    ) -> None:
+        """Look after ourselves; returns when workers can no longer connect."""
+        seldom = Seldom(every=_REMINDER)
+        while True:
+            now = health.ticked = self._clock()
+            if not health.done_listening and not workers.listening:
+                self._log.critical("Workers can no longer connect: a restart has to help")
+                await asyncio.sleep(_SHOWN)
+                return
+            if warning := authority.warning(self._wall()):
+                seldom.say(now, self._log.warning, "Certificates end", problem=warning)
+            closed = control.closed_at
+            over = closed is not None and now - closed >= self._settings.linger_seconds
+            if over and not health.done_listening:
+                health.done_listening = True
+                self._log.info("Workers are no longer served: the run is closed")
+                await workers.close(_GRACE)
+            await asyncio.sleep(_TICK)
+
+
+async def _first(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, but not longer than that."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+async def _ended(tasks: list[asyncio.Task[object]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)

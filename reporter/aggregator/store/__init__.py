@@ -1,0 +1,35 @@
+"""Where a run is kept: what was expected, what came, and what is known about the rest.
+
+`contract` is the interface with its promises; `SqliteStore` keeps them on a disk, `MemoryStore` in
+this process only. Nothing in here knows HTTP, files of results or Kubernetes.
+"""
+
+from reporter.aggregator.store.contract import (
+    ProgressTaken,
+    Received,
+    RunNotReady,
+    Store,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    WrongRun,
+)
+from reporter.aggregator.store.memory import MemoryStore
+from reporter.aggregator.store.operations import Windows
+from reporter.aggregator.store.sqlite import SqliteStore
+
+__all__ = [
+    "MemoryStore",
+    "ProgressTaken",
+    "Received",
+    "RunNotReady",
+    "SqliteStore",
+    "Store",
+    "StoreBusy",
+    "StoreError",
+    "StoreFull",
+    "StoreLocked",
+    "Windows",
+    "WrongRun",
+]

@@ -1,0 +1,169 @@
+"""The interface of every store, with what each answer promises. No code of an engine lives here.
+
+All methods are called on one event loop. A method that awaits returns when its promise holds, and
+raises `StoreError` when it cannot; then neither the disk nor what `snapshot` shows has changed.
+Each call may be repeated: with the same arguments it changes nothing more and gives the same class
+of answer. A caller that is cancelled while it waits leaves the operation running: it happens or
+not, as with an answer that gets lost on its way.
+
+Wall times are Unix seconds and kept as they are. Beats are heard on this process's monotonic clock,
+so their ages start anew with each start.
+
+The interface does not assume one process. Engines for several aggregators decide inside the
+transaction of the engine, and what is only in memory can be rebuilt from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from reporter.core.run.entry import Entry, Failure, Marked, Outcome, Record
+from reporter.core.run.plan import Key, Plan
+from reporter.core.run.progress import Progress, UpdateId
+from reporter.core.run.snapshot import Phase, Snapshot, Tar
+from reporter.errors import ReporterError
+
+
+class StoreError(ReporterError):
+    """The store could not do it; nothing was changed. Trying again may help."""
+
+
+class StoreFull(StoreError):
+    """No space is left on the device of the store."""
+
+
+class StoreBusy(StoreError):
+    """More operations wait for the disk than the store takes; it is slow, not broken."""
+
+
+class StoreLocked(StoreError):
+    """Another process has the store open."""
+
+
+class WrongRun(StoreError):
+    """The store holds another run, or the run with another plan."""
+
+
+class RunNotReady(StoreError):
+    """The run cannot go on to that phase: an entry is open, or a phase would be left out."""
+
+
+class Received(NamedTuple):
+    """The answer to a record that was offered. `held` is what stands now."""
+
+    outcome: Outcome
+    held: Record | None
+
+
+class ProgressTaken(Enum):
+    """The answer to a progress update."""
+
+    APPLIED = "applied"
+    STALE = "stale"
+    CLOSED = "closed"
+
+
+class Store(Protocol):
+    """One run and everything known about it."""
+
+    async def open_run(self, plan: Plan, *, now: float) -> Snapshot:
+        """Create the run, or resume it where it was.
+
+        Open retry windows are moved as a restart asks for, ages of heartbeats start at zero.
+        Raises `WrongRun` when another run is in the store, `StoreLocked` when another process has
+        it, and `StoreError` when it is damaged, of a newer version or cannot be written. Nothing
+        is changed then.
+        """
+
+    async def record_result(self, key: Key, record: Record) -> Received:
+        """Offer a result or a worker's error report whose bytes are already safe.
+
+        Of rivals the first wins, by rank. `ACCEPTED` and `DUPLICATE` survive power loss.
+        """
+
+    async def record_progress(
+        self, key: Key, update: Progress, update_id: UpdateId | None, *, at: float
+    ) -> ProgressTaken:
+        """Take an update that arrived at `at`.
+
+        A replacing update is visible at once and on disk within a second; this call does not wait
+        for the disk. An appending one is on disk when this returns. `STALE` says that it, or a
+        newer one, is in already.
+        """
+
+    def record_heartbeat(self, key: Key, mono: float, *, beat: bool) -> None:
+        """Note that the worker was heard at `mono`, the clock of this process.
+
+        `beat` is false for any other request of the worker, which is a sign of life but does not
+        make it one that has to go on beating. Never blocks; a crash may lose the last 5 s.
+        """
+
+    def shift_heartbeats(self, seconds: float, now: float) -> None:
+        """Make all ages smaller by `seconds`, in which this process was paused until `now`."""
+
+    async def mark_failed(self, key: Key, failure: Failure) -> Marked:
+        """Note a failed upload (`attempt`) or write an error of the aggregator's own (`final`).
+
+        A key outside the plan is `IGNORED`. On disk when this returns.
+        """
+
+    async def mark_plugin_failed(self, plugin: str, failure: Failure) -> Mapping[Key, Marked]:
+        """Mark all open entries of a plugin in one step; a plugin outside the plan has none."""
+
+    async def launch(self, plugin: str, *, at: float) -> None:
+        """Note that a plugin was started, which sets the deadline of its entries.
+
+        The first launch stands, so a restarted aggregator may say it again.
+        """
+
+    async def lose(self, key: Key, text: str, *, at: float) -> bool:
+        """Note that the bytes of the record held are gone, so that any upload is welcome again.
+
+        False when no record with bytes is held. On disk when this returns.
+        """
+
+    async def advance_run(
+        self, phase: Phase, *, tar: Tar | None = None, error: str | None = None
+    ) -> Snapshot:
+        """Bring the run to `phase`, one step at a time and never back.
+
+        Raises `RunNotReady` while an entry is open. For the phase that is reached already, `tar`
+        or `error` replace what was said before, until a tar is held: that is final. For a phase
+        that is over, nothing happens. On disk when this returns.
+        """
+
+    def snapshot(self) -> Snapshot:
+        """Return the run as it is now: immutable, from memory, without I/O.
+
+        `revision` grows with each change of an entry, of progress or of the run, and whenever a
+        worker is heard for the first time or starts to beat. It never falls back, not even when
+        the process was killed. Later beats change only the ages, not the revision.
+        """
+
+    def entry(self, key: Key) -> Entry:
+        """Return one entry without building a snapshot. Raises `KeyError` outside the plan."""
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of the run, without building a snapshot."""
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have `callback` called on the loop soon after the revision grew.
+
+        Several changes may share one call. Returns what ends the subscription.
+        """
+
+    @property
+    def writable(self) -> bool:
+        """Whether the last attempt to write succeeded. Reading works in any case."""
+
+    async def probe(self) -> bool:
+        """Try to write, and say whether it worked.
+
+        A store that cannot write also tries by itself, once a second.
+        """
+
+    async def close(self) -> None:
+        """Write what is only in memory, stop, and let others open the store. May be repeated."""

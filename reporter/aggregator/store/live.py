@@ -1,0 +1,288 @@
+"""What one process has in memory of a run, over any engine; it belongs to the event loop.
+
+What is shown of the entries follows what the engine has committed; progress and heartbeats go the
+other way (`latest`) and are written behind, once a second for all keys together. No SQL, no thread
+and no file lives here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from reporter import log
+from reporter.aggregator.store import operations
+from reporter.aggregator.store.contract import ProgressTaken, Received, StoreBusy, StoreError
+from reporter.aggregator.store.engine import Changes, Engine
+from reporter.aggregator.store.latest import LatestBeats, LatestProgress
+from reporter.aggregator.store.operations import REVISIONS, Run, Windows
+from reporter.core.run.entry import Entry, Failure, Marked, Record
+from reporter.core.run.plan import Key, Plan
+from reporter.core.run.progress import Progress, UpdateId
+from reporter.core.run.snapshot import Phase, Snapshot, Tar
+
+PACE = 1.0  # seconds between two writes of what is written behind; the most a crash may lose
+
+
+class LiveStore:
+    """`contract.Store` over an engine.
+
+    `clock` gives the monotonic seconds that heartbeats are heard in, `wall` Unix seconds.
+    `on_commit` gets the seconds and the number of operations of each transaction.
+    """
+
+    _loop: asyncio.AbstractEventLoop
+    _run: Run
+    _progress: LatestProgress
+    _beats: LatestBeats
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        on_commit: Callable[[float, int], None] | None = None,
+        windows: Windows | None = None,
+        pace: float = PACE,
+    ) -> None:
+        self._engine, self._clock, self._wall, self._pace = engine, clock, wall, pace
+        self._on_commit, self._windows = on_commit, windows or Windows()
+        self._entries: dict[Key, Entry] = {}
+        self._revision = self._promised = 0
+        self._trouble: StoreError | None = StoreError("the store is not open")
+        # What readers share for as long as it is true.
+        self._snapshot: Snapshot | None = None
+        self._views: dict[str, Mapping[Key, Any]] = {}
+        self._subscribers: dict[object, Callable[[], None]] = {}
+        self._telling = False
+        self._wanted, self._writing = asyncio.Event(), asyncio.Lock()
+        self._writer: asyncio.Task[None] | None = None
+
+    async def open_run(self, plan: Plan, *, now: float) -> Snapshot:
+        """Create or resume the run."""
+        self._loop = asyncio.get_running_loop()
+        loaded = await self._engine.open(operations.open_run(plan, now), self)
+        self._run, self._trouble = loaded.run, None
+        self._revision, self._promised = loaded.revision, loaded.run.revision
+        self._entries = dict(loaded.entries)
+        self._progress = LatestProgress(loaded.progress, self._engine.commit, self._progressed)
+        self._beats = LatestBeats(loaded.armed, self._clock())
+        self._snapshot, self._views = None, {}
+        self._writer = self._loop.create_task(self._write_behind())
+        return self.snapshot()
+
+    # -- decided in a transaction ----------------------------------------------------------------
+
+    async def record_result(self, key: Key, record: Record) -> Received:
+        """Offer a record."""
+        self.entry(key)
+        return await self._engine.commit(operations.record_result(key, record))
+
+    async def mark_failed(self, key: Key, failure: Failure) -> Marked:
+        """Note a failure of one key."""
+        if key not in self._entries:
+            return Marked.IGNORED
+        return await self._engine.commit(operations.mark_failed(key, failure, self._windows))
+
+    async def mark_plugin_failed(self, plugin: str, failure: Failure) -> Mapping[Key, Marked]:
+        """Note a failure of all open entries of a plugin."""
+        operation = operations.mark_plugin_failed(plugin, failure, self._windows)
+        return await self._engine.commit(operation)
+
+    async def launch(self, plugin: str, *, at: float) -> None:
+        """Note the launch of a plugin."""
+        await self._engine.commit(operations.launch(plugin, at))
+
+    async def lose(self, key: Key, text: str, *, at: float) -> bool:
+        """Note that a record's bytes are gone."""
+        self.entry(key)
+        return await self._engine.commit(operations.lose(key, text, at))
+
+    async def advance_run(
+        self, phase: Phase, *, tar: Tar | None = None, error: str | None = None
+    ) -> Snapshot:
+        """Go on to the next phase."""
+        await self._engine.commit(operations.advance_run(phase, tar, error))
+        return self.snapshot()
+
+    # -- decided here ----------------------------------------------------------------------------
+
+    async def record_progress(
+        self, key: Key, update: Progress, update_id: UpdateId | None, *, at: float
+    ) -> ProgressTaken:
+        """Take an update; one that replaces does not wait for anything."""
+        self.entry(key)
+        if self._run.phase is not Phase.RUNNING:
+            return ProgressTaken.CLOSED
+        if update.appending:
+            return await self._progress.append(key, update, update_id, at)
+        if self._trouble is not None:
+            raise type(self._trouble)(str(self._trouble))
+        if self._revision >= self._promised:
+            raise StoreBusy("the disk is too slow for what comes in")
+        return self._progress.replace(key, update, update_id, at)
+
+    def _progressed(self) -> None:
+        self._views.pop("progress", None)
+        self._wanted.set()
+        self._changed()
+
+    def record_heartbeat(self, key: Key, mono: float, *, beat: bool) -> None:
+        """Note a sign of life."""
+        self.entry(key)
+        news = self._beats.hear(key, mono, beat=beat)
+        self._views.pop("beats", None)
+        self._snapshot = None
+        self._wanted.set()
+        if news:
+            self._changed()
+
+    def shift_heartbeats(self, seconds: float, now: float) -> None:
+        """Let the last `seconds` not count."""
+        self._beats.shift(seconds, now)
+        self._views.pop("beats", None)
+        self._snapshot = None
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Return the run as it is now."""
+        if self._snapshot is None:
+            self._snapshot = Snapshot(
+                plan=self._run.plan,
+                revision=self._revision,
+                phase=self._run.phase,
+                started_at=self._run.started_at,
+                entries=self._view("entries", self._entries),
+                progress=self._view("progress", self._progress.shown),
+                beats=self._view("beats", self._beats.shown),
+                tar=self._run.tar,
+                error=self._run.error,
+            )
+        return self._snapshot
+
+    def _view(self, name: str, current: dict[Key, Any]) -> Mapping[Key, Any]:
+        # Only what has changed since the last snapshot is copied again.
+        view = self._views.get(name)
+        if view is None:
+            view = self._views[name] = MappingProxyType(current.copy())
+        return view
+
+    def entry(self, key: Key) -> Entry:
+        """Return one entry."""
+        return self._entries[key]
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of the run."""
+        return self._run.phase
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have `callback` called after changes."""
+        token = object()
+        self._subscribers[token] = callback
+
+        def unsubscribe() -> None:
+            self._subscribers.pop(token, None)
+
+        return unsubscribe
+
+    def _changed(self, changes: int = 1) -> None:
+        self._revision += changes
+        self._snapshot = None
+        if not self._telling:
+            self._telling = True
+            self._loop.call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._telling = False
+        for callback in tuple(self._subscribers.values()):
+            callback()
+
+    # -- what the engine says --------------------------------------------------------------------
+
+    def committed(self, changes: Changes) -> None:
+        """Publish a transaction."""
+        if self._trouble is not None:
+            log.get().info("Store is writable again")
+            self._trouble = None
+        # Also what was only read: a commit that seemed to fail may have reached the disk after all.
+        new = [entry for key, entry in changes.entries.items() if entry != self._entries[key]]
+        self._entries.update((entry.key, entry) for entry in new)
+        number, run = len(new), changes.run
+        if run is not None:
+            old, self._run = self._run, run
+            number += (run.phase, run.tar, run.error) != (old.phase, old.tar, old.error)
+        if number:
+            self._views.pop("entries", None)
+            self._changed(number)
+        if self._on_commit is not None:
+            self._on_commit(changes.seconds, changes.operations)
+
+    def refused(self, error: StoreError) -> None:
+        """Remember that writing fails, and go on trying."""
+        if self._trouble is None:
+            log.get().error("Store is not writable", error=str(error))
+        self._trouble = error
+        self._wanted.set()
+
+    @property
+    def writable(self) -> bool:
+        """Whether writing works, as far as is known."""
+        return self._trouble is None
+
+    async def probe(self) -> bool:
+        """Try to write."""
+        await self._write(probing=True)
+        return self.writable
+
+    # -- writing behind --------------------------------------------------------------------------
+
+    async def _write_behind(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            await self._write(probing=not self.writable)
+            await asyncio.sleep(self._pace)
+            if self._progress.unwritten or self._beats.unwritten or not self.writable:
+                self._wanted.set()
+
+    async def _write(self, *, probing: bool = False, last: bool = False) -> None:
+        async with self._writing:
+            progress = self._progress.claim()
+            beats = self._beats.claim(self._clock(), self._wall(), last=last)
+            promise = self._promise(probing, last)
+            if not progress and not beats and promise == self._promised:
+                return
+            try:
+                self._promised = await self._engine.commit(
+                    operations.write_back(progress, beats, promise)
+                )
+            except StoreError:
+                self._progress.give_back(progress)
+                self._beats.give_back(beats)
+
+    def _promise(self, probing: bool, last: bool) -> int:
+        """Return the end of the range of revisions that the disk is to know of."""
+        if last:
+            return self._revision
+        if probing or self._promised - self._revision < REVISIONS // 2:
+            return max(self._promised + 1, self._revision + REVISIONS)
+        return self._promised
+
+    async def close(self) -> None:
+        """Write the rest and stop."""
+        if self._writer is None:
+            return
+        writer, self._writer = self._writer, None
+        writer.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await writer
+        await self._progress.settled()
+        await self._write(last=True)
+        await self._engine.close()
+        self._trouble = StoreError("the store is closed")

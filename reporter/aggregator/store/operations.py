@@ -1,0 +1,256 @@
+"""What happens inside a transaction: read, ask the pure functions of the run, write.
+
+An operation gets a `Ledger`, which stands for the open transaction of an engine, and returns its
+answer. It decides before it writes; `RunNotReady` concerns only its own caller. Engines run the
+operations one after the other, and a whole batch of them lasts or none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+from reporter.aggregator.store.contract import ProgressTaken, Received, RunNotReady, WrongRun
+from reporter.core.run import entry as rules
+from reporter.core.run.entry import Entry, Failure, Marked, Record
+from reporter.core.run.plan import Key, Plan
+from reporter.core.run.progress import Sent
+from reporter.core.run.snapshot import Phase, Tar
+
+T = TypeVar("T")
+
+REVISIONS = 1_000_000
+"""How many revisions are promised to the disk ahead of their use.
+
+A revision is shown before it is written, and must not be shown twice for different states. The
+number on disk is one that was never reached; after a kill it is where counting goes on.
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The one row about the run itself. `revision` is the end of the promised range."""
+
+    plan: Plan
+    started_at: float
+    phase: Phase = Phase.RUNNING
+    revision: int = 0
+    tar: Tar | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Everything a process needs in memory when it opens a run; `revision` is the first to use."""
+
+    run: Run
+    revision: int
+    entries: Mapping[Key, Entry]
+    progress: Mapping[Key, Sent]
+    armed: Mapping[Key, bool]
+
+
+class Ledger(Protocol):
+    """An open transaction."""
+
+    @property
+    def run(self) -> Run | None:
+        """The run, or nothing in a new store."""
+
+    def put_run(self, run: Run) -> None:
+        """Write the run."""
+
+    def entry(self, key: Key) -> Entry:
+        """Read an entry of the plan."""
+
+    def put_entry(self, entry: Entry) -> None:
+        """Write an entry."""
+
+    def put_progress(self, sent: Iterable[tuple[Key, Sent]]) -> None:
+        """Write the latest progress of some keys."""
+
+    def put_beats(self, beats: Iterable[tuple[Key, bool, float]]) -> None:
+        """Write, for some keys, whether they are armed and their last sign of life (Unix s)."""
+
+    def progress(self) -> dict[Key, Sent]:
+        """Read the progress of all keys."""
+
+    def armed(self) -> dict[Key, bool]:
+        """Read which keys were heard, and whether by a real heartbeat."""
+
+
+Operation = Callable[[Ledger], T]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Seconds: how long a failed upload may be retried, and at most after the first failure."""
+
+    retry: float = 120.0
+    cap: float = 600.0
+
+
+def known(ledger: Ledger) -> Run:
+    """Return the run of a store that was opened."""
+    run = ledger.run
+    if run is None:
+        raise WrongRun("the store no longer holds the run")
+    return run
+
+
+def _closed(ledger: Ledger) -> bool:
+    return known(ledger).phase is not Phase.RUNNING
+
+
+def _update(ledger: Ledger, old: Entry, new: Entry) -> None:
+    if new != old:
+        ledger.put_entry(new)
+
+
+def open_run(plan: Plan, now: float) -> Operation[Loaded]:
+    """Create the run or take it up again."""
+
+    def operation(ledger: Ledger) -> Loaded:
+        run = ledger.run
+        if run is None:
+            run = Run(plan, now)
+            ledger.put_run(run)
+            entries = {key: Entry(key) for key in plan.keys}
+            for entry in entries.values():
+                ledger.put_entry(entry)
+        else:
+            if run.plan.run != plan.run:
+                raise WrongRun(f"the store holds run {run.plan.run}, not {plan.run}")
+            if run.plan != plan:
+                raise WrongRun(f"the store holds run {plan.run} with another plan")
+            entries = {}
+            for key in plan.keys:
+                old = ledger.entry(key)
+                entries[key] = rules.restarted(old, now)
+                _update(ledger, old, entries[key])
+        first = run.revision + 1
+        run = replace(run, revision=first + REVISIONS)
+        ledger.put_run(run)
+        return Loaded(run, first, entries, ledger.progress(), ledger.armed())
+
+    return operation
+
+
+def record_result(key: Key, record: Record) -> Operation[Received]:
+    """Apply the rank rule."""
+
+    def operation(ledger: Ledger) -> Received:
+        old = ledger.entry(key)
+        new, outcome = rules.receive(old, record, closed=_closed(ledger))
+        _update(ledger, old, new)
+        return Received(outcome, new.record)
+
+    return operation
+
+
+def mark_failed(key: Key, failure: Failure, windows: Windows) -> Operation[Marked]:
+    """Open or move the retry window, or write an error by the rank rule."""
+
+    def operation(ledger: Ledger) -> Marked:
+        old = ledger.entry(key)
+        new, marked = rules.fail(
+            old, failure, closed=_closed(ledger), window=windows.retry, cap=windows.cap
+        )
+        _update(ledger, old, new)
+        return marked
+
+    return operation
+
+
+def mark_plugin_failed(
+    plugin: str, failure: Failure, windows: Windows
+) -> Operation[Mapping[Key, Marked]]:
+    """Mark every open entry of a plugin."""
+
+    def operation(ledger: Ledger) -> Mapping[Key, Marked]:
+        return {
+            key: mark_failed(key, failure, windows)(ledger)
+            for key in known(ledger).plan.keys
+            if key.plugin == plugin and not ledger.entry(key).terminal
+        }
+
+    return operation
+
+
+def launch(plugin: str, at: float) -> Operation[None]:
+    """Set the deadline of the plugin's entries, unless they have one."""
+
+    def operation(ledger: Ledger) -> None:
+        plan = known(ledger).plan
+        for key in plan.keys:
+            if key.plugin == plugin:
+                old = ledger.entry(key)
+                _update(ledger, old, rules.launch(old, at, plan.timeout_of(plugin)))
+
+    return operation
+
+
+def lose(key: Key, text: str, at: float) -> Operation[bool]:
+    """Put an error that anything may replace in the place of a record whose bytes are gone."""
+
+    def operation(ledger: Ledger) -> bool:
+        old = ledger.entry(key)
+        if old.record is None or not old.record.digest:
+            return False
+        ledger.put_entry(rules.lose(old, at, text))
+        return True
+
+    return operation
+
+
+def advance_run(phase: Phase, tar: Tar | None, error: str | None) -> Operation[None]:
+    """Go one phase on, or complete what is said about the one that is reached."""
+    order = list(Phase)
+
+    def operation(ledger: Ledger) -> None:
+        run = known(ledger)
+        steps = order.index(phase) - order.index(run.phase)
+        if steps < 0:
+            return
+        if steps > 1:
+            raise RunNotReady(f"{phase} does not follow {run.phase}")
+        if steps == 1:
+            still_open = [key for key in run.plan.keys if not ledger.entry(key).terminal]
+            if still_open:
+                raise RunNotReady(f"{still_open[0]} and {len(still_open) - 1} others are open")
+            ledger.put_run(replace(run, phase=phase, tar=tar, error=error))
+        elif run.tar is None and (tar or error) and (run.tar, run.error) != (tar, error):
+            ledger.put_run(replace(run, tar=tar, error=error))
+
+    return operation
+
+
+def append_progress(key: Key, sent: Sent) -> Operation[ProgressTaken]:
+    """Write an update that its caller waits for, if the run still takes any."""
+
+    def operation(ledger: Ledger) -> ProgressTaken:
+        if _closed(ledger):
+            return ProgressTaken.CLOSED
+        ledger.put_progress([(key, sent)])
+        return ProgressTaken.APPLIED
+
+    return operation
+
+
+def write_back(
+    progress: list[tuple[Key, Sent]], beats: list[tuple[Key, bool, float]], revision: int
+) -> Operation[int]:
+    """Write what was only in memory, and promise revisions up to `revision`; return that."""
+
+    def operation(ledger: Ledger) -> int:
+        if progress:
+            ledger.put_progress(progress)
+        if beats:
+            ledger.put_beats(beats)
+        run = known(ledger)
+        if run.revision != revision:
+            ledger.put_run(replace(run, revision=revision))
+        return revision
+
+    return operation

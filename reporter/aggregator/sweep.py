@@ -1,0 +1,70 @@
+"""Looking for what time has done: retry windows and deadlines that are over, workers gone silent.
+
+Says which entries are to be given up and why; `control` does it. Wall times outlive a restart,
+ages of heartbeats do not: they are of this process's monotonic clock.
+"""
+
+from reporter.aggregator.store import Store
+from reporter.core.run import beats
+from reporter.core.run.beats import Beat
+from reporter.core.run.entry import due, silence
+from reporter.core.run.plan import Key
+from reporter.core.run.record import Failure
+from reporter.core.run.snapshot import Snapshot
+
+Found = list[tuple[Key, Failure]]
+
+
+def overdue(snapshot: Snapshot, now: float) -> Found:
+    """Return the open entries whose retry window or deadline is over at the Unix time `now`."""
+    found = ((key, due(entry, now)) for key, entry in snapshot.entries.items())
+    return [(key, failure) for key, failure in found if failure is not None]
+
+
+class Silence:
+    """The sweep over heartbeats. `timeout` is in seconds, 0 means never."""
+
+    def __init__(self, store: Store, timeout: float) -> None:
+        self._store, self._timeout = store, timeout
+        self._sweep = beats.Sweep()
+        # By plugin that is known to beat: since when it has to, moved on by every pause of ours.
+        self._expected: dict[str, Beat] = {}
+
+    def due(self, mono: float) -> bool:
+        """Say whether it is time for the next sweep."""
+        return self._sweep.last is None or mono - self._sweep.last >= beats.SWEEP
+
+    def look(self, now: float, mono: float) -> Found:
+        """Return the open entries whose workers have been silent for too long.
+
+        `now` is Unix time, `mono` the monotonic clock. A sweep that comes late means that this
+        process was paused, which makes nobody older.
+        """
+        self._sweep, late = self._sweep.at(mono)
+        if late:
+            self._forgive(late, mono)
+        snapshot = self._store.snapshot()
+        self._expect(snapshot, mono)
+        found = []
+        for key, entry in snapshot.entries.items():
+            beat = snapshot.beats.get(key, Beat())
+            expected = self._expected.get(key.plugin, Beat()).heard_at
+            if not entry.terminal and beats.lost(
+                beat, now=mono, timeout=self._timeout, expected_since=expected
+            ):
+                heard = beat.heard_at if beat.heard_at is not None else expected
+                found.append((key, silence(now, mono - (mono if heard is None else heard))))
+        return found
+
+    def _forgive(self, late: float, mono: float) -> None:
+        self._store.shift_heartbeats(late, mono)
+        self._expected = {
+            plugin: beats.shifted(beat, late, mono) for plugin, beat in self._expected.items()
+        }
+
+    def _expect(self, snapshot: Snapshot, mono: float) -> None:
+        for key, entry in snapshot.entries.items():
+            plugin = snapshot.plan.plugin(key.plugin)
+            if entry.launched_at is not None and plugin is not None and plugin.heartbeats:
+                # From when we first see it: after a restart of ours everybody starts anew.
+                self._expected.setdefault(key.plugin, Beat(mono))

@@ -1,0 +1,81 @@
+"""TLS contexts of the two listeners. What certificates hold is `certificates.py`'s.
+
+Always a bare context: what `ssl.create_default_context` adds depends on the Python version and on
+the environment (SSLKEYLOGFILE).
+"""
+
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reporter.aggregator.certificates import CertificateError, Pair
+
+
+def worker_context(ca: bytes, server: Pair) -> ssl.SSLContext:
+    """Return the worker listener's context: nobody gets in without a certificate of this CA (PEM).
+
+    Raises CertificateError when one of them cannot be used.
+    """
+    context = _server_context()
+    try:
+        with _as_file(server.certificate + server.key) as path:
+            context.load_cert_chain(path, password=_no_password)
+        context.load_verify_locations(cadata=ca.decode("ascii"))
+    except (ssl.SSLError, ValueError) as error:
+        raise CertificateError(
+            f"the worker listener's certificates cannot be used: {error}"
+        ) from None
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def status_context(certificate: Path, key: Path, client_ca: Path | None = None) -> ssl.SSLContext:
+    """Return the status listener's context from PEM files.
+
+    With `client_ca` clients are asked for a certificate; who has none gets in, for the probes. Who
+    shows one of another CA does not. Raises CertificateError when a file cannot be used.
+    """
+    context = _server_context()
+    try:
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except (OSError, ValueError) as error:
+        raise CertificateError(f"{certificate} with {key}: {_why(error)}") from None
+    if client_ca is not None:
+        try:
+            context.load_verify_locations(cafile=client_ca)
+        except (OSError, ValueError) as error:
+            raise CertificateError(f"{client_ca}: {_why(error)}") from None
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def _server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
+    context.num_tickets = 0
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+@contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """Python loads keys from files only; this one is nowhere but in memory."""
+    with os.fdopen(os.memfd_create("tls", os.MFD_CLOEXEC), "wb") as file:
+        file.write(data)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
+
+
+def _no_password() -> str:
+    # Without it OpenSSL asks for one on the terminal, and waits.
+    raise ValueError("the key is encrypted")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"not PEM, or not the key of this certificate ({error.reason or error})"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,181 @@
+"""The two annotations on the aggregator's Pod: Sonobuoy's status in its exact shape, and ours.
+
+What they say and how it is made to fit; when and how they are written is not here.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from reporter.core.run.entry import State
+from reporter.core.run.plan import Key
+from reporter.core.run.progress import TEXT_BYTES, Sent, clip
+from reporter.core.run.snapshot import (
+    Phase,
+    Snapshot,
+    Status,
+    final,
+    percent_complete,
+    run_status,
+    stage,
+)
+from reporter.core.run.status import progress_fields, result_status, tar_info
+
+STATUS_ANNOTATION: Final = "sonobuoy.hept.io/status"
+RUN_ANNOTATION: Final = "status-reporter.io/run-status"
+BUDGET: Final = 192 * 1024  # the API server allows 256 KiB for all annotations together
+FAILED_SHOWN: Final = 10
+MANY: Final = "*"  # the node of several entries shown as one
+
+
+class Annotations(NamedTuple):
+    """The values of the two annotations."""
+
+    status: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """How much of a run is left out: names after so many, long messages, progress, equal entries.
+
+    `progress` and `merged` are the states of entries that show progress, or are shown as one.
+    """
+
+    names: int | None = None
+    message: int = TEXT_BYTES
+    progress: frozenset[State] = frozenset(State)
+    merged: frozenset[State] = frozenset()
+
+
+_COMPLETE = frozenset({State.COMPLETE})
+_NONE: frozenset[State] = frozenset()
+_CUTS: Final = (
+    _Cut(),
+    _Cut(names=10),
+    _Cut(names=10, message=128),
+    _Cut(names=10, message=128, progress=frozenset(State) - _COMPLETE),
+    _Cut(progress=_NONE),
+    _Cut(progress=_NONE, merged=_COMPLETE),
+    _Cut(progress=_NONE, merged=frozenset(State)),
+)
+
+
+def annotations(snapshot: Snapshot, *, strict: bool, budget: int = BUDGET) -> Annotations:
+    """Both values; the first is at most `budget` bytes of UTF-8, whatever the run holds.
+
+    Sonobuoy's tools read `failed` as "there are no results", so a run with failed plugins ends
+    `complete` there, or `failed` with `strict`; before the end it is never shown as failed.
+    """
+    tail = _json({"status": _status(snapshot, strict), "tar-info": tar_info(snapshot)})
+    room = budget - len('{"plugins":[],') - len(tail.encode()) + 1
+    texts, truncated = _fitting(snapshot, room)
+    plugins = f"[{','.join(texts)}]" if texts else "null"
+    return Annotations(f'{{"plugins":{plugins},{tail[1:]}', _run(snapshot, truncated))
+
+
+def _fitting(snapshot: Snapshot, room: int) -> tuple[list[str], bool]:
+    """The entries, cut as little as the room allows; and whether anything was cut."""
+    for cut in _CUTS:
+        texts, whole = _within(snapshot, cut, room)
+        if whole:
+            return texts, cut is not _CUTS[0]
+    return texts, True  # more plugins than fit even so: the first of them
+
+
+def _within(snapshot: Snapshot, cut: _Cut, room: int) -> tuple[list[str], bool]:
+    """The entries up to the first that does not fit; nothing beyond it is even made."""
+    texts: list[str] = []
+    for key, node in _rows(snapshot, cut):
+        sent = snapshot.progress.get(key) if snapshot.entries[key].state in cut.progress else None
+        if sent is not None and _least(sent) > room:
+            return texts, False
+        text = _entry(snapshot, key, node, sent, cut)
+        room -= len(text.encode()) + 1  # with its comma
+        if room < -1:
+            return texts, False
+        texts.append(text)
+    return texts, True
+
+
+def _rows(snapshot: Snapshot, cut: _Cut) -> Iterator[tuple[Key, str]]:
+    """What to list, in the order of the plan: a key, or the first of equal ones, and its node."""
+    kinds = {key: _kind(snapshot, key) for key in snapshot.entries} if cut.merged else {}
+    alike = Counter(kinds.values())
+    merged = set()
+    for key, entry in snapshot.entries.items():
+        if entry.state not in cut.merged or alike[kinds[key]] == 1:
+            yield key, key.node
+        elif kinds[key] not in merged:
+            merged.add(kinds[key])
+            yield key, MANY
+
+
+def _least(sent: Sent) -> int:
+    """The bytes that the lists take at least: three for each place, however short its text."""
+    return 3 * (sent.progress.failures_total + sent.progress.errors_total)
+
+
+def _entry(snapshot: Snapshot, key: Key, node: str, sent: Sent | None, cut: _Cut) -> str:
+    _, status, verdict = _kind(snapshot, key)
+    document: dict[str, Any] = {
+        "plugin": key.plugin,
+        "node": node,
+        "status": status,
+        "result-status": verdict,
+        "result-counts": None,
+    }
+    if sent is not None:
+        document["progress"] = _progress(key, sent, cut)
+    return _json(document)
+
+
+def _kind(snapshot: Snapshot, key: Key) -> tuple[str, str, str]:
+    entry = snapshot.entries[key]
+    state = State.FAILED if entry.state is State.TIMED_OUT else entry.state
+    return key.plugin, str(state), result_status(snapshot, entry)
+
+
+def _progress(key: Key, sent: Sent, cut: _Cut) -> dict[str, Any]:
+    progress = sent.progress
+    document = progress_fields(key, sent) | {"msg": clip(progress.msg, cut.message)}
+    for name, texts, total in (
+        ("errors", progress.errors, progress.errors_total),
+        ("failures", progress.failures, progress.failures_total),
+    ):
+        if total:
+            kept = texts[: cut.names]
+            document[name] = [*kept, *[""] * (total - len(kept))]  # readers count them
+    return document
+
+
+def _status(snapshot: Snapshot, strict: bool) -> str:
+    if snapshot.error is not None:
+        return Status.FAILED
+    over = snapshot.phase is Phase.CLOSED
+    return run_status(snapshot) if strict and over else stage(snapshot)
+
+
+def _run(snapshot: Snapshot, truncated: bool) -> str:
+    failed = (
+        str(key)
+        for key, entry in snapshot.entries.items()
+        if entry.state in (State.FAILED, State.TIMED_OUT)
+    )
+    return _json(
+        {
+            "status": run_status(snapshot),
+            "percent_complete": percent_complete(snapshot),
+            "final": final(snapshot),
+            "revision": snapshot.revision,
+            "failed": list(islice(failed, FAILED_SHOWN)),
+            "truncated": truncated,
+        }
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

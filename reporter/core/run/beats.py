@@ -1,0 +1,88 @@
+"""Heartbeats: when a worker was last heard, and when its silence means something.
+
+All times are the monotonic seconds of the aggregator's own clock; nothing that a worker sends is
+used as time. Writing down the failure of a silent worker is not done here.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+INTERVAL: Final = 15.0
+TIMEOUT: Final = 120.0
+SWEEP: Final = 5.0
+LATE: Final = 10.0
+STALE_AFTER: Final = 3  # intervals
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """When a key's worker was last heard; `armed` once it has sent a real heartbeat.
+
+    Sonobuoy's workers are silent between updates, so a worker that never beats is not judged.
+    """
+
+    heard_at: float | None = None
+    armed: bool = False
+
+
+def heard(beat: Beat, now: float) -> Beat:
+    """Any authenticated request for the key, or a piece of an upload, came."""
+    return replace(beat, heard_at=now if beat.heard_at is None else max(now, beat.heard_at))
+
+
+def beaten(beat: Beat, now: float) -> Beat:
+    """A real heartbeat came."""
+    return replace(heard(beat, now), armed=True)
+
+
+def age(beat: Beat, now: float) -> float | None:
+    """Seconds since the worker was last heard; None if it never was."""
+    return None if beat.heard_at is None else max(0.0, now - beat.heard_at)
+
+
+def anew(beat: Beat, now: float) -> Beat:
+    """The beat after a restart of the aggregator: whoever had been heard counts as heard now."""
+    return beat if beat.heard_at is None else replace(beat, heard_at=now)
+
+
+def shifted(beat: Beat, seconds: float, now: float) -> Beat:
+    """The beat when that many seconds do not count; never heard later than now."""
+    if beat.heard_at is None:
+        return beat
+    return replace(beat, heard_at=min(now, beat.heard_at + seconds))
+
+
+def lost(
+    beat: Beat, *, now: float, timeout: float = TIMEOUT, expected_since: float | None = None
+) -> bool:
+    """Whether a running worker has been silent for too long; a timeout of 0 means never.
+
+    `expected_since` is the launch of a worker that is known to beat: it is judged from then on,
+    also if it never was heard.
+    """
+    if timeout <= 0 or not (beat.armed or expected_since is not None):
+        return False
+    moments = [moment for moment in (beat.heard_at, expected_since) if moment is not None]
+    return now - max(moments, default=now) >= timeout
+
+
+def stale(beat: Beat, now: float, interval: float = INTERVAL) -> bool:
+    """Whether three heartbeats of a running worker are missing."""
+    silent = age(beat, now)
+    return beat.armed and silent is not None and silent >= STALE_AFTER * interval
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """When the heartbeats were last looked through; None: never."""
+
+    last: float | None = None
+
+    def at(self, now: float, every: float = SWEEP) -> tuple["Sweep", float]:
+        """The sweep made now, and the seconds by which all ages shrink before it judges.
+
+        A sweep that comes far too late means that we were paused, not that the workers were
+        silent.
+        """
+        late = 0.0 if self.last is None else now - self.last - every
+        return Sweep(now), late if late > LATE else 0.0

@@ -1,0 +1,264 @@
+"""One expected result and what has become of it: the rank rule, failed tries, deadlines, closing.
+
+Decisions only: the store makes them inside its transaction, and nothing here is written anywhere.
+All times are Unix seconds, because they outlive a restart.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from reporter.core.run.plan import Key
+from reporter.core.run.record import (
+    TIMEOUT_TEXT,
+    TIMEOUTS,
+    Cause,
+    Failure,
+    Rank,
+    Record,
+    error_document,
+    record_of,
+)
+
+__all__ = [
+    "TIMEOUTS",
+    "TIMEOUT_TEXT",
+    "Cause",
+    "Entry",
+    "Failure",
+    "Marked",
+    "Outcome",
+    "Rank",
+    "Record",
+    "State",
+    "Window",
+    "due",
+    "error_document",
+    "fail",
+    "launch",
+    "lose",
+    "may_close",
+    "next_close",
+    "next_due",
+    "receive",
+    "restarted",
+    "silence",
+]
+
+RETRY_WINDOW: Final = 120.0
+RETRY_CAP: Final = 600.0
+HOLD: Final = 10.0
+RESTART_GRACE: Final = 30.0  # workers were refused while we were away
+
+
+class State(StrEnum):
+    """What an entry is; all but `running` are terminal."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time in which a failed upload may be tried again: first failure, end, last reason."""
+
+    first: float
+    until: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the run knows about one key, but for its progress and heartbeats.
+
+    `superseded` is the record that the present one replaced, `attempts` the tries that failed,
+    `deadline` the moment its plugin's time is over.
+    """
+
+    key: Key
+    record: Record | None = None
+    superseded: Record | None = None
+    window: Window | None = None
+    attempts: int = 0
+    launched_at: float | None = None
+    deadline: float | None = None
+
+    @property
+    def state(self) -> State:
+        """Its state."""
+        if self.record is None:
+            return State.RUNNING
+        if self.record.rank is Rank.RESULT:
+            return State.COMPLETE
+        return State.TIMED_OUT if self.record.cause in TIMEOUTS else State.FAILED
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the run need not wait for it."""
+        return self.record is not None
+
+    @property
+    def retrying(self) -> bool:
+        """Whether an upload failed and its worker may still try again."""
+        return self.record is None and self.window is not None
+
+    @property
+    def late(self) -> bool:
+        """Whether its result came after the aggregator had already given it up."""
+        return (
+            self.state is State.COMPLETE
+            and self.superseded is not None
+            and self.superseded.rank is Rank.AGGREGATOR
+        )
+
+
+class Outcome(StrEnum):
+    """What became of a record."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"  # something of equal or higher rank is held
+    CLOSED = "closed"
+
+
+def receive(entry: Entry, record: Record, *, closed: bool) -> tuple[Entry, Outcome]:
+    """Take a record if it outranks what is held and the run is not closed.
+
+    The answer for something already held does not change when the run closes: its sender repeats a
+    request whose answer was lost.
+    """
+    held = entry.record
+    if held is not None and record.rank <= held.rank:
+        return entry, Outcome.DUPLICATE
+    if closed:
+        return entry, Outcome.CLOSED
+    superseded = entry.superseded if held is None else held
+    return replace(entry, record=record, superseded=superseded, window=None), Outcome.ACCEPTED
+
+
+class Marked(StrEnum):
+    """What became of a failure."""
+
+    RECORDED = "recorded"
+    IGNORED = "ignored"
+    CLOSED = "closed"
+
+
+def fail(
+    entry: Entry,
+    failure: Failure,
+    *,
+    closed: bool,
+    window: float = RETRY_WINDOW,
+    cap: float = RETRY_CAP,
+) -> tuple[Entry, Marked]:
+    """Apply a failure: a failed try opens or moves the retry window, a final one is a record.
+
+    `window` is the seconds from a failed try to the end of the window, `cap` the most it may last
+    from the first one. A failed try of an entry that is already decided changes nothing.
+    """
+    if closed:
+        return entry, Marked.CLOSED
+    if failure.kind == "final":
+        entry, outcome = receive(entry, record_of(failure), closed=False)
+        return entry, Marked.RECORDED if outcome is Outcome.ACCEPTED else Marked.IGNORED
+    if entry.terminal:
+        return entry, Marked.IGNORED
+    old = entry.window
+    if old is not None and (old.until, old.text) == (failure.at + window, failure.text):
+        return entry, Marked.RECORDED  # told twice: the first answer got lost
+    moved = _moved(old, failure, window, cap)
+    return replace(entry, window=moved, attempts=entry.attempts + 1), Marked.RECORDED
+
+
+def lose(entry: Entry, at: float, text: str) -> Entry:
+    """Give up a record whose bytes are gone; anything its worker sends is welcome again."""
+    record = Record(
+        Rank.LOST, at, cause=Cause.LOST, text=text, document=error_document(text, Cause.LOST)
+    )
+    return replace(entry, record=record, window=None)
+
+
+def launch(entry: Entry, at: float, timeout: float) -> Entry:
+    """Start the plugin's clock, once: a restart of the aggregator gives no new time."""
+    if entry.launched_at is not None:
+        return entry
+    return replace(entry, launched_at=at, deadline=at + timeout)
+
+
+def restarted(entry: Entry, at: float, grace: float = RESTART_GRACE) -> Entry:
+    """Let an open retry window last at least `grace` seconds from a restart at `at`."""
+    if entry.window is None or entry.window.until >= at + grace:
+        return entry
+    return replace(entry, window=replace(entry.window, until=at + grace))
+
+
+def due(entry: Entry, now: float) -> Failure | None:
+    """What time has done to an open entry by `now`, if anything: the earlier of its two ends."""
+    moment = next_due(entry)
+    if moment is None or moment > now:
+        return None
+    window, deadline = entry.window, entry.deadline
+    if window is not None and (deadline is None or window.until < deadline):
+        return Failure("final", now, window.text, Cause.UPLOAD_FAILED)
+    return Failure("final", now, TIMEOUT_TEXT, Cause.DEADLINE)
+
+
+def next_due(entry: Entry) -> float | None:
+    """When `due` will have something to say, unless something else happens before."""
+    if entry.terminal:
+        return None
+    ends = [entry.window.until] if entry.window is not None else []
+    ends += [entry.deadline] if entry.deadline is not None else []
+    return min(ends, default=None)
+
+
+def silence(at: float, seconds: float) -> Failure:
+    """The failure of a worker whose heartbeats have stopped for so many seconds."""
+    return Failure(
+        "final", at, f"{TIMEOUT_TEXT}: no heartbeat for {seconds:.0f} s", Cause.HEARTBEAT
+    )
+
+
+def may_close(
+    entries: Iterable[Entry],
+    now: float,
+    *,
+    hold: float = HOLD,
+    reading: Collection[Key] = (),
+) -> bool:
+    """Whether the run may close: every entry decided, no result on its way, no fresh guess of ours.
+
+    `reading` are the keys that have an upload being read.
+    """
+    entries = tuple(entries)
+    if any(entry.key in reading and entry.state is not State.COMPLETE for entry in entries):
+        return False
+    moment = next_close(entries, now, hold)
+    return moment is not None and moment <= now
+
+
+def next_close(entries: Iterable[Entry], now: float, hold: float = HOLD) -> float | None:
+    """When the run may close if nothing more happens, `now` at the earliest; None: not yet known.
+
+    An error of ours other than a retry window that ran out may race with an upload, so it is held
+    for a while before it is final.
+    """
+    moment = now
+    for entry in entries:
+        held = entry.record
+        if held is None:
+            return None
+        if held.rank <= Rank.AGGREGATOR and held.cause is not Cause.UPLOAD_FAILED:
+            moment = max(moment, held.at + hold)
+    return moment
+
+
+def _moved(old: Window | None, failure: Failure, window: float, cap: float) -> Window:
+    if old is None:
+        return Window(failure.at, failure.at + min(window, cap), failure.text)
+    until = min(failure.at + window, old.first + cap)
+    # Never back: a failure told late, or a window made longer by a restart, stays as long.
+    return replace(old, until=max(old.until, until), text=failure.text)

@@ -1,0 +1,186 @@
+"""Progress of a plugin: one update, combining updates, which of two is the newer.
+
+One implementation for both sides of the wire. When it is written down, and where, is not here.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from reporter.core.run.progress_body import INT64_MAX, INT64_MIN, read_body
+
+KEPT: Final = 1_000  # failures and errors of one key; the true counts go on
+TEXT_BYTES: Final = 1_024
+EPOCHS_KEPT: Final = 16  # replaced senders of one key: a worker restarts rarely
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_OURS = frozenset({"name", "node", "timestamp"})  # the aggregator says these itself
+_UPDATE_ID = re.compile(r"([A-Za-z0-9._-]{1,64})/([0-9]{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One update, or what updates added up to (then without the three append fields).
+
+    The totals are the true counts where the lists hold only the first of many.
+    """
+
+    msg: str = ""
+    total: int = 0
+    completed: int = 0
+    failures: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    appendtotals: bool = False
+    appendcompleted: int = 0
+    appendfailing: tuple[str, ...] = ()
+    failures_total: int = 0
+    errors_total: int = 0
+
+    def __post_init__(self) -> None:
+        # Nobody can list more than there are, and who gives only the list means its length.
+        if self.failures_total < len(self.failures):
+            object.__setattr__(self, "failures_total", len(self.failures))
+        if self.errors_total < len(self.errors):
+            object.__setattr__(self, "errors_total", len(self.errors))
+
+    @property
+    def appending(self) -> bool:
+        """Whether it adds to what is stored instead of replacing it."""
+        return self.appendtotals or self.appendcompleted > 0 or bool(self.appendfailing)
+
+
+def combine(stored: Progress | None, new: Progress) -> Progress:
+    """What is stored after an update; never raises, and bounded whatever comes in.
+
+    A replacing update is taken as it is. An appending one brings its message, adds to the counts
+    and lists, and its own `total`, `completed` and `failures` do not count.
+    """
+    if not new.appending:
+        return Progress(
+            msg=clip(new.msg),
+            total=_int64(new.total),
+            completed=_int64(new.completed),
+            failures=_clipped(new.failures[:KEPT]),
+            errors=_clipped(new.errors[:KEPT]),
+            failures_total=_int64(new.failures_total),
+            errors_total=_int64(new.errors_total),
+        )
+    before = stored or Progress()
+    completed = max(0, new.appendcompleted)
+    added = completed + len(new.appendfailing) if new.appendtotals else 0
+    return Progress(
+        msg=clip(new.msg),
+        total=_int64(before.total + added),
+        completed=_int64(before.completed + completed),
+        failures=_longer(before.failures, new.appendfailing),
+        errors=_longer(before.errors, new.errors),
+        failures_total=_int64(before.failures_total + len(new.appendfailing)),
+        errors_total=_int64(before.errors_total + new.errors_total),
+    )
+
+
+def clip(text: str, limit: int = TEXT_BYTES) -> str:
+    """Cut to so many bytes of UTF-8 on a code-point boundary; lone surrogates become U+FFFD."""
+    if text.isascii():
+        return text[:limit]
+    whole = _LONE_SURROGATE.sub("\ufffd", text[:limit])
+    return whole.encode()[:limit].decode(errors="ignore")
+
+
+def merge(first: Progress, second: Progress) -> Progress:
+    """One update that does what two in a row do; two appending ones stay appending."""
+    if not (first.appending and second.appending):
+        return combine(first, second)
+    return Progress(
+        msg=second.msg,
+        errors=first.errors + second.errors,
+        appendtotals=second.appendtotals,
+        appendcompleted=_int64(max(0, first.appendcompleted) + max(0, second.appendcompleted)),
+        appendfailing=first.appendfailing + second.appendfailing,
+        errors_total=_int64(first.errors_total + second.errors_total),
+    )
+
+
+def human(progress: Progress) -> str:
+    """Progress for people, in the words that Sonobuoy's tools print."""
+    remaining = progress.total - progress.completed - progress.failures_total
+    text = f"Passed:{progress.completed:3d}, Failed:{progress.failures_total:3d}"
+    return f"{text}, Remaining:{remaining:3d}" if remaining >= 0 else text
+
+
+class UpdateId(NamedTuple):
+    """Which update of which sender: `epoch` is random per process, `seq` counts up."""
+
+    epoch: str
+    seq: int
+
+
+def parse_update_id(header: str) -> UpdateId | None:
+    """Read `EPOCH/SEQ`; anything else is no id, and then the order of arrival decides."""
+    found = _UPDATE_ID.fullmatch(header)
+    return UpdateId(found[1], int(found[2])) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What is stored for a key: the progress, when it came, and whose update it was.
+
+    `at` is Unix seconds of our clock. `replaced` are the epochs that others have replaced, newest
+    last.
+    """
+
+    progress: Progress
+    at: float
+    id: UpdateId | None = None
+    replaced: tuple[str, ...] = ()
+
+
+class Taken(Enum):
+    """What became of an update."""
+
+    APPLIED = "applied"
+    STALE = "stale"  # seen before, or overtaken by a newer one
+
+
+def take(
+    stored: Sent | None, update: Progress, update_id: UpdateId | None, at: float
+) -> tuple[Sent, Taken]:
+    """Apply an update unless its id says that it came before or was overtaken.
+
+    So an append that is sent twice counts once. An update without an id leaves the last id in
+    force.
+    """
+    if stored is None:
+        return Sent(combine(None, update), at, update_id), Taken.APPLIED
+    last, replaced = stored.id, stored.replaced
+    if update_id is not None and last is not None:
+        if update_id.epoch in replaced:
+            return stored, Taken.STALE
+        if update_id.epoch != last.epoch:
+            replaced = (*replaced, last.epoch)[-EPOCHS_KEPT:]
+        elif update_id.seq <= last.seq:
+            return stored, Taken.STALE
+    return Sent(combine(stored.progress, update), at, update_id or last, replaced), Taken.APPLIED
+
+
+def parse_progress(body: bytes) -> Progress:
+    """Read the body of a progress request. Raises `InvalidPayload` with a text safe to show.
+
+    Nothing is cut to size here: `combine` does that, and counts first.
+    """
+    fields = read_body(body)
+    return Progress(**{name: value for name, value in fields.items() if name not in _OURS})
+
+
+def _int64(number: int) -> int:
+    return min(max(number, INT64_MIN), INT64_MAX)
+
+
+def _clipped(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(clip(text) for text in texts)
+
+
+def _longer(kept: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    room = KEPT - len(kept)
+    return kept + _clipped(new[:room]) if room > 0 else kept

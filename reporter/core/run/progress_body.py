@@ -1,0 +1,137 @@
+"""The body of a progress request, read the way Sonobuoy's decoder reads it.
+
+JSON to plain values; what they mean is not here.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from reporter.errors import InvalidPayload
+
+DEEPEST: Final = 32
+INT64_MAX: Final = 2**63 - 1
+INT64_MIN: Final = -(2**63)
+
+_TIMESTAMP = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+    r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
+)
+# Brackets, and strings to step over; possessive, or a hostile string would take quadratic time.
+_NESTING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
+
+
+def read_body(body: bytes) -> dict[str, Any]:
+    """The fields that are there, by their lower-case names and of the right types.
+
+    Field names in any letter case, `null` as absent, unknown fields and bytes after the object
+    ignored; whole numbers only as digits. Raises `InvalidPayload`, whose text repeats nothing of
+    the body.
+    """
+    found: dict[str, Any] = {}
+    for name, value in _document(body).items():
+        field = name.casefold()
+        check = _FIELDS.get(field)
+        if check is not None and value is not None:
+            found[field] = check(field, value)
+    return found
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    if not body:
+        raise InvalidPayload("empty body")
+    text = body.decode(errors="replace").lstrip(" \t\r\n")
+    # Counting brackets is cheap and settles nearly every update; only names full of them need more.
+    if body.count(b"[") + body.count(b"{") > DEEPEST:
+        _refuse_deep(text)
+    try:
+        value, _ = _DECODER.raw_decode(text)
+    except ValueError:
+        raise InvalidPayload("not JSON") from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidPayload("not a JSON object")
+    return value
+
+
+def _refuse_deep(text: str) -> None:
+    """Refuse it before it is parsed: how deep the parser can go differs between Pythons."""
+    depth = 0
+    for found in _NESTING.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            if depth > DEEPEST:
+                raise InvalidPayload(f"nested deeper than {DEEPEST}")
+        elif found[0] in "]}":
+            depth -= 1
+            if depth <= 0:
+                return  # the end of the object
+
+
+def _string(field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidPayload(f"{field}: not a string")
+    return value
+
+
+def _integer(field: str, value: object) -> int:
+    if type(value) is not int or not INT64_MIN <= value <= INT64_MAX:
+        raise InvalidPayload(f"{field}: not a 64-bit integer")
+    return value
+
+
+def _count(field: str, value: object) -> int:
+    number = _integer(field, value)
+    if number < 0:
+        raise InvalidPayload(f"{field}: negative")
+    return number
+
+
+def _boolean(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidPayload(f"{field}: not true or false")
+    return value
+
+
+def _strings(field: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise InvalidPayload(f"{field}: not a list of strings")
+    strings = tuple("" if item is None else item for item in value)
+    if not all(isinstance(item, str) for item in strings):
+        raise InvalidPayload(f"{field}: not a list of strings")
+    return strings
+
+
+def _timestamp(field: str, value: object) -> None:
+    text = _string(field, value)
+    try:
+        if not _TIMESTAMP.fullmatch(text):
+            raise ValueError(text)
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidPayload(f"{field}: not an RFC 3339 time") from None
+
+
+_FIELDS: dict[str, Callable[[str, object], object]] = {
+    "name": _string,
+    "node": _string,
+    "timestamp": _timestamp,
+    "msg": _string,
+    "total": _integer,
+    "completed": _integer,
+    "failures": _strings,
+    "errors": _strings,
+    "appendtotals": _boolean,
+    "appendcompleted": _count,
+    "appendfailing": _strings,
+}
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)  # NaN and Infinity are Python's, not JSON's
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)

@@ -1,0 +1,98 @@
+"""Reading a run's status from the aggregator's Pod: which Pod, and what it says.
+
+Typed outcomes for every way that can go wrong; asking the API server is not done here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from reporter.core.objects import items, section, text
+from reporter.core.run.annotation import STATUS_ANNOTATION
+from reporter.core.run.snapshot import Status
+from reporter.core.trouble import IMAGE
+
+LABELS: Final = (("sonobuoy-component", "aggregator"), ("run", "sonobuoy-master"))
+"""How the Pod of an aggregator is labelled, newest way first."""
+
+
+class Found(StrEnum):
+    """How reading the status ended."""
+
+    OK = "ok"
+    UNREACHABLE = "unreachable"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not_found"
+    POD_NOT_RUNNING = "pod_not_running"
+    NO_STATUS = "no_status"
+    BAD_STATUS = "bad_status"
+
+
+class Picked(NamedTuple):
+    """The Pod to read, if there is one, and a remark on the choice."""
+
+    pod: Mapping[str, Any] | None
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read: `status` is the annotation's object, only when the outcome is ok.
+
+    The Pod comes with every outcome that has one. `detail` says in words what is in the way.
+    """
+
+    outcome: Found
+    pod: Mapping[str, Any] | None = None
+    status: Mapping[str, Any] | None = None
+    warning: str = ""
+    detail: str = ""
+
+
+def pick_pod(pods: Sequence[Mapping[str, Any]]) -> Picked:
+    """Choose the aggregator's Pod by its label: the new label wins, then the first in the list."""
+    for name, value in LABELS:
+        labelled = [pod for pod in pods if _labels(pod).get(name) == value]
+        if labelled:
+            several = f"{len(labelled)} pods are labelled {name}={value}; the first one is read"
+            return Picked(labelled[0], several if len(labelled) > 1 else "")
+    return Picked(None)
+
+
+def read_status(pod: Mapping[str, Any], warning: str = "") -> Reading:
+    """What the aggregator's Pod says of its run."""
+
+    def reading(
+        outcome: Found, detail: str = "", status: Mapping[str, Any] | None = None
+    ) -> Reading:
+        return Reading(outcome, pod, status, warning, detail)
+
+    phase = text(section(pod, "status"), "phase")
+    if phase != "Running":
+        return reading(Found.POD_NOT_RUNNING, f"the pod is {phase or 'without a phase'}{_why(pod)}")
+    value = section(pod, "metadata", "annotations").get(STATUS_ANNOTATION)
+    if not isinstance(value, str):
+        return reading(Found.NO_STATUS, f"the pod has no annotation {STATUS_ANNOTATION}")
+    try:
+        status = json.loads(value)
+    except (ValueError, RecursionError):
+        return reading(Found.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} is not JSON")
+    if not isinstance(status, dict) or status.get("status") not in tuple(Status):
+        return reading(Found.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} has no known status")
+    return reading(Found.OK, status=status)
+
+
+def _labels(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    return section(pod, "metadata", "labels")
+
+
+def _why(pod: Mapping[str, Any]) -> str:
+    status = section(pod, "status")
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for container in items(status, kind):
+            reason = text(section(container, "state", "waiting"), "reason")
+            if reason in IMAGE:
+                return f": {reason} (container {text(container, 'name')})"
+    return ""

@@ -1,0 +1,96 @@
+"""What is held for a key: a result, a worker's error report, or an error of the aggregator's own.
+
+Values only; which of two is kept is decided in `entry`.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Final, Literal
+
+TIMEOUT_TEXT: Final = "Plugin timeout while waiting for results"  # readers look for these words
+
+
+class Cause(StrEnum):
+    """Why an entry failed."""
+
+    UPLOAD_FAILED = "upload_failed"
+    WORKER_ERROR = "worker_error"
+    START_FAILED = "start_failed"
+    POD_FAILED = "pod_failed"
+    LOST = "lost"
+    DEADLINE = "deadline"
+    HEARTBEAT = "heartbeat"
+
+
+TIMEOUTS: Final = frozenset({Cause.DEADLINE, Cause.HEARTBEAT})
+
+
+class Rank(IntEnum):
+    """How much a record is worth as evidence; a record gives way only to a higher one."""
+
+    LOST = 0  # a result whose bytes are gone
+    AGGREGATOR = 1  # a guess from outside
+    WORKER = 2  # the worker's own error report
+    RESULT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was accepted for a key: a result, a worker's error report, or an error of ours.
+
+    `at` is Unix seconds. `digest` is the SHA-256 of the body in hexadecimal, empty when there is
+    no body; `serial` the number of the client certificate. `text` is the error in words, `reason`
+    the worker's own word for its cause, `document` the whole `error.json`; results have none.
+    """
+
+    rank: Rank
+    at: float
+    digest: str = ""
+    size: int = 0
+    filename: str = ""
+    content_type: str = ""
+    serial: str = ""
+    unpacked: bool = False
+    notes: tuple[str, ...] = ()
+    cause: Cause | None = None
+    reason: str = ""
+    text: str = ""
+    document: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that went wrong with a key, as seen by the aggregator.
+
+    An `attempt` is an upload that failed and may be repeated; `final` gives the entry up.
+    `document` is the `error.json` to keep; empty: made from the rest.
+    """
+
+    kind: Literal["attempt", "final"]
+    at: float
+    text: str
+    cause: Cause | None = None
+    reason: str = ""
+    document: str = ""
+
+
+def record_of(failure: Failure) -> Record:
+    """The record of a final failure; both timeouts begin with the words that readers look for."""
+    text = failure.text
+    if failure.cause in TIMEOUTS and not text.startswith(TIMEOUT_TEXT):
+        text = f"{TIMEOUT_TEXT}: {text}"
+    return Record(
+        Rank.AGGREGATOR,
+        failure.at,
+        cause=failure.cause,
+        reason=failure.reason,
+        text=text,
+        document=failure.document or error_document(text, failure.cause, failure.reason),
+    )
+
+
+def error_document(text: str, cause: Cause | None, reason: str = "") -> str:
+    """The `error.json` of an error that the aggregator made itself."""
+    document = {"error": text, "cause": cause} | ({"reason": reason} if reason else {})
+    return json.dumps(document)

@@ -1,0 +1,94 @@
+"""A run at one moment, and what its entries add up to.
+
+Immutable: readers need no lock. How it is shown is not here (`status`, `annotation`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reporter.core.run.beats import Beat
+from reporter.core.run.entry import Entry, State
+from reporter.core.run.plan import Key, Plan
+from reporter.core.run.progress import Sent
+
+
+class Phase(StrEnum):
+    """How far the run is; one way only."""
+
+    RUNNING = "running"
+    POST_PROCESSING = "post-processing"  # the set of results is final
+    CLOSED = "closed"  # the tarball is there
+
+
+class Status(StrEnum):
+    """The words of a run's status."""
+
+    RUNNING = "running"
+    POST_PROCESSING = "post-processing"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Tar:
+    """The tarball: base name, RFC 3339 time of measuring, SHA-256 in hexadecimal, bytes."""
+
+    name: str
+    created: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that is known about a run.
+
+    `entries` has every key of the plan, in its order; `progress` and `beats` only the keys that
+    sent any. `started_at` is Unix seconds. `error` says why the aggregator itself failed.
+    """
+
+    plan: Plan
+    revision: int
+    phase: Phase
+    started_at: float
+    entries: Mapping[Key, Entry]
+    progress: Mapping[Key, Sent]
+    beats: Mapping[Key, Beat]
+    tar: Tar | None = None
+    error: str | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the set of results is final: post-processing has begun."""
+        return self.phase is not Phase.RUNNING
+
+
+def run_status(snapshot: Snapshot) -> Status:
+    """The status of the run, first match wins.
+
+    The aggregator itself failed; an entry failed or timed out (at once: people want to know
+    early); an entry is running; the run is not finalised yet; complete.
+    """
+    states = {entry.state for entry in snapshot.entries.values()}
+    if snapshot.error is not None or states & {State.FAILED, State.TIMED_OUT}:
+        return Status.FAILED
+    return stage(snapshot)
+
+
+def stage(snapshot: Snapshot) -> Status:
+    """How far the run is, whatever became of its entries: `running` to `complete`."""
+    if any(not entry.terminal for entry in snapshot.entries.values()):
+        return Status.RUNNING
+    return Status.COMPLETE if snapshot.phase is Phase.CLOSED else Status.POST_PROCESSING
+
+
+def percent_complete(snapshot: Snapshot) -> float:
+    """The share of entries that are decided, 0 to 1, four decimals; 1 for an empty plan."""
+    decided = [entry.terminal for entry in snapshot.entries.values()]
+    return round(sum(decided) / len(decided), 4) if decided else 1.0
+
+
+def final(snapshot: Snapshot) -> bool:
+    """Whether the run is over: packed, or the packing has failed. Who waits need not go on."""
+    return snapshot.phase is Phase.CLOSED or (snapshot.closed and snapshot.error is not None)

@@ -1,0 +1,145 @@
+"""A run as `/status` shows it: plain values for JSON.
+
+Who may see it, caching and the HTTP side are not here, nor the annotation's other shape.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from reporter.core.run.beats import INTERVAL, Beat, age, stale
+from reporter.core.run.entry import Entry, Rank, State
+from reporter.core.run.plan import GLOBAL, Key
+from reporter.core.run.progress import Sent, clip
+from reporter.core.run.snapshot import (
+    Phase,
+    Snapshot,
+    final,
+    percent_complete,
+    run_status,
+)
+
+API_VERSION: Final = "v1"
+FAILURES_SHOWN: Final = 20
+
+_UNHEARD = Beat()
+
+
+def status_document(
+    snapshot: Snapshot, *, now: float, mono: float, interval: float = INTERVAL
+) -> dict[str, Any]:
+    """The whole run. `now` is Unix seconds, `mono` the clock of the heartbeats."""
+    return {
+        "status": str(run_status(snapshot)),
+        "percent_complete": percent_complete(snapshot),
+        "plugins": [_entry(snapshot, key, mono, interval) for key in snapshot.entries],
+        "api_version": API_VERSION,
+        "run": snapshot.plan.run,
+        "revision": snapshot.revision,
+        "time": rfc3339(now),
+        "final": final(snapshot),
+        "result_status": "",
+        "error": snapshot.error,
+        "tar-info": tar_info(snapshot) if snapshot.tar is not None else None,
+    }
+
+
+def entry_document(
+    snapshot: Snapshot,
+    key: Key,
+    *,
+    now: float,
+    mono: float,
+    full: bool = True,
+    interval: float = INTERVAL,
+) -> dict[str, Any]:
+    """One entry; KeyError if the plan has no such key.
+
+    Full: with all failures and errors that are kept, and with the revision and time it is true
+    for; else as the run's document lists it.
+    """
+    if not full:
+        return _entry(snapshot, key, mono, interval)
+    about = {"run": snapshot.plan.run, "revision": snapshot.revision, "time": rfc3339(now)}
+    return _entry(snapshot, key, mono, interval, shown=None) | about
+
+
+def result_status(snapshot: Snapshot, entry: Entry) -> str:
+    """The verdict on a plugin's results; of one without results as soon as it is known."""
+    if entry.state is State.TIMED_OUT:
+        return "timeout"
+    return "failed" if entry.state is State.FAILED and snapshot.phase is Phase.CLOSED else ""
+
+
+def progress_fields(key: Key, sent: Sent) -> dict[str, Any]:
+    """The published fields of a progress, without its lists; whose it is comes from us."""
+    return {
+        "name": key.plugin,
+        "node": key.node,
+        "timestamp": rfc3339(sent.at),
+        "msg": sent.progress.msg,
+        "total": sent.progress.total,
+        "completed": sent.progress.completed,
+    }
+
+
+def tar_info(snapshot: Snapshot) -> dict[str, Any]:
+    """What is known of the tarball; before there is one, Go's zero values."""
+    tar = snapshot.tar
+    if tar is None:
+        return {"name": "", "created": "0001-01-01T00:00:00Z", "sha256": "", "size": 0}
+    return {"name": tar.name, "created": tar.created, "sha256": tar.sha256, "size": tar.size}
+
+
+def rfc3339(seconds: float) -> str:
+    """Unix seconds as RFC 3339 in UTC with microseconds."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def _entry(
+    snapshot: Snapshot, key: Key, mono: float, interval: float, shown: int | None = FAILURES_SHOWN
+) -> dict[str, Any]:
+    entry, sent = snapshot.entries[key], snapshot.progress.get(key)
+    record, window = entry.record, entry.window
+    beat = snapshot.beats.get(key, _UNHEARD)
+    silent = age(beat, mono)
+    running = entry.state is State.RUNNING
+    received = record is not None and record.rank >= Rank.WORKER
+    return {
+        "name": key.plugin,
+        "node": "" if key.node == GLOBAL else key.node,
+        "status": str(entry.state),
+        "last-heartbeat": None if silent is None else int(silent),
+        "key": str(key),
+        "result_status": result_status(snapshot, entry),
+        "result_counts": None,
+        "stale": running and stale(beat, mono, interval),
+        "late": entry.late,
+        "retry_until": rfc3339(window.until) if window is not None else None,
+        "attempts": entry.attempts,
+        "received_at": rfc3339(record.at) if record is not None and received else None,
+        "digest": record.digest if record is not None and received else None,
+        "bytes": record.size if record is not None and received else None,
+        "notes": len(record.notes) if record is not None else 0,
+        "error": _error(entry),
+        "progress": None if sent is None else _progress(key, sent, shown),
+    }
+
+
+def _error(entry: Entry) -> dict[str, Any] | None:
+    record = entry.record
+    if record is None or record.rank is Rank.RESULT:
+        return None
+    cause = str(record.cause) if record.cause is not None else ""
+    return {"cause": cause, "reason": clip(record.reason), "text": clip(record.text)}
+
+
+def _progress(key: Key, sent: Sent, shown: int | None) -> dict[str, Any]:
+    progress = sent.progress
+    lists: dict[str, Sequence[str]] = {"errors": progress.errors, "failures": progress.failures}
+    return (
+        progress_fields(key, sent)
+        | {name: list(texts[:shown]) for name, texts in lists.items() if texts}
+        | {"errors_total": progress.errors_total, "failures_total": progress.failures_total}
+    )

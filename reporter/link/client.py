@@ -1,0 +1,262 @@
+"""A worker's client of its aggregator: results, progress, heartbeats. Synchronous, thread-safe.
+
+Which answers are tried again and when is in `policy.py`, how one exchange goes in `connection.py`,
+who is trusted in `trust.py`. Nothing here logs: what happens on the way goes to `on_event`.
+"""
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any, Self
+
+from reporter.core.run.progress import Progress
+from reporter.link import pem
+from reporter.link.answers import Answer, Beat, Delivery, Reply
+from reporter.link.config import WorkerConfig
+from reporter.link.connection import Connection, Kept, NoAnswer
+from reporter.link.delivery import LEAVE_SECONDS, Event, Left, Parcel, Patience, Stop, deliver
+from reporter.link.request import (
+    Request,
+    digest_header,
+    disposition,
+    encode_progress,
+    request,
+    type_of_unreadable,
+)
+from reporter.link.sockets import Limits
+from reporter.link.source import Content, ResultSource
+from reporter.link.trust import Trust
+
+__all__ = ["LEAVE_SECONDS", "AggregatorClient", "Stop"]
+
+HEARTBEAT_SECONDS = 5.0
+PROGRESS_SECONDS = 10.0
+EXPIRY_WARNING_SECONDS = 3600.0
+
+
+class AggregatorClient:
+    """Talks to the aggregator of one run for one plugin on one node.
+
+    `stop` ends a wait between tries: the next try is made at once, and all that is under way must
+    be over within `config.grace_seconds` from then. `clock` gives monotonic seconds, `rng` numbers
+    in [0, 1), `sleep` waits once `stop` is set, `wall` gives Unix seconds. `on_event` is called
+    with a word and its facts, from any thread that uses the client:
+
+    - `retry`: a try of a delivery failed (`attempt`, `status`, `trouble`, `delay` in seconds);
+    - `another_result_held`: the aggregator has one of this worker already (`ours`, `held`: hex);
+    - `checked_by_hand`: the aggregator's certificate has Sonobuoy's shape;
+    - `certificate_expires`: within the hour, or has already (`seconds`).
+    """
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        rng: Callable[[], float] = random.random,
+        stop: Stop | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        wall: Callable[[], float] = time.time,
+        on_event: Event = lambda _event, _facts: None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.config = config
+        self._rng, self._wall = rng, wall
+        self._patience = Patience(config.grace_seconds, clock=clock, stop=stop, sleep=sleep)
+        self._on_event = on_event
+        self._limits = limits or Limits()
+        self._trust = Trust(config, wall=wall)
+        self._kept = Kept()
+        self._in_order = threading.Lock()
+        self._epoch, self._seq = os.urandom(8).hex(), 0
+        self._features: frozenset[str] | None = None
+        self._told_by_hand = False
+
+    def close(self) -> None:
+        """Close idle connections. The client must not be used afterwards."""
+        self._kept.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def peer_features(self) -> frozenset[str] | None:
+        """What the aggregator can do beyond Sonobuoy's; unknown before it answered a heartbeat.
+
+        Empty for an aggregator of Sonobuoy, which knows no heartbeats.
+        """
+        return self._features
+
+    def put_result(self, source: ResultSource, *, budget: float | None = None) -> Delivery:
+        """Deliver the result, trying again while the aggregator waits for it.
+
+        `budget` is the most seconds it may take. Raises `TrustError`, and `SourceError` when the
+        source cannot be read.
+        """
+        with source.open() as content:
+
+            def put(left: Left) -> Answer:
+                content.measure()
+                headers = {
+                    "Content-Type": content.content_type,
+                    "Content-Disposition": disposition(source.name),
+                }
+                return self._put(content, headers, left)
+
+            return self._deliver(put, lambda: content.digest, budget)
+
+    def report_error(
+        self,
+        text: str,
+        cause: str,
+        partial: ResultSource | None = None,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        unreadable: str = "",
+        budget: float | None = None,
+    ) -> Delivery:
+        """Deliver an error report instead of a result: words for people, a token for programs.
+
+        `evidence` are further JSON members beside them. `partial` is what there is of the output: a
+        directory, sent with the words beside it as `error.json`, or an archive with such a file.
+        `unreadable` is the name of a result that is there and cannot be read.
+
+        An aggregator of Sonobuoy would book a report as a result that is all right. It gets one
+        only for an unreadable result, as from its own worker; else the outcome is `REFUSED` with a
+        status of 404, the answer to the heartbeat by which it was known. Raises like `put_result`.
+        """
+        facts = {**(evidence or {}), "error": text, "cause": cause}
+        document = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")
+        named = ResultSource.from_bytes(document, "error.json", "application/json")
+        bare = ResultSource.from_bytes(
+            json.dumps({"error": text}).encode(), "", type_of_unreadable(unreadable)
+        )
+        source = partial.carrying(named.name, document) if partial else named
+        with source.open() as content, bare.open() as for_sonobuoy:
+            sent = [content]
+
+            def put(left: Left) -> Answer:
+                if self._features is None:
+                    answer = self._beat(left)
+                    if answer.status not in {200, 404}:
+                        return answer
+                if "outcome" in (self._features or ()):
+                    content.measure()
+                    headers = {
+                        "Content-Type": content.content_type,
+                        "Content-Disposition": disposition(source.name),
+                        "Result-Outcome": "error",
+                    }
+                    return self._put(content, headers, left)
+                if not unreadable:
+                    return Answer(404, {}, b"the aggregator takes no error reports")
+                sent[0] = for_sonobuoy
+                return self._put(for_sonobuoy, {"Content-Type": for_sonobuoy.content_type}, left)
+
+            return self._deliver(put, lambda: sent[0].digest, budget)
+
+    def post_progress(self, update: Progress | bytes) -> Reply:
+        """Send one progress update, once; bytes go out as they are.
+
+        Concurrent calls wait for each other, so that no update overtakes another. Raises
+        `NoAnswer` and `TrustError`.
+        """
+        body = update if isinstance(update, bytes) else encode_progress(update)
+        with self._in_order:
+            self._seq += 1
+            headers = {
+                "Content-Type": "application/json",
+                "Content-Length": str(len(body)),
+                "Progress-Id": f"{self._epoch}/{self._seq}",
+            }
+            answer = self._exchange(
+                request(self.config, "POST", "progress", headers, body),
+                _for_seconds(PROGRESS_SECONDS),
+            )
+        return Reply(answer.status, answer.body, answer.headers.get("content-type", ""))
+
+    def heartbeat(self) -> Beat:
+        """Tell the aggregator that this worker is alive, once. Raises `NoAnswer`, `TrustError`."""
+        answer = self._beat(_for_seconds(HEARTBEAT_SECONDS))
+        return Beat(answer.status, answer.interval, answer.features)
+
+    def _beat(self, left: Left) -> Answer:
+        within = _for_seconds(HEARTBEAT_SECONDS)
+        answer = self._exchange(
+            request(self.config, "GET", "health"), lambda: min(left(), within())
+        )
+        if answer.status == 200:
+            self._features = answer.features
+        elif answer.status == 404:
+            self._features = frozenset()
+        return answer
+
+    def _put(self, content: Content, headers: Mapping[str, str], left: Left) -> Answer:
+        framing = {
+            "Content-Length": str(content.length),
+            "Content-Digest": digest_header(content.digest),
+        }
+        said = request(self.config, "PUT", "results", {**headers, **framing}, content.pieces())
+        # Aggregators close the connection with the answer; a new one is never stale.
+        with closing(self._connection()) as connection:
+            return self._converse(connection, said, left)
+
+    def _deliver(
+        self,
+        put: Callable[[Left], Answer],
+        digest: Callable[[], str],
+        budget: float | None,
+    ) -> Delivery:
+        self._warn_of_expiry()
+        return deliver(
+            Parcel(put, digest),
+            self._patience,
+            window=self.config.upload_window_seconds,
+            budget=budget,
+            rng=self._rng,
+            on_event=self._on_event,
+        )
+
+    def _connection(self) -> Connection:
+        return Connection(self.config.host, self.config.port, self._trust, self._limits)
+
+    def _exchange(self, said: Request, left: Left) -> Answer:
+        """One exchange on a kept connection, or on a new one."""
+        if connection := self._kept.take():
+            try:
+                answer = self._converse(connection, said, left)
+            except NoAnswer as error:
+                # The aggregator may have closed it just when we began to speak.
+                if not error.stale:
+                    raise
+            else:
+                self._kept.give(connection)
+                return answer
+        connection = self._connection()
+        answer = self._converse(connection, said, left)
+        self._kept.give(connection)
+        return answer
+
+    def _converse(self, connection: Connection, said: Request, left: Left) -> Answer:
+        answer = connection.exchange(said, left)
+        if self._trust.pinned and not self._told_by_hand:
+            self._told_by_hand = True
+            self._on_event("checked_by_hand", {})
+        return answer
+
+    def _warn_of_expiry(self) -> None:
+        until = pem.expires(self.config.client_cert)
+        if until is not None and until - self._wall() < EXPIRY_WARNING_SECONDS:
+            self._on_event("certificate_expires", {"seconds": until - self._wall()})
+
+
+def _for_seconds(seconds: float) -> Left:
+    end = time.monotonic() + seconds
+    return lambda: end - time.monotonic()

@@ -1,0 +1,192 @@
+"""One HTTP exchange with the aggregator, each part of it within its bounds.
+
+urllib3's connection with a socket of our own below (`sockets.py`). Redirects are not followed and
+proxies not used: both would be made above this level, and there is nothing above but our client.
+"""
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from http.client import HTTPException
+
+from urllib3.connection import HTTPSConnection
+from urllib3.exceptions import HTTPError
+
+from reporter.errors import ReporterError
+from reporter.link.answers import MAX_BODY, Answer
+from reporter.link.request import Request
+from reporter.link.sockets import Limits, Socket
+from reporter.link.trust import Trust
+
+KEPT_SECONDS = 8.0
+"""Aggregators close a connection that was idle for 10 s; we do it before they do."""
+
+
+class NoAnswer(ReporterError):
+    """The aggregator was not reached, or did not answer in time.
+
+    `stale`: the connection was closed without a byte of answer, as it happens to one that was kept
+    idle for too long.
+    """
+
+    def __init__(self, message: str, *, stale: bool = False) -> None:
+        super().__init__(message)
+        self.stale = stale
+
+
+class Connection(HTTPSConnection):
+    """A connection to the aggregator: opened with the first exchange, used for one at a time."""
+
+    def __init__(self, host: str, port: int, trust: Trust, limits: Limits) -> None:
+        super().__init__(host, port, timeout=None)
+        self._trust, self._limits = trust, limits
+        self._left: Callable[[], float] = lambda: float("inf")
+
+    def exchange(self, request: Request, left: Callable[[], float]) -> Answer:
+        """Send a request and return the answer, which may come before all of it is sent.
+
+        `left` gives the seconds left for all of it, and may change its mind meanwhile. After an
+        error, and after an answer that says so, the connection is closed. Raises `NoAnswer`,
+        `TrustError`, and what reading the body raises.
+        """
+        self._left = left
+        answered = False
+        try:
+            sock = self._opened()
+            sock.expect(left)
+            try:
+                answer = self._converse(request)
+            except (OSError, HTTPException, HTTPError) as error:
+                closed = not isinstance(error, TimeoutError) and not sock.received
+                raise NoAnswer(_plain(error), stale=closed) from error
+            answered = True
+            return answer
+        finally:
+            if not answered:
+                self.close()
+
+    def connect(self) -> None:
+        """Connect and shake hands. Raises OSError and `TrustError`."""
+        self.sock = self._trust.secure(self._dial)
+        self.is_verified = True
+
+    def _opened(self) -> Socket:
+        if self.sock is None:
+            try:
+                self.connect()
+            except OSError as error:
+                raise NoAnswer(f"cannot connect to {self.host}: {_plain(error)}") from error
+        assert isinstance(self.sock, Socket)
+        return self.sock
+
+    def _converse(self, request: Request) -> Answer:
+        method, target, headers, body = request
+        unsent: OSError | None = None
+        try:
+            self.request(method, target, body, headers, preload_content=False, decode_content=False)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            unsent = error  # the answer may have come all the same
+        try:
+            response = self.getresponse()
+        except (OSError, HTTPException, HTTPError) as error:
+            # The peer's alert is read only once: with the first error, or else with this one.
+            if isinstance(unsent, ssl.SSLError) and not isinstance(error, ssl.SSLError):
+                raise unsent from None
+            raise
+        whole = unsent is None
+        text = b""
+        try:
+            text = response.read(MAX_BODY)
+        except (OSError, HTTPException, HTTPError):
+            whole = False  # the status is what counts
+        if not whole or len(text) == MAX_BODY:
+            self.close()
+        response.close()
+        fields = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(response.status, fields, text)
+
+    def _dial(self, context: ssl.SSLContext) -> Socket:
+        context.sslsocket_class = Socket
+        tcp = self._reach()
+        try:
+            sock = context.wrap_socket(
+                tcp, server_hostname=self.host, do_handshake_on_connect=False
+            )
+        except BaseException:
+            tcp.close()
+            raise
+        assert isinstance(sock, Socket)
+        try:
+            sock.shake_hands(self._limits, self._left)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _reach(self) -> socket.socket:
+        """Connect to the first address that answers; each has its share of the time."""
+        until = time.monotonic() + min(self._limits.connect, self._left())
+        addresses = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
+        failure: OSError = TimeoutError("timed out")
+        for tried, (family, kind, protocol, _, address) in enumerate(addresses):
+            share = (until - time.monotonic()) / (len(addresses) - tried)
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.settimeout(max(share, 0.001))
+                sock.connect(address)
+            except OSError as error:
+                sock.close()
+                failure = error
+            else:
+                return sock
+        raise failure
+
+
+class Kept:
+    """The idle connections of a client, for as long as the aggregator keeps them too."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[tuple[Connection, float]] = []
+        self._closed = False
+
+    def take(self) -> Connection | None:
+        """Return a connection that was still open a moment ago."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection, until = self._idle.pop()
+            if time.monotonic() < until and connection.is_connected:
+                return connection
+            connection.close()
+
+    def give(self, connection: Connection) -> None:
+        """Keep a connection, unless it was closed with its last answer."""
+        if connection.is_closed:
+            return
+        with self._lock:
+            if not self._closed:
+                self._idle.append((connection, time.monotonic() + KEPT_SECONDS))
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Close all, and from now on each that is given."""
+        with self._lock:
+            self._closed, idle, self._idle = True, self._idle, []
+        for connection, _ in idle:
+            connection.close()
+
+
+def _plain(error: BaseException) -> str:
+    """Say it in one line, without Python's and OpenSSL's decoration."""
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return f"TLS: {error.reason.replace('_', ' ').lower()}"
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split(" (_ssl.c")[0].split())

@@ -1,0 +1,143 @@
+"""The loop of a delivery: try, see what the answer means, wait, try again, stop.
+
+What an answer means and how long to wait is in `policy.py`; what a try does is the caller's.
+"""
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from reporter.link.answers import Answer, Delivery, Outcome
+from reporter.link.connection import NoAnswer
+from reporter.link.policy import Meaning, Tries, meaning
+from reporter.link.source import SourceChanged
+from reporter.link.trust import TrustError
+
+LEAVE_SECONDS = 2.0
+"""Of the grace period, for the process to end in."""
+
+Left = Callable[[], float]
+"""Tells the seconds left; infinite without an end."""
+Event = Callable[[str, dict[str, Any]], None]
+
+
+class Stop(Protocol):
+    """A `threading.Event`, or something like it."""
+
+    def is_set(self) -> bool:
+        """Say whether to end."""
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep for so many seconds, or until there is a reason to end."""
+
+
+class Patience:
+    """How much time there is, and waiting in it. Shared by all deliveries of a client."""
+
+    def __init__(
+        self,
+        grace: float,
+        *,
+        clock: Callable[[], float],
+        stop: Stop | None,
+        sleep: Callable[[float], None],
+    ) -> None:
+        self.clock = clock
+        self._grace, self._stop, self._sleep = grace, stop or threading.Event(), sleep
+        self._lock = threading.Lock()
+        self._stopped_at: float | None = None
+
+    def pause(self, seconds: float) -> None:
+        """Wait; a stop that comes meanwhile ends it, one that has come before does not."""
+        if self._stop.is_set():
+            self._sleep(seconds)
+        else:
+            self._stop.wait(seconds)
+
+    def until(self, end: float | None) -> Left:
+        """Tell from now on the seconds left until `end`, or less: until the grace is over."""
+
+        def left() -> float:
+            now = self.clock()
+            within = math.inf if end is None else end - now
+            if not self._stop.is_set():
+                return within
+            with self._lock:
+                if self._stopped_at is None:
+                    self._stopped_at = now
+            return min(within, self._stopped_at + self._grace - LEAVE_SECONDS - now)
+
+        return left
+
+
+@dataclass(slots=True)
+class Parcel:
+    """What is being delivered. `put` makes one try; `digest` is of what it sends, in hex."""
+
+    put: Callable[[Left], Answer]
+    digest: Callable[[], str]
+
+
+def deliver(
+    parcel: Parcel,
+    patience: Patience,
+    *,
+    window: float,
+    budget: float | None,
+    rng: Callable[[], float],
+    on_event: Event,
+) -> Delivery:
+    """Try until it is settled, or until no other try is of use.
+
+    `window` and `budget` in seconds. Raises `TrustError` once the aggregator could not prove itself
+    often enough, and what `parcel.put` raises beyond no answer.
+    """
+    started = patience.clock()
+    left = patience.until(None if budget is None else started + budget)
+    tries = Tries(started)
+    while True:
+        answer = None
+        try:
+            answer = parcel.put(left)
+        except TrustError as error:
+            tries, trouble = tries.mistrusted(), str(error)
+            if tries.hopeless:
+                raise
+        except (NoAnswer, SourceChanged) as error:
+            tries, trouble = tries.failed(None, patience.clock()), str(error)
+        else:
+            tries, trouble = tries.failed(answer.status, patience.clock()), answer.line
+            if delivery := _settled(answer, tries.attempts, parcel.digest(), on_event):
+                return delivery
+        status = answer.status if answer else 0
+        delay = tries.delay(
+            patience.clock(),
+            rng,
+            window=window,
+            retry_after=answer.retry_after if answer else None,
+            left=left(),
+        )
+        if delay is None:
+            return Delivery(Outcome.GAVE_UP, status, tries.attempts, parcel.digest(), trouble)
+        facts = {"attempt": tries.attempts, "status": status, "trouble": trouble, "delay": delay}
+        on_event("retry", facts)
+        patience.pause(delay)
+
+
+def _settled(answer: Answer, attempts: int, ours: str, on_event: Event) -> Delivery | None:
+    """What an answer ends the delivery with, if it does."""
+    match meaning(answer.status):
+        case Meaning.ACCEPTED:
+            return Delivery(Outcome.ACCEPTED, answer.status, attempts, ours, "", answer.digest)
+        case Meaning.DUPLICATE:
+            if answer.digest and answer.digest != ours:
+                on_event("another_result_held", {"ours": ours, "held": answer.digest})
+            return Delivery(
+                Outcome.DUPLICATE, answer.status, attempts, ours, answer.line, answer.digest
+            )
+        case Meaning.FINAL:
+            return Delivery(Outcome.REFUSED, answer.status, attempts, ours, answer.line)
+        case Meaning.RETRY:
+            return None

@@ -1,0 +1,148 @@
+"""The variables that set up a worker, with the names Sonobuoy gives its workers.
+
+Nothing is read but what is named: the environment handed in, `*_FILE` paths and
+`WORKER_CONFIG_FILE`. What the values may be is checked in `config.py`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+GLOBAL = "global"
+"""The node of a plugin that runs once for the whole cluster."""
+
+DELAY_SECONDS = 5.0
+
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+
+
+def duration(text: str) -> float | None:
+    """Read a Go duration (`5s`, `1m30s`, `250ms`, `0`) as seconds; nothing when it is none."""
+    text = text.strip()
+    if not _DURATION.fullmatch(text):
+        return None
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    return -seconds if text.startswith("-") else seconds
+
+
+# Field, variable, name in WORKER_CONFIG_FILE.
+_TEXTS = (
+    ("aggregator_url", "AGGREGATOR_URL", "aggregatorurl"),
+    ("plugin", "RESULT_TYPE", "resulttype"),
+    ("node", "NODE_NAME", "nodename"),
+    ("results_dir", "SONOBUOY_RESULTS_DIR", "resultsdir"),
+    ("progress_port", "SONOBUOY_PROGRESS_PORT", "progressport"),
+    ("done_file_delay", "SONOBUOY_DONE_FILE_DELAY", ""),
+    ("namespace", "SONOBUOY_NS", ""),
+    ("plugin_pod", "SONOBUOY_PLUGIN_POD", ""),
+    ("worker_container", "SONOBUOY_WORKER_CONTAINER", ""),
+    ("heartbeat_seconds", "WORKER_HEARTBEAT_SECONDS", ""),
+    ("upload_window_seconds", "WORKER_UPLOAD_WINDOW_SECONDS", ""),
+    ("grace_seconds", "WORKER_GRACE_SECONDS", ""),
+)
+_PEMS = (
+    ("ca_cert", "CA_CERT", "cacert"),
+    ("client_cert", "CLIENT_CERT", "clientcert"),
+    ("client_key", "CLIENT_KEY", "clientkey"),
+)
+VARIABLES = {name: variable for name, variable, _ in (*_TEXTS, *_PEMS)}
+
+
+def read(environ: Mapping[str, str], scope: str) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the fields that are set, what is wrong with the others, and warnings.
+
+    Whether a value fits its field is not checked here. `scope` is `global` or `node`.
+    """
+    problems: list[str] = []
+    warnings: list[str] = []
+    facts = _config_file(environ.get("WORKER_CONFIG_FILE", ""), problems)
+    values: dict[str, Any] = {}
+    for name, variable, fact in _TEXTS:
+        if value := environ.get(variable, "") or facts.get(fact, ""):
+            values[name] = value
+    for name, variable, fact in _PEMS:
+        if value := _text_or_file(environ, variable, problems) or facts.get(fact, ""):
+            values[name] = value
+        elif not any(problem.startswith(f"{variable}_FILE") for problem in problems):
+            problems.append(f"{variable}: is required (PEM text), or {variable}_FILE")
+    problems += [
+        f"{variable}: is required"
+        for name, variable in (("aggregator_url", "AGGREGATOR_URL"), ("plugin", "RESULT_TYPE"))
+        if name not in values
+    ]
+    if scope == GLOBAL:
+        values["node"] = GLOBAL
+    elif "node" not in values:
+        problems.append("NODE_NAME: is required for the worker of a node")
+    elif values["node"] == GLOBAL:
+        problems.append(f"NODE_NAME: {GLOBAL!r} is reserved")
+        del values["node"]
+    if "done_file_delay" in values:
+        values["done_file_delay"] = _delay(values["done_file_delay"], warnings)
+    _numbers(values, problems)
+    return values, problems, warnings
+
+
+def _config_file(path: str, problems: list[str]) -> dict[str, str]:
+    if not path:
+        return {}
+    try:
+        document = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
+        problems.append(f"WORKER_CONFIG_FILE: cannot be read: {_plain(error)}")
+        return {}
+    if not isinstance(document, dict):
+        problems.append("WORKER_CONFIG_FILE: is not a JSON object")
+        return {}
+    known = {fact for _, _, fact in (*_TEXTS, *_PEMS) if fact}
+    found = {str(key).lower(): value for key, value in document.items() if value is not None}
+    for fact in sorted(known & found.keys()):
+        if isinstance(found[fact], bool) or not isinstance(found[fact], str | int):
+            problems.append(f"WORKER_CONFIG_FILE: {fact} is not a text")
+    return {k: str(v) for k, v in found.items() if k in known and isinstance(v, str | int)}
+
+
+def _text_or_file(environ: Mapping[str, str], variable: str, problems: list[str]) -> str:
+    text, path = environ.get(variable, ""), environ.get(f"{variable}_FILE", "")
+    if text and path:
+        problems.append(f"{variable}_FILE: is set beside {variable}; one of them, please")
+    elif path:
+        try:
+            return Path(path).read_text()
+        except (OSError, ValueError) as error:
+            problems.append(f"{variable}_FILE: cannot be read: {_plain(error)}")
+    return text
+
+
+def _plain(error: Exception) -> str:
+    # The bytes of a file that could not be decoded may be the key's.
+    return (error.strerror or type(error).__name__) if isinstance(error, OSError) else "bad content"
+
+
+def _delay(text: str, warnings: list[str]) -> float:
+    seconds = duration(text)
+    if seconds is not None and seconds >= 0:
+        return seconds
+    warnings.append(
+        f"SONOBUOY_DONE_FILE_DELAY: {text[:40]!r} is not a duration; {DELAY_SECONDS:g}s it is"
+    )
+    return DELAY_SECONDS
+
+
+def _numbers(values: dict[str, Any], problems: list[str]) -> None:
+    kinds: dict[str, Callable[[str], float]] = {
+        "progress_port": int,
+        "heartbeat_seconds": float,
+        "upload_window_seconds": float,
+        "grace_seconds": float,
+    }
+    for name, kind in kinds.items():
+        if name in values:
+            try:
+                values[name] = kind(values[name])
+            except ValueError:
+                problems.append(f"{VARIABLES[name]}: {values.pop(name)[:40]!r} is not a number")

@@ -1,0 +1,174 @@
+"""From the plugin's done file to a delivered result: poll, wait the delay, look again, send once.
+
+The loop sleeps on the stop event. What the done file may name is in `done_file.py`, how something
+is sent in `client.py`.
+"""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from reporter.link import done_file, tree_archive
+from reporter.link.answers import Delivery, Outcome
+from reporter.link.client import AggregatorClient
+from reporter.link.config import WorkerConfig
+from reporter.link.delivery import LEAVE_SECONDS, Stop
+from reporter.link.done_file import NoResult, Target
+from reporter.link.source import GZIP, ResultSource, SourceError
+
+POLL_SECONDS = 1.0
+HURRY_SECONDS = 0.2
+"""Between two looks once the process was asked to end."""
+LAST_WORD_SECONDS = 5.0
+"""Of the grace period, for saying that there were no results."""
+ARCHIVE = "results.tar.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there will be no result: words for people, a token for programs.
+
+    With `partial` what is in the results directory goes along. `unreadable` is the name of a result
+    that is there and cannot be read.
+    """
+
+    text: str
+    cause: str
+    partial: bool = False
+    unreadable: str = ""
+
+
+def gather(
+    config: WorkerConfig,
+    client: AggregatorClient,
+    stop: Stop,
+    *,
+    failed: Callable[[], Failure | None] = lambda: None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Delivery:
+    """Wait for the plugin's done file and deliver what it names, once.
+
+    After `stop` a done file still counts until shortly before the end of the grace period. `failed`
+    is asked at every look whether there is no hope of one. Without a result an aggregator that
+    knows error reports gets one; the outcome is `GAVE_UP` then, whatever became of the report, and
+    `text` is the reason. Raises `TrustError`.
+    """
+    return _Gathering(config, client, stop, failed=failed, clock=clock, sleep=sleep).run()
+
+
+class _Gathering:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        client: AggregatorClient,
+        stop: Stop,
+        *,
+        failed: Callable[[], Failure | None],
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+    ) -> None:
+        self._config, self._client, self._stop = config, client, stop
+        self._failed, self._clock, self._sleep = failed, clock, sleep
+        self._stopped_at: float | None = None
+
+    def run(self) -> Delivery:
+        while True:
+            if self._stop.is_set():
+                self._sleep(HURRY_SECONDS)
+            else:
+                self._stop.wait(POLL_SECONDS)
+            if done_file.seen(self._config.results_dir):
+                if not self._stop.is_set():
+                    self._stop.wait(self._config.done_file_delay)
+                # Gone by now: whoever else waits for it has taken it.
+                if delivery := self._deliver():
+                    return delivery
+            elif failure := self._failed():
+                return self._report(failure)
+            elif self._left() <= LAST_WORD_SECONDS:
+                return self._report(Failure("terminated before results", "terminated"))
+
+    def _left(self) -> float:
+        """Return the seconds left of the grace period; endless before a signal."""
+        if not self._stop.is_set():
+            return math.inf
+        if self._stopped_at is None:
+            self._stopped_at = self._clock()
+        return self._stopped_at + self._config.grace_seconds - self._clock()
+
+    def _budget(self) -> float | None:
+        """Return what a delivery may take; after a signal the process has to end in time too."""
+        left = self._left()
+        return None if left == math.inf else left - LEAVE_SECONDS
+
+    def _deliver(self) -> Delivery | None:
+        name = ARCHIVE
+        try:
+            with done_file.opened(self._config.results_dir) as target:
+                if target is None:
+                    return None
+                if not target.directory:
+                    name = target.name
+                # Packed before the budget is asked for: it takes its time, too.
+                with self._content(target) as file:
+                    return self._client.put_result(
+                        ResultSource(
+                            name,
+                            lambda: os.fdopen(os.dup(file.fileno()), "rb"),
+                            GZIP if target.directory else None,
+                        ),
+                        budget=self._budget(),
+                    )
+        except NoResult as error:
+            return self._report(Failure(str(error), error.cause, unreadable=error.unreadable))
+        except (SourceError, OSError) as error:
+            text = f"the result cannot be read: {error}"
+            return self._report(Failure(text, "unreadable_result", unreadable=name))
+
+    def _content(self, target: Target) -> BinaryIO:
+        if not target.directory:
+            return os.fdopen(os.dup(target.descriptor), "rb")
+        done = Path(os.path.realpath(self._config.results_dir)) / done_file.NAME
+        return tree_archive.packed(target.descriptor, target.path, [done])
+
+    def _report(self, failure: Failure) -> Delivery:
+        """Say that there is no result, as far as the aggregator has ears for it."""
+        try:
+            partial = ResultSource(ARCHIVE, lambda: self._remains(failure), GZIP)
+            sent = self._say(failure, partial if failure.partial else None)
+        except SourceError:
+            # Words without evidence are better than silence.
+            sent = self._say(failure, None)
+        return replace(sent, outcome=Outcome.GAVE_UP, text=failure.text)
+
+    def _remains(self, failure: Failure) -> BinaryIO:
+        """Pack what there is of the output, with the words beside it."""
+        results = self._config.results_dir.absolute()
+        words = json.dumps({"error": failure.text, "cause": failure.cause}).encode()
+        directory = os.open(results, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return tree_archive.packed(
+                directory,
+                results,
+                [results / done_file.NAME],
+                # In a directory of their own: the plugin may have an error.json too.
+                prefix="output/",
+                beside={"error.json": words},
+            )
+        finally:
+            os.close(directory)
+
+    def _say(self, failure: Failure, partial: ResultSource | None) -> Delivery:
+        return self._client.report_error(
+            failure.text,
+            failure.cause,
+            partial,
+            unreadable=failure.unreadable,
+            budget=self._budget(),
+        )

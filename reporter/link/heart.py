@@ -1,0 +1,87 @@
+"""Heartbeats: the aggregator hears that this worker is alive, from its start until its upload.
+
+Nothing waits for a beat and none is tried again: the next one comes soon.
+"""
+
+import random
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from reporter.errors import ReporterError
+from reporter.link.answers import Beat
+from reporter.link.delivery import Event
+
+INTERVAL_SECONDS = 15.0
+SPREAD = 0.1
+FINAL = (404, 410)
+"""Answers after which no other can come: a peer that knows no beats, a closed run."""
+
+
+class Client(Protocol):
+    """What the heart needs of `AggregatorClient`."""
+
+    def heartbeat(self) -> Beat:
+        """Beat once and return the answer, or raise a ReporterError."""
+
+
+class Heart:
+    """Beats on a thread of its own, from `start` to `close`.
+
+    The first beat comes after a random part of `interval` seconds, every other `interval` +- 10 %
+    after the one before, so that the workers of a run do not beat as one. `on_event` is called
+    with a word and its facts; `over` is what the pauses are waited on:
+
+    - `heartbeat_unanswered`: the first of a series (`trouble`);
+    - `heartbeats_end`: the peer knows none, or its run is closed (`status`).
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        interval: float = INTERVAL_SECONDS,
+        on_event: Event = lambda _event, _facts: None,
+        rng: Callable[[], float] = random.random,
+        over: threading.Event | None = None,
+    ) -> None:
+        self._client, self._interval = client, interval
+        self._on_event, self._rng = on_event, rng
+        self._over = over or threading.Event()
+        self._silent = False
+        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+
+    def start(self) -> None:
+        """Beat from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no more beats."""
+        self._over.set()
+
+    def close(self) -> None:
+        """Stop, and wait for a beat that is on its way."""
+        self.stop()
+        self._thread.join()
+
+    def _run(self) -> None:
+        pause = self._rng() * self._interval
+        while not self._over.wait(pause):
+            if not self._beat():
+                return
+            pause = self._interval * (1 + SPREAD * (2 * self._rng() - 1))
+
+    def _beat(self) -> bool:
+        """Beat once and say whether to go on."""
+        try:
+            status = self._client.heartbeat().status
+        except ReporterError as error:
+            # One line is enough until it works again: the upload will say more.
+            if not self._silent:
+                self._on_event("heartbeat_unanswered", {"trouble": str(error)})
+            self._silent = True
+            return True
+        self._silent = False
+        if status in FINAL:
+            self._on_event("heartbeats_end", {"status": status})
+        return status not in FINAL

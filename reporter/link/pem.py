@@ -1,0 +1,158 @@
+"""PEM texts: what is in them, until when they hold, and keys into TLS without a file on disk.
+
+Standard library only. Nothing here ever repeats a key in a message.
+"""
+
+import base64
+import binascii
+import os
+import re
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+_BLOCK = re.compile(
+    r"^-----BEGIN (?P<label>[A-Z0-9 ]+)-----[ \t]*\r?\n.*?^-----END (?P=label)-----[ \t\r]*$",
+    re.MULTILINE | re.DOTALL,
+)
+_CERTIFICATES = ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
+_KEYS = ("EC PRIVATE KEY", "PRIVATE KEY", "RSA PRIVATE KEY")
+_SEQUENCE, _VERSION, _UTC_TIME = 0x30, 0xA0, 0x17
+
+
+class PemError(ValueError):
+    """A text that is not the PEM wanted. The message is for people and repeats nothing of it."""
+
+
+class Block(NamedTuple):
+    """One block: its label and its text, newline at the end."""
+
+    label: str
+    text: str
+
+
+def blocks(text: str) -> list[Block]:
+    """List the PEM blocks of a text, in its order."""
+    return [Block(m["label"], m[0].rstrip() + "\n") for m in _BLOCK.finditer(text)]
+
+
+def certificates(text: str) -> list[str]:
+    """List the certificates of a text. Raises `PemError` when there is none."""
+    found = [block.text for block in blocks(text) if block.label in _CERTIFICATES]
+    if not found:
+        raise PemError("has no PEM block CERTIFICATE")
+    return found
+
+
+def private_key(text: str) -> str:
+    """Find the one key of a text: SEC1 (`EC PARAMETERS` before it or not), PKCS#8 or RSA.
+
+    Raises `PemError`.
+    """
+    found = blocks(text)
+    for block in found:
+        if block.label in _KEYS:
+            if "Proc-Type: 4,ENCRYPTED" in block.text:
+                break
+            return block.text
+    if any("ENCRYPTED" in block.text for block in found):
+        raise PemError("is encrypted; a key without a passphrase is needed")
+    raise PemError("has no PEM block EC PRIVATE KEY, PRIVATE KEY or RSA PRIVATE KEY")
+
+
+def check_authority(text: str) -> None:
+    """See whether OpenSSL takes this certificate as a trust anchor. Raises `PemError`."""
+    try:
+        bare_context().load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError):
+        raise PemError("is not a certificate") from None
+
+
+def bare_context() -> ssl.SSLContext:
+    """Make a context that knows nobody and obeys no environment variable.
+
+    `ssl.create_default_context` and urllib3's own write every session key to `SSLKEYLOGFILE`, which
+    a plugin's environment may set, and differ in strictness between Python versions.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.hostname_checks_common_name = False
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def load_identity(context: ssl.SSLContext, chain: Sequence[str], key: str) -> None:
+    """Give a context its own certificate (leaf first) and key. Raises `PemError`.
+
+    OpenSSL's binding reads keys from files only. A memory file has no name on any disk, and is
+    gone when this returns.
+    """
+    held = os.memfd_create("identity", os.MFD_CLOEXEC)
+    try:
+        os.write(held, ("".join(chain) + key).encode())
+        # Without an answer to the question for a passphrase OpenSSL would ask on the terminal.
+        context.load_cert_chain(f"/proc/self/fd/{held}", password="")
+    except ssl.SSLError as error:
+        reason = (error.reason or "").replace("_", " ").lower()
+        raise PemError(
+            _IDENTITY.get(reason, f"cannot be used ({reason or 'unreadable'})")
+        ) from None
+    finally:
+        os.close(held)
+
+
+_IDENTITY = {
+    "key values mismatch": "does not belong to CLIENT_CERT",
+    "key type mismatch": "does not belong to CLIENT_CERT",
+}
+
+
+def expires(certificate: str) -> float | None:
+    """Read when a certificate ends, in Unix seconds; nothing when that cannot be read."""
+    with suppress(ValueError, IndexError, binascii.Error):
+        body = "".join(certificate.split("-----")[2].split())
+        outer = _Der(base64.b64decode(body, validate=True)).enter(_SEQUENCE)
+        signed = outer.enter(_SEQUENCE)
+        if signed.tag() == _VERSION:
+            signed.skip()
+        for _ in ("serial number", "signature", "issuer"):
+            signed.skip()
+        validity = signed.enter(_SEQUENCE)
+        validity.skip()
+        kind, text = validity.tag(), validity.value().decode("ascii")
+        if kind == _UTC_TIME:  # two digits of the year: 1950 to 2049
+            text = ("19" if text[:2] >= "50" else "20") + text
+        return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
+    return None
+
+
+class _Der:
+    """Just enough DER to walk over the fields of a certificate."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def tag(self) -> int:
+        return self._data[0]
+
+    def value(self) -> bytes:
+        """Take the next value out."""
+        length, start = self._data[1], 2
+        if length & 0x80:
+            start += length & 0x7F
+            length = int.from_bytes(self._data[2:start])
+        if len(self._data) < start + length:
+            raise ValueError("cut")
+        value, self._data = self._data[start : start + length], self._data[start + length :]
+        return value
+
+    def skip(self) -> None:
+        self.value()
+
+    def enter(self, tag: int) -> "_Der":
+        if self.tag() != tag:
+            raise ValueError("not what a certificate has here")
+        return _Der(self.value())

@@ -1,0 +1,159 @@
+"""A directory as one tar.gz.
+
+The directory belongs to somebody else, who may change it while it is read: it is walked by
+descriptors, a link is never followed, and what is neither a directory nor a regular file is left
+out. Only so much is held in memory as one read brings.
+"""
+
+import gzip
+import io
+import os
+import stat
+import tarfile
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO, cast
+
+CHUNK = 256 * 1024
+_ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_DEEPEST = 200
+"""Each level on the way down holds a descriptor."""
+
+
+def spool(beside: Path) -> BinaryIO:
+    """Return a nameless temporary file: in the system's directory, else in `beside`.
+
+    A container with a read-only root has no directory of the system. Raises OSError.
+    """
+    try:
+        return cast("BinaryIO", tempfile.TemporaryFile(prefix="results-"))
+    except OSError:
+        return cast("BinaryIO", tempfile.TemporaryFile(prefix=".results-", dir=beside))
+
+
+def pack(
+    directory: int,
+    out: BinaryIO,
+    *,
+    path: Path = Path("/"),
+    exclude: Collection[Path] = (),
+    prefix: str = "",
+    beside: Mapping[str, bytes] = MappingProxyType({}),
+) -> None:
+    """Write the tree below the open descriptor `directory` to `out` as tar.gz.
+
+    Members have relative names in sorted order, owner 0 and plain modes: an archive full of
+    directories that nobody may enter would be of no use to its reader. `path` is the directory's
+    own full path, by which members listed in `exclude` are known; of an excluded directory nothing
+    is packed. `prefix` goes before every name; `beside` are files of our own, without it.
+
+    A file that grows meanwhile is cut at the size it had, one that shrinks is filled up with zeros,
+    one that vanishes is left out. Raises OSError for what cannot be read or written.
+    """
+    walk = _Walk(directory, str(path), frozenset(str(item) for item in exclude))
+    with (
+        # The fastest: a signal may have begun the process's last minute.
+        gzip.GzipFile("", "wb", 1, out, mtime=0) as zipped,
+        # GNU names are bytes: whatever a file system allows can be said in them.
+        tarfile.open(
+            fileobj=cast("BinaryIO", zipped),
+            mode="w|",
+            format=tarfile.GNU_FORMAT,
+            encoding="utf-8",
+            errors="surrogateescape",
+            bufsize=CHUNK,
+        ) as tar,
+    ):
+        for name, data in beside.items():
+            own = tarfile.TarInfo(name)
+            own.size = len(data)
+            tar.addfile(own, io.BytesIO(data))
+        for member, content in walk:
+            member.name = prefix + member.name
+            tar.addfile(member, cast("BinaryIO", content))
+            # tarfile remembers every member for the day somebody asks.
+            tar.members.clear()  # type: ignore[attr-defined]
+
+
+def packed(directory: int, path: Path, exclude: Collection[Path], **options: Any) -> BinaryIO:
+    """Return a nameless temporary file with what `pack` makes of it. Raises OSError."""
+    out = spool(path)
+    try:
+        pack(directory, out, path=path, exclude=exclude, **options)
+        out.flush()  # its descriptor may be read by another file object
+    except BaseException:
+        out.close()
+        raise
+    return out
+
+
+class _Walk:
+    """The members below a directory, each with its content (nothing for a directory)."""
+
+    def __init__(self, directory: int, path: str, exclude: frozenset[str]) -> None:
+        self._root, self._path, self._exclude = directory, path, exclude
+
+    def __iter__(self) -> Iterator[tuple[tarfile.TarInfo, "_Exactly | None"]]:
+        # Through the directory itself: a descriptor handed over may stand anywhere in it.
+        own = os.open(".", _ENTER, dir_fd=self._root)
+        try:
+            yield from self._below(own, "", 0)
+        finally:
+            os.close(own)
+
+    def _below(
+        self, directory: int, prefix: str, depth: int
+    ) -> Iterator[tuple[tarfile.TarInfo, "_Exactly | None"]]:
+        for name in sorted(os.listdir(directory)):
+            relative = prefix + name
+            if os.path.join(self._path, relative) in self._exclude:  # noqa: PTH118
+                continue
+            try:
+                kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+                if not (stat.S_ISDIR(kind) or stat.S_ISREG(kind)):
+                    continue
+                opened = os.open(name, _ENTER if stat.S_ISDIR(kind) else _READ, dir_fd=directory)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise OSError(error.errno, f"{error.strerror}: {relative}") from None
+            try:
+                yield from self._one(opened, relative, depth)
+            finally:
+                os.close(opened)
+
+    def _one(
+        self, opened: int, relative: str, depth: int
+    ) -> Iterator[tuple[tarfile.TarInfo, "_Exactly | None"]]:
+        found = os.fstat(opened)  # not what the name was a moment ago
+        member = tarfile.TarInfo(relative)
+        member.mtime = max(0, int(found.st_mtime))
+        if stat.S_ISDIR(found.st_mode):
+            if depth >= _DEEPEST:
+                raise OSError(f"more than {_DEEPEST} directories inside each other: {relative}")
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            yield member, None
+            yield from self._below(opened, relative + "/", depth + 1)
+        elif stat.S_ISREG(found.st_mode):
+            member.size = found.st_size
+            member.mode = 0o755 if found.st_mode & 0o111 else 0o644
+            yield member, _Exactly(opened, found.st_size)
+
+
+class _Exactly:
+    """A file of just the size its header says, whatever is done to it meanwhile."""
+
+    def __init__(self, file: int, size: int) -> None:
+        self._file, self._left = file, size
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._left if size < 0 else min(size, self._left)
+        data = os.read(self._file, wanted)
+        while len(data) < wanted:
+            more = os.read(self._file, wanted - len(data))
+            data += more or bytes(wanted - len(data))
+        self._left -= wanted
+        return data

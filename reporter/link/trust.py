@@ -1,0 +1,198 @@
+"""Whom this worker believes to be its aggregator, and the TLS contexts that follow from it.
+
+The run's CA is the only anchor and the host's name is checked. One exception, tried only after
+OpenSSL has said "self-signed": Sonobuoy gives its CA and its leaves one and the same subject, which
+OpenSSL cannot tell apart. Such a leaf is looked at by hand and then pinned. `cryptography` is
+needed for that alone and loaded only then. Sockets are opened elsewhere.
+"""
+
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from reporter.errors import ReporterError
+from reporter.link import pem
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+    from reporter.link.config import WorkerConfig
+
+SELF_SIGNED = 18
+"""OpenSSL's X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT."""
+
+Secured = TypeVar("Secured", bound=ssl.SSLSocket)
+
+
+class TrustError(ReporterError):
+    """The peer cannot prove to be the aggregator of this run. No request was sent to it."""
+
+
+class _Pinned(NamedTuple):
+    leaf: bytes
+    context: ssl.SSLContext
+
+
+class Trust:
+    """What one client believes; safe to share between threads.
+
+    `wall` gives Unix seconds.
+    """
+
+    def __init__(self, config: "WorkerConfig", *, wall: Callable[[], float] = time.time) -> None:
+        self._config, self._wall = config, wall
+        self._normal = self._context()
+        self._normal.load_verify_locations(cadata=config.ca_cert)
+        self._lock = threading.Lock()
+        self._pinned: _Pinned | None = None
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the aggregator's certificate has Sonobuoy's shape and was checked by hand."""
+        return self._pinned is not None
+
+    def secure(self, dial: Callable[[ssl.SSLContext], Secured]) -> Secured:
+        """Return a connection to the aggregator, on which nothing has been sent yet.
+
+        `dial` makes a new connection and shakes hands by the context given. Raises `TrustError`,
+        and what `dial` raises.
+        """
+        if pinned := self._pinned:
+            if (connection := _dial_pinned(pinned, dial)) is not None:
+                return connection
+            # Another aggregator, or a new certificate: begin from the start, once.
+            with self._lock:
+                if self._pinned is pinned:
+                    self._pinned = None
+        try:
+            return dial(self._normal)
+        except ssl.SSLCertVerificationError as error:
+            if error.verify_code != SELF_SIGNED:
+                raise TrustError(
+                    f"the aggregator's certificate is not trusted: {error.verify_message}"
+                ) from error
+        leaf = self._look(dial)
+        check_by_hand(leaf, self._config.ca_cert, self._config.host, self._wall())
+        pinned = self._pin(leaf)
+        if (connection := _dial_pinned(pinned, dial)) is None:
+            raise TrustError("the aggregator's certificate is not trusted: it keeps changing")
+        with self._lock:
+            self._pinned = pinned
+        return connection
+
+    def _look(self, dial: Callable[[ssl.SSLContext], Secured]) -> bytes:
+        """Take the peer's certificate; send nothing."""
+        context = self._context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = dial(context)
+        try:
+            return connection.getpeercert(binary_form=True) or b""
+        finally:
+            connection.close()
+
+    def _pin(self, leaf: bytes) -> _Pinned:
+        context = self._context()
+        # The leaf itself is the anchor, though it is no CA.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.load_verify_locations(cadata=leaf)
+        return _Pinned(leaf, context)
+
+    def _context(self) -> ssl.SSLContext:
+        context = pem.bare_context()
+        pem.load_identity(context, [self._config.client_cert], self._config.client_key)
+        return context
+
+
+def _dial_pinned(pinned: _Pinned, dial: Callable[[ssl.SSLContext], Secured]) -> Secured | None:
+    """Connect to the owner of the pinned certificate; nothing when it is somebody else."""
+    try:
+        connection = dial(pinned.context)
+    except ssl.SSLCertVerificationError:
+        return None
+    if connection.getpeercert(binary_form=True) == pinned.leaf:
+        return connection
+    connection.close()
+    return None
+
+
+def check_by_hand(leaf: bytes, authority: str, host: str, now: float) -> None:
+    """Check a leaf (DER) that OpenSSL cannot place: issued by this CA (PEM), for this host, now.
+
+    Raises `TrustError` on any doubt.
+    """
+    try:
+        from cryptography import x509
+    except ImportError:
+        raise TrustError(
+            "the aggregator's certificate has the shape of Sonobuoy's, which OpenSSL cannot check; "
+            "with the package cryptography installed it would be checked by hand"
+        ) from None
+    try:
+        certificate = x509.load_der_x509_certificate(leaf)
+        issuer = x509.load_pem_x509_certificate(authority.encode())
+        doubt = _doubt(certificate, issuer, host, datetime.fromtimestamp(now, UTC))
+    except Exception as error:  # whatever a foreign certificate makes the library raise
+        doubt = f"it cannot be read ({type(error).__name__})"
+    if doubt:
+        raise TrustError(f"the aggregator's certificate is not trusted: {doubt}")
+
+
+def _doubt(
+    leaf: "x509.Certificate", issuer: "x509.Certificate", host: str, now: datetime
+) -> str | None:
+    """Say what speaks against the leaf; nothing speaks for it otherwise."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        leaf.verify_directly_issued_by(issuer)
+    except (InvalidSignature, ValueError, TypeError):
+        return "it was not issued by the CA of this run"
+    for what, certificate in (("it", leaf), ("the CA", issuer)):
+        if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+            return f"{what} is not valid now"
+        if any(
+            extension.critical and isinstance(extension.value, x509.UnrecognizedExtension)
+            for extension in certificate.extensions
+        ):
+            return f"{what} has a critical extension that nobody here knows"
+    constraints = _extension(issuer, x509.BasicConstraints)
+    usage = _extension(issuer, x509.KeyUsage)
+    if not (constraints and constraints.ca and usage and usage.key_cert_sign):
+        return "the CA certificate is not one of a CA"
+    if _extension(issuer, x509.NameConstraints):
+        return "the CA limits the names it signs, which is not checked here"
+    purposes = _extension(leaf, x509.ExtendedKeyUsage)
+    if not purposes or x509.oid.ExtendedKeyUsageOID.SERVER_AUTH not in purposes:
+        return "it is not one of a server"
+    names = _extension(leaf, x509.SubjectAlternativeName)
+    if not names or not _named(names, host):
+        return f"it is not for {host}"
+    return None
+
+
+def _named(names: "x509.SubjectAlternativeName", host: str) -> bool:
+    from cryptography import x509
+
+    try:
+        return ip_address(host) in names.get_values_for_type(x509.IPAddress)
+    except ValueError:
+        listed = names.get_values_for_type(x509.DNSName)
+        return host.lower() in {name.lower() for name in listed}
+
+
+Extension = TypeVar("Extension", bound="x509.ExtensionType")
+
+
+def _extension(certificate: "x509.Certificate", kind: type[Extension]) -> Extension | None:
+    from cryptography import x509
+
+    try:
+        return certificate.extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None

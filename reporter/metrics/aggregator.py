@@ -1,0 +1,200 @@
+"""The aggregator's metrics.
+
+What happens is counted by plain methods; what is the case now is given by `Now`, asked for at each
+scrape. A fact that is not known has no series. Plugin names of the plan are the only label values
+from outside the program.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+
+from reporter.metrics.page import Page, Renderer, Spread
+
+ROUTES = ("results", "progress", "heartbeat", "status", "probe", "metrics", "other")
+STATES = ("running", "complete", "failed", "timed_out")
+TLS_FAILURES = ("certificate", "timeout", "closed", "protocol", "other")
+STATUSES = ("running", "post-processing", "complete", "failed")
+_PREFIX = "status_aggregator_"
+_REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
+_STORE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What is the case at one moment.
+
+    `entries` counts by (plugin, state); `heartbeat_age` is, by plugin, how many seconds ago the
+    most silent worker was heard whose entry still runs; `expiry` gives by certificate the Unix time
+    at which it ends.
+    """
+
+    entries: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    heartbeat_age: Mapping[str, float] = field(default_factory=dict)
+    expiry: Mapping[str, float] = field(default_factory=dict)
+    status: str = "running"
+    final: bool = False
+    revision: int = 0
+    connections: int = 0
+    uploads: int = 0
+    store_writable: bool = True
+    disk_free: int | None = None
+
+
+class Metrics:
+    """The aggregator's metrics. Every method may be called from any thread.
+
+    `now` is asked at each scrape, `dropped_logs` returns the number of log events lost so far.
+    """
+
+    def __init__(
+        self, version: str, now: Callable[[], Now], dropped_logs: Callable[[], int] = lambda: 0
+    ) -> None:
+        self._version, self._now, self._dropped_logs = version, now, dropped_logs
+        self._renderer = Renderer(self)
+        self._lock = self._renderer.lock
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._durations = {route: Spread(_REQUEST_BUCKETS) for route in ROUTES}
+        self._bytes = dict.fromkeys(("results", "progress"), 0)
+        self._tls = dict.fromkeys(TLS_FAILURES, 0)
+        self._commits = Spread(_STORE_BUCKETS)
+        self._counts = dict.fromkeys(_COUNTERS, 0)
+        self._shown = Now()
+
+    def observe_request(self, route: str, code: int, *, seconds: float, size: int = 0) -> None:
+        """Count one answered request; `size` is how many bytes of body were read."""
+        route = route if route in ROUTES else "other"
+        with self._lock:
+            self._requests[route, code] += 1
+            self._durations[route].add(seconds)
+            if route in self._bytes:
+                self._bytes[route] += size
+
+    def observe_tls_failure(self, reason: str) -> None:
+        """Count one handshake that failed; `reason` is one of TLS_FAILURES."""
+        with self._lock:
+            self._tls[reason if reason in TLS_FAILURES else "other"] += 1
+
+    def observe_commit(self, seconds: float, operations: int) -> None:
+        """Count one transaction of the store and the operations in it."""
+        with self._lock:
+            self._commits.add(seconds)
+            self._counts["store_operations"] += operations
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Count what has no labels: `lost_results`, `annotation_failures`, ..."""
+        with self._lock:
+            self._counts[name] += by
+
+    def render(self, accept: str = "") -> Page:
+        """Render all series in the format that the `Accept` header prefers."""
+        with self._lock:
+            self._shown = self._now()
+            return Page(*self._renderer.render(accept), self._shown.final)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family for the registry. Only `render` may call this: it holds the lock."""
+        build = {"version": self._version, "python": ".".join(map(str, sys.version_info[:3]))}
+        yield InfoMetricFamily(_PREFIX + "build", "Version of this aggregator.", value=build)
+        yield from self._happened()
+        yield from _current(self._shown)
+
+    def _happened(self) -> Iterator[Metric]:
+        requests = _counter("requests", "Requests answered.", "route", "code")
+        for (route, code), count in sorted(self._requests.items()):
+            requests.add_metric([route, str(code)], float(count))
+        yield requests
+        durations = HistogramMetricFamily(
+            _PREFIX + "request_duration_seconds",
+            "Time from a request's head to its answer, its body included.",
+            labels=["route"],
+        )
+        for route, spread in self._durations.items():
+            durations.add_metric([route], spread.buckets(), spread.total)
+        yield durations
+        received = _counter("received_bytes", "Bytes of bodies that were read.", "route")
+        for route, count in self._bytes.items():
+            received.add_metric([route], float(count))
+        yield received
+        failures = _counter("tls_failures", "TLS handshakes that failed.", "reason")
+        for reason, count in self._tls.items():
+            failures.add_metric([reason], float(count))
+        yield failures
+        yield HistogramMetricFamily(
+            _PREFIX + "store_commit_duration_seconds",
+            "Time of one transaction of the store, its fsync included.",
+            buckets=self._commits.buckets(),
+            sum_value=self._commits.total,
+        )
+        for name, text in _COUNTERS.items():
+            yield CounterMetricFamily(_PREFIX + name, text, value=float(self._counts[name]))
+        yield CounterMetricFamily(
+            _PREFIX + "log_events_dropped",
+            "Log events that standard output did not take.",
+            value=float(self._dropped_logs()),
+        )
+
+
+def _current(now: Now) -> Iterator[Metric]:
+    status = _gauge("run_status", "1 for the status that the run has.", "status")
+    for name in STATUSES:
+        status.add_metric([name], float(name == now.status))
+    yield status
+    entries = _gauge("entries", "Expected results by their state.", "plugin", "state")
+    for plugin in sorted({plugin for plugin, _ in now.entries}):
+        for state in STATES:
+            entries.add_metric([plugin, state], float(now.entries.get((plugin, state), 0)))
+    yield entries
+    ages = _gauge(
+        "last_heartbeat_age_seconds",
+        "How long ago the most silent worker was heard whose result is still awaited.",
+        "plugin",
+    )
+    for plugin, age in sorted(now.heartbeat_age.items()):
+        ages.add_metric([plugin], age)
+    yield ages
+    expiry = _gauge(
+        "certificate_expiry_timestamp_seconds", "When a certificate ends.", "certificate"
+    )
+    for certificate, moment in sorted(now.expiry.items()):
+        expiry.add_metric([certificate], moment)
+    yield expiry
+    values: dict[str, tuple[str, float | None]] = {
+        "run_final": ("1 once the set of results is final.", now.final),
+        "revision": ("Number of the last change of the run.", now.revision),
+        "connections": ("Connections of workers that are open.", now.connections),
+        "uploads": ("Results that are being read.", now.uploads),
+        "store_writable": ("1 while the store takes changes.", now.store_writable),
+        "disk_free_bytes": ("Space that is free for results.", now.disk_free),
+    }
+    for name, (text, value) in values.items():
+        if value is not None:
+            yield GaugeMetricFamily(_PREFIX + name, text, value=float(value))
+
+
+_COUNTERS = {
+    "store_operations": "Operations committed by the store.",
+    "lost_results": "Results whose bytes were gone or changed at a start.",
+    "unexpected_errors": "Errors told from inside for plugins or nodes that the plan lacks.",
+    "annotation_failures": "Status annotations that could not be written.",
+    "package_failures": "Tarballs that could not be made.",
+}
+
+
+def _counter(name: str, text: str, *labels: str) -> CounterMetricFamily:
+    return CounterMetricFamily(_PREFIX + name, text, labels=list(labels))
+
+
+def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(_PREFIX + name, text, labels=list(labels))

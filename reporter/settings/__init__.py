@@ -1,0 +1,1 @@
+"""Settings: environment variables, their defaults and rules. The only place of pydantic."""

@@ -1,0 +1,286 @@
+"""The aggregator's settings: every environment variable, its default and its rule.
+
+Each is a flag of `status-aggregator run` too, by the same name: `RETRY_WINDOW_SECONDS` and
+`--retry-window-seconds`. What needs a look at a file to be judged (the plan, a certificate) is not
+judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ValidationInfo, field_validator
+
+from reporter.settings import rules
+from reporter.settings.addresses import (
+    ADDRESS_RULE,
+    Advertised,
+    HostPort,
+    Ip,
+    Listen,
+    Names,
+    host_port,
+)
+from reporter.settings.rules import (
+    LONGEST,
+    NAME_RULE,
+    Boolean,
+    Integer,
+    LogFormat,
+    LogLevel,
+    Variable,
+    Variables,
+    object_name,
+    setting,
+)
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+
+_PATH_RULE = "a path"
+
+
+def _path(text: str) -> str:
+    if "\0" in text:
+        raise ValueError
+    return text
+
+
+def _optional_name(text: str) -> str:
+    return object_name(text) if text else ""
+
+
+def _whole(means: str, default: int, low: int, high: int = LONGEST) -> Any:
+    """Declare a whole number with its bounds."""
+    return setting(means, default, f"an integer from {low} to {high}", ge=low, le=high)
+
+
+Path = Annotated[str, AfterValidator(_path)]
+OptionalName = Annotated[str, AfterValidator(_optional_name)]
+
+
+class Settings(Variables):
+    """Validated settings. Fields are the variables in lower case; all times are in seconds."""
+
+    plan: Path = setting("the run plan, a JSON file", ..., _PATH_RULE)
+    state: Path = setting("directory of what a restart needs: store, blobs, keys", ..., _PATH_RULE)
+    output: Path = setting("directory of the results and the tarball", ..., _PATH_RULE)
+    listen: Listen = setting("where workers connect (HTTPS)", "0.0.0.0:8080", ADDRESS_RULE)
+    status_listen: Listen = setting(
+        "where health, metrics and status are served", "0.0.0.0:8081", ADDRESS_RULE
+    )
+    export_certs: Path = setting(
+        "directory to which the workers' certificates go at the first start",
+        "",
+        _PATH_RULE,
+        shown="not exported",
+    )
+    export_secrets: Path = setting(
+        "file to which they go as manifests of Kubernetes Secrets",
+        "",
+        _PATH_RULE,
+        shown="not exported",
+    )
+    keep_blobs: Boolean = setting(
+        "whether the bodies as they were received stay after the tarball is made",
+        False,
+        "true or false",
+    )
+
+    advertise_address: Advertised = setting(
+        "address that workers are given",
+        "",
+        "HOST or HOST:PORT, with an IPv6 address in brackets",
+        shown="SONOBUOY_ADVERTISE_IP or the host name, with the listener's port",
+    )
+    sonobuoy_advertise_ip: Ip = setting(
+        "the IP address that workers are given, where ADVERTISE_ADDRESS is unset",
+        "",
+        "an IP address",
+        shown="unset",
+    )
+    server_names: Names = setting(
+        "further names and addresses of the server certificate, such as the Service's",
+        "",
+        "host names and IP addresses with commas between them",
+        shown="none",
+    )
+    worker_ca: Path = setting(
+        "CA file of your own for the workers' certificates, in place of the run's",
+        "",
+        _PATH_RULE,
+        shown="the run's CA",
+    )
+    status_tls_cert: Path = setting(
+        "certificate chain of the status listener", "", _PATH_RULE, shown="plain HTTP"
+    )
+    status_tls_key: Path = setting(
+        "its private key",
+        "",
+        "a path, given together with STATUS_TLS_CERT",
+        shown="plain HTTP",
+    )
+    status_tls_client_ca: Path = setting(
+        "CA of the clients that may read run data from elsewhere",
+        "",
+        "a path, given only with STATUS_TLS_CERT",
+        shown="none",
+    )
+    status_scope: Literal["local", "any"] = setting(
+        "who may read run data: `local` peers (or STATUS_TLS_CLIENT_CA's clients), or `any`",
+        "local",
+        "local or any",
+    )
+    status_values: Literal["sonobuoy", "strict"] = setting(
+        "last word of a run with failed plugins in the annotation: `complete`, as Sonobuoy says, "
+        "or `strict`: `failed`",
+        "sonobuoy",
+        "sonobuoy or strict",
+    )
+    pod_namespace: OptionalName = setting(
+        "our Pod's namespace; set: the status is written to the Pod",
+        "",
+        NAME_RULE,
+        shown="not in a cluster",
+    )
+    pod_name: OptionalName = setting(
+        "our own Pod", "", NAME_RULE, shown="found by Sonobuoy's labels"
+    )
+    kubernetes_relax_x509_strict: Boolean = setting(
+        "accept a cluster CA that Python 3.13's strict check refuses", False, "true or false"
+    )
+    log_level: LogLevel = rules.log_level()
+    log_format: LogFormat = rules.log_format()
+
+    retry_window_seconds: Integer = _whole(
+        "how long a failed upload may be tried again", 120, 1, 86_400
+    )
+    retry_window_cap_seconds: Integer = setting(
+        "how far further failures move that end, from the first one on",
+        600,
+        "an integer from RETRY_WINDOW_SECONDS to 86400",
+        le=86_400,
+    )
+    hold_seconds: Integer = _whole(
+        "how long the run stays open after an error from here, for a late result", 10, 0, 3_600
+    )
+    linger_seconds: Integer = _whole(
+        "how long workers still get answers after the run is closed", 120, 0, 86_400
+    )
+    heartbeat_interval_seconds: Integer = _whole(
+        "how often workers are asked to beat", 15, 1, 3_600
+    )
+    heartbeat_timeout_seconds: Integer = setting(
+        "silence after which a worker that used to beat is lost",
+        120,
+        f"0 (never) or an integer from twice HEARTBEAT_INTERVAL_SECONDS to {LONGEST}",
+        le=LONGEST,
+    )
+
+    max_result_bytes: Integer = _whole("largest body of a result", 512 * MIB, 1, 4 * GIB)
+    max_uploads: Integer = _whole("uploads read at one time", 64, 1, 1_024)
+    max_uploads_per_key: Integer = _whole("of these for one plugin on one node", 2, 1, 64)
+    slot_wait_seconds: Integer = _whole("how long further uploads wait for their turn", 60, 0, 600)
+    body_silence_seconds: Integer = _whole("longest silence in a body", 15, 1, 600)
+    min_upload_bytes_per_second: Integer = _whole(
+        "least average speed of an upload", 64 * KIB, 0, GIB
+    )
+    upload_rate_after_seconds: Integer = _whole(
+        "age from which on an upload's speed counts", 30, 1, 3_600
+    )
+    disk_reserve_bytes: Integer = _whole(
+        "space that stays free: uploads that would take it are refused", 64 * MIB, 0, 2**50
+    )
+
+    max_connections: Integer = _whole("connections at one time", 512, 1, 65_536)
+    keep_connections: Integer = _whole(
+        "above so many, connections are closed after each answer", 256, 0, 65_536
+    )
+    backlog: Integer = _whole("connections that wait to be taken", 1_024, 1, 65_535)
+    handshake_seconds: Integer = _whole("longest TLS handshake", 10, 1, 600)
+    header_seconds: Integer = _whole("longest time to send a request's head", 10, 1, 600)
+    keep_alive_seconds: Integer = _whole("how long an idle connection is kept", 10, 1, 3_600)
+    discard_seconds: Integer = _whole(
+        "how long the rest of a refused body is read, so that its sender sees the answer",
+        5,
+        0,
+        600,
+    )
+    max_request_line_bytes: Integer = _whole("longest request line", 8 * KIB, 256, MIB)
+    max_header_bytes: Integer = _whole("all headers of a request", 32 * KIB, KIB, MIB)
+    max_headers: Integer = _whole("number of headers of a request", 100, 8, 10_000)
+    max_progress_waiting: Integer = _whole(
+        "progress updates that wait for one plugin on one node", 16, 1, 10_000
+    )
+
+    archive_max_members: Integer = _whole("members of an archive", 20_000, 1, 10_000_000)
+    archive_max_file_bytes: Integer = _whole("largest file in an archive", GIB, 1, 2**50)
+    archive_max_bytes: Integer = _whole("all files of an archive", 2 * GIB, 1, 2**50)
+    archive_max_ratio: Integer = _whole("how far a body may unpack", 200, 1, 100_000)
+    archive_free_bytes: Integer = _whole(
+        "size up to which the ratio does not count", 64 * MIB, 0, 2**50
+    )
+    archive_max_header_bytes: Integer = _whole(
+        "largest extended header of a member", 64 * KIB, KIB, 64 * MIB
+    )
+    archive_max_path_bytes: Integer = _whole("longest path of a member", 4_096, 255, 4_096)
+    archive_seconds: Integer = _whole("longest time to unpack", 60, 1, 3_600)
+    unpack_threads: Integer = _whole("archives unpacked at one time", 2, 1, 64)
+    quarantine_body_bytes: Integer = _whole(
+        "largest refused body that is kept whole", 16 * MIB, 0, 4 * GIB
+    )
+    quarantine_bytes: Integer = _whole("all refused bodies that are kept", 256 * MIB, 0, 2**50)
+
+    def advertised(self, hostname: str, port: int) -> HostPort:
+        """Return the address that workers are given; `port` is the listener's."""
+        address = self.advertise_address or self.sonobuoy_advertise_ip or hostname
+        try:
+            return host_port(address)
+        except ValueError:
+            return HostPort(address, port)
+
+    @field_validator("status_tls_key")
+    @classmethod
+    def _with_its_certificate(cls, value: str, info: ValidationInfo) -> str:
+        if bool(value) != bool(info.data.get("status_tls_cert", value)):
+            raise ValueError
+        return value
+
+    @field_validator("status_tls_client_ca")
+    @classmethod
+    def _only_with_tls(cls, value: str, info: ValidationInfo) -> str:
+        if value and not info.data.get("status_tls_cert", value):
+            raise ValueError
+        return value
+
+    @field_validator("retry_window_cap_seconds")
+    @classmethod
+    def _not_below_the_window(cls, value: int, info: ValidationInfo) -> int:
+        if value < info.data.get("retry_window_seconds", value):
+            raise ValueError
+        return value
+
+    @field_validator("heartbeat_timeout_seconds")
+    @classmethod
+    def _never_or_two_beats(cls, value: int, info: ValidationInfo) -> int:
+        if value and value < 2 * info.data.get("heartbeat_interval_seconds", 0):
+            raise ValueError
+        return value
+
+
+def load(environ: Mapping[str, str]) -> Settings:
+    """Read the settings from `environ`.
+
+    Raises SettingsError with every problem, one line each: variable, value and rule.
+    """
+    return rules.read(Settings, environ)
+
+
+def describe() -> list[Variable]:
+    """List every variable, in words."""
+    return rules.variables(Settings)
+
+
+def effective(settings: Settings) -> list[tuple[str, str]]:
+    """List every variable with the value in force."""
+    return rules.in_force(settings)

@@ -1,0 +1,189 @@
+"""The sidecar's settings: every environment variable, its default and its rule.
+
+What needs the Pod to be judged (container names) is not judged here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import posixpath
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+from pydantic import AfterValidator, ValidationInfo, field_validator
+
+from reporter.settings import rules
+from reporter.settings.rules import (
+    FILE_RULE,
+    LONGEST,
+    NAME_RULE,
+    Boolean,
+    File,
+    Integer,
+    LogFormat,
+    LogLevel,
+    ObjectName,
+    Variable,
+    Variables,
+    boolean,
+    object_name,
+    setting,
+)
+
+DEFAULT_CONDITION_TYPE = "Available"
+_RESERVED_TYPES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
+_ANNOTATION_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+
+T = TypeVar("T")
+
+
+def _condition_type(text: str) -> str:
+    if text in _RESERVED_TYPES or not _ANNOTATION_NAME.fullmatch(text.replace("/", ".")):
+        raise ValueError
+    return text
+
+
+def _address(text: str) -> str:
+    return str(ipaddress.ip_address(text)) if text else ""
+
+
+def _beside_the_result(read: dict[str, Any]) -> str:
+    return posixpath.join(posixpath.dirname(read["results_path"]), "progress.json")
+
+
+class Settings(Variables):
+    """Validated settings. Fields are the variables in lower case; all times are in seconds."""
+
+    job_name: ObjectName = setting("the Job to report on", ..., NAME_RULE)
+    job_namespace: ObjectName = setting("its namespace", ..., NAME_RULE)
+    pod_name: ObjectName = setting("our own Pod", ..., NAME_RULE)
+    results_path: File = setting(
+        "the adapter's result file", "/results/adapter-result.json", FILE_RULE
+    )
+    # Before the interval: its rule looks at this one.
+    max_wait_time_seconds: Integer = setting(
+        "how long to wait for a result, from the adapter's first start",
+        300,
+        f"an integer from 1 to {LONGEST}",
+        ge=1,
+        le=LONGEST,
+    )
+    poll_interval_seconds: Integer = setting(
+        "longest time between two looks at the file; events come earlier",
+        2,
+        "a positive integer, less than MAX_WAIT_TIME_SECONDS",
+        ge=1,
+    )
+    condition_type: Annotated[str, AfterValidator(_condition_type)] = setting(
+        "type of the condition that is written",
+        DEFAULT_CONDITION_TYPE,
+        f"none of {', '.join(_RESERVED_TYPES)}; after '/' -> '.' at most 63 of A-Za-z0-9-_., "
+        "alphanumeric at both ends",
+    )
+    log_level: LogLevel = rules.log_level()
+    log_format: LogFormat = rules.log_format()
+    adapter_container_name: str = setting(
+        "the container that does the work",
+        "",
+        "a regular container of the Pod",
+        shown="found by itself",
+    )
+    reporter_container_name: str = setting(
+        "our own container", "status-reporter", "our own name in the Pod"
+    )
+    reporter_form: Literal["auto", "native", "classic"] = setting(
+        "`native` sidecar or `classic` second container; `auto` reads the Pod",
+        "auto",
+        "auto, native or classic",
+    )
+    result_required: Boolean = setting(
+        "whether exit code 0 without a result file is a failure", True, "true or false"
+    )
+    report_running: Boolean = setting(
+        "whether `AdapterRunning` is written at the start", True, "true or false"
+    )
+    exit_policy: Literal["infrastructure", "failure", "never"] = setting(
+        "which verdicts make the classic form exit with 1",
+        "infrastructure",
+        "infrastructure, failure or never",
+    )
+    progress_path: File = setting(
+        "the adapter's progress file",
+        _beside_the_result,
+        FILE_RULE,
+        shown="progress.json beside RESULTS_PATH",
+    )
+    metrics_port: Integer = setting(
+        "port of metrics and health",
+        9464,
+        "an integer from 0 to 65535; 0 turns the endpoint off",
+        ge=0,
+        le=65535,
+    )
+    metrics_address: Annotated[str, AfterValidator(_address)] = setting(
+        "address of metrics and health", "", "an IP address", shown="all interfaces"
+    )
+    metrics_linger_seconds: Integer = setting(
+        "classic form: wait at most so long for one more scrape",
+        0,
+        f"an integer from 0 to {LONGEST}",
+        ge=0,
+        le=LONGEST,
+    )
+    kubernetes_relax_x509_strict: Boolean = setting(
+        "accept a cluster CA that Python 3.13's strict check refuses", False, "true or false"
+    )
+
+    @field_validator("poll_interval_seconds")
+    @classmethod
+    def _shorter_than_the_wait(cls, value: int, info: ValidationInfo) -> int:
+        if value >= info.data.get("max_wait_time_seconds", value + 1):
+            raise ValueError
+        return value
+
+
+class NamedJob(NamedTuple):
+    """The Job as far as it can be named from settings that may be bad."""
+
+    namespace: str
+    job: str
+    pod: str | None
+    condition_type: str
+    relax_x509_strict: bool
+
+
+def load(environ: Mapping[str, str]) -> Settings:
+    """Read the settings from `environ`.
+
+    Raises SettingsError with every problem, one line each: variable, value and rule.
+    """
+    return rules.read(Settings, environ)
+
+
+def named_job(environ: Mapping[str, str]) -> NamedJob | None:
+    """Say which Job bad settings belong to, so that they can be shown there; None if unknown."""
+    given = rules.given(Settings, environ)
+
+    def usable(variable: str, read: Callable[[str], T]) -> T | None:
+        try:
+            return read(given[variable])
+        except (KeyError, ValueError):
+            return None
+
+    namespace, job = usable("JOB_NAMESPACE", object_name), usable("JOB_NAME", object_name)
+    if namespace is None or job is None:
+        return None
+    condition_type = usable("CONDITION_TYPE", _condition_type) or DEFAULT_CONDITION_TYPE
+    relaxed = usable("KUBERNETES_RELAX_X509_STRICT", boolean) or False
+    return NamedJob(namespace, job, usable("POD_NAME", object_name), condition_type, relaxed)
+
+
+def describe() -> list[Variable]:
+    """List every variable, in words."""
+    return rules.variables(Settings)
+
+
+def effective(settings: Settings) -> list[tuple[str, str]]:
+    """List every variable with the value in force."""
+    return rules.in_force(settings)

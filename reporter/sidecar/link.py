@@ -1,0 +1,231 @@
+"""The sidecar as a worker of an aggregator: on only where AGGREGATOR_URL is set.
+
+Listens to the loop after everybody else and hands on what an aggregator wants to know. Nothing that
+happens here can touch the verdict on the Job or the exit code.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from reporter import log
+from reporter.core.case import Observation, Policy
+from reporter.core.condition import Standing
+from reporter.core.evidence import evidence
+from reporter.core.payloads import Progress, ResultPayload
+from reporter.core.rows import TRUE, Report
+from reporter.core.verdict import Settled
+from reporter.errors import KubeError
+from reporter.lifecycle import Stop
+from reporter.link import AggregatorClient, ConfigError, Heart, Relay, WorkerConfig
+from reporter.loop import Loop
+from reporter.metrics.sidecar import Metrics
+from reporter.publish import Outcome
+from reporter.seams import Telemetry
+from reporter.sidecar.ending import delivery_end
+from reporter.sinks.aggregator import Courier, Failure, Parcel, Result
+from reporter.sinks.statement import Statement
+from reporter.sources.result_file import content_of
+
+EMPTY = b"{}"  # the result of an adapter that has to leave none
+LEAVE = 1.0  # seconds for an orderly end
+TICK = 10.0  # seconds between two signs of life while a delivery is waited for
+_WORDS = {
+    "retry": ("warning", "The aggregator is tried again"),
+    "another_result_held": ("warning", "The aggregator holds another result of this plugin"),
+    "checked_by_hand": (
+        "info",
+        "The aggregator's certificate has Sonobuoy's shape and was checked by hand",
+    ),
+    "certificate_expires": ("warning", "The certificate for the aggregator expires soon, or has"),
+    "relay_listens": ("info", "The relay for progress listens"),
+    "relay_port_taken": ("warning", "No relay for progress yet: the port is taken"),
+    "progress_not_delivered": ("warning", "Progress was not delivered"),
+    "progress_unwanted": ("warning", "The aggregator takes no progress"),
+    "heartbeat_unanswered": ("warning", "A heartbeat was not answered"),
+    "heartbeats_end": ("info", "The aggregator takes no heartbeats"),
+}
+"""Level and sentence for what the link says in one word."""
+
+
+class Link:
+    """What the loop tells, told to an aggregator too; a `Telemetry` in front of another one."""
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        telemetry: Telemetry,
+        metrics: Metrics,
+        *,
+        results_path: Path,
+        wake: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._telemetry, self._metrics, self._path = telemetry, metrics, results_path
+        self._clock = clock
+        self._log = log.get(plugin=config.plugin, node=config.node)
+        self._url = config.aggregator_url
+        self._hurry = threading.Event()
+        self._client = AggregatorClient(config, stop=self._hurry, on_event=self._said)
+        self._courier = Courier(self._client, on_event=self._carried, wake=wake)
+        interval = config.heartbeat_seconds
+        self._heart = (
+            Heart(self._client, interval=interval, on_event=self._said) if interval else None
+        )
+        self._relay = Relay(self._client, config.progress_port, on_event=self._said)
+        self._progress: Progress | None = None
+        self._refused: set[int] = set()
+        self._concluded_at: float | None = None
+
+    def start(self) -> None:
+        """Begin to beat, to relay and to carry."""
+        self._log.info("Linked to an aggregator", url=self._url)
+        self._metrics.set_link(up=True)
+        self._courier.start()
+        self._relay.start()
+        if self._heart is not None:
+            self._heart.start()
+
+    def close(self) -> None:
+        """End everything; what hangs is left to the end of the process."""
+        self._hurry.set()
+        closing = threading.Thread(target=self._close, name="link-close", daemon=True)
+        closing.start()
+        closing.join(LEAVE)
+
+    def _close(self) -> None:
+        self._courier.close()
+        self._relay.close()
+        if self._heart is not None:
+            self._heart.close()
+        self._client.close()
+
+    def observed(self, o: Observation) -> None:
+        """Hear of a pass."""
+        self._telemetry.observed(o)
+        if o.stopping_since is not None:
+            self._hurry.set()  # what waits for its next try is tried now
+        if o.progress is not None and o.progress != self._progress:
+            self._progress = o.progress
+            self._courier.progress(o.progress)
+
+    def published(self, statement: Statement, seconds: float) -> None:
+        """Hear of a write that was accepted; a final one is the end of the work."""
+        self._telemetry.published(statement, seconds)
+        if statement.final:
+            self.conclude(statement.report, statement.evidence)
+
+    def failed(self, what: str, error: KubeError) -> None:
+        """Hear of a request that failed."""
+        self._telemetry.failed(what, error)
+
+    def take_over(self, loop: Loop, outcome: Outcome, standing: Standing | None) -> None:
+        """Learn what the loop has not told by a write of its own.
+
+        That is a final verdict that an earlier start of this container has written, whose delivery
+        may not have been made (an aggregator takes the same one twice for once), and one that
+        could not be written.
+        """
+        if outcome is Outcome.FINAL and loop.statement is None and standing is not None:
+            row = standing.note.row if standing.note else ""
+            report = Report(row, standing.status, standing.reason, standing.message)
+            self.conclude(report, {})
+        unwritten = outcome in {Outcome.GAVE_UP, Outcome.STOPPED}
+        if unwritten and isinstance(loop.verdict, Settled) and loop.last is not None:
+            self.conclude(loop.verdict.report, evidence(loop.last, time.time()))
+
+    def stay(self, loop: Loop, policy: Policy, stop: Stop, tick: Callable[[], None]) -> None:
+        """Return when the delivery is made, or when there is no more time for it."""
+        while self._courier.busy:
+            now = self._clock()
+            end = delivery_end(loop.last, policy, stop.requested_at, self._concluded_at)
+            if now >= end:
+                self._metrics.observe_delivery("gave_up")
+                self._log.error("Not delivered to the aggregator in time")
+                return
+            if stop.requested:
+                self._hurry.set()
+            tick()
+            stop.wake.wait(min(end - now, TICK))
+
+    def conclude(self, report: Report, evidence: Mapping[str, Any]) -> None:
+        """Hand over what is final; only the first time counts."""
+        if self._concluded_at is None:
+            self._concluded_at = self._clock()
+            self._courier.conclude(self._parcel(report, evidence))
+
+    def _parcel(self, report: Report, evidence: Mapping[str, Any]) -> Parcel:
+        match report.row:
+            case "R":
+                said = ResultPayload(report.status == TRUE, report.reason, report.message)
+                return Result(self._path.name, content_of(self._path, said) or _written(said))
+            case "S":
+                return Result(self._path.name, EMPTY)
+            case _:
+                return Failure(report.message, report.reason, evidence)
+
+    def _carried(self, event: str, fields: Mapping[str, Any]) -> None:
+        if event == "progress":
+            status = fields["status"]
+            self._metrics.observe_update(sent=status == 200)
+            if status != 200 and status not in self._refused:
+                self._refused.add(status)
+                self._log.warning("The aggregator did not take the progress", status=status)
+            return
+        delivery = fields["delivery"]
+        self._metrics.observe_delivery(delivery.outcome if delivery else "untrusted")
+        facts = (
+            {}
+            if delivery is None
+            else {
+                "status": delivery.status,
+                "attempts": delivery.attempts,
+                "digest": delivery.digest,
+            }
+        )
+        if self._heart is not None:
+            self._heart.stop()
+        if event == "delivered":
+            self._log.info("Delivered to the aggregator", outcome=delivery.outcome, **facts)
+        else:
+            self._log.error("Not delivered to the aggregator", text=fields["text"], **facts)
+
+    def _said(self, event: str, fields: Mapping[str, Any]) -> None:
+        level, sentence = _WORDS.get(event, ("warning", event))
+        getattr(self._log, level)(sentence, **fields)
+
+
+def _written(said: ResultPayload) -> bytes:
+    """Return what stands on the Job as a result file, for one that has changed or gone since."""
+    status = "success" if said.success else "failure"
+    return json.dumps({"status": status, "reason": said.reason, "message": said.message}).encode()
+
+
+def link_config(environ: Mapping[str, str], *, drop_key: bool = False) -> WorkerConfig:
+    """Read the link's settings. Raises ConfigError with every problem."""
+    scope = environ.get("AGGREGATOR_SCOPE", "").strip() or "global"
+    if scope not in {"global", "node"}:
+        raise ConfigError([f"AGGREGATOR_SCOPE: {scope[:40]!r} is neither global nor node"])
+    known: Literal["global", "node"] = "node" if scope == "node" else "global"
+    return WorkerConfig.from_env(environ, scope=known, drop_key=drop_key)
+
+
+def configured(environ: Mapping[str, str], metrics: Metrics) -> WorkerConfig | None:
+    """Return the link's settings; nothing where they do not fit.
+
+    The Job must not lose its verdict over them: so that is one loud line and a metric.
+    """
+    try:
+        config = link_config(environ, drop_key=True)
+    except ConfigError as error:
+        metrics.set_link(up=False)
+        log.get().error(
+            "No link to the aggregator: its settings do not fit", problems=error.problems
+        )
+        return None
+    for warning in config.warnings:
+        log.get().warning("Setting ignored", problem=warning)
+    return config

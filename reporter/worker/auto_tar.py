@@ -1,0 +1,177 @@
+"""A plugin that ends without a done file: its results are packed in its place, or its end reported.
+
+Sees the Pod through `get_pod`; whoever has no right to read it goes without.
+"""
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reporter import log
+from reporter.core.facts import Terminated
+from reporter.core.objects import items, section, text
+from reporter.core.pod import Names, Object, read_pod
+from reporter.errors import Forbidden, KubeError, Unauthorized
+from reporter.link import done_file
+from reporter.link.gather import Failure
+from reporter.link.tree_archive import pack
+
+ARCHIVE = "out.tar.gz"
+EVERY_SECONDS = 5.0
+HITS = 2
+PATIENCE_SECONDS = 30.0
+"""After a crash of the plugin: for whoever else may still write a done file."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """Some container beside us runs, will run again, or nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Every container beside us has ended for good, with exit code 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """Every container beside us has ended for good, this one first of all not with 0."""
+
+    container: str
+    exit_code: int
+    reason: str
+
+
+def judge(pod: Object, worker: str) -> AtWork | Ended | Crashed:
+    """Say how the other containers of the Pod stand; `worker` names our own."""
+    declared = {text(c, "name") for c in items(section(pod, "spec"), "containers")}
+    shown = {text(c, "name") for c in items(section(pod, "status"), "containerStatuses")}
+    others = sorted((declared | shown) - {worker})
+    crashed: Crashed | None = None
+    for name in others:
+        read = read_pod(pod, Names(reporter=worker, adapter=name))
+        ended = read.adapter.state if read.adapter else None
+        if not isinstance(ended, Terminated) or read.restart.restarts_after(ended.exit_code):
+            return AtWork()
+        if ended.exit_code != 0 and crashed is None:
+            crashed = Crashed(name, ended.exit_code, ended.reason)
+    return crashed or (Ended() if others else AtWork())
+
+
+class AutoTar:
+    """Looks at the Pod every five seconds on a thread of its own, until there is a done file.
+
+    When all others have ended well twice in a row it packs the results directory and writes the
+    done file. When one has crashed, `failure` says so half a minute later.
+    """
+
+    def __init__(
+        self,
+        get_pod: Callable[[], dict[str, Any]],
+        worker: str,
+        results: Path,
+        *,
+        every: float = EVERY_SECONDS,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._get_pod, self._worker, self._results = get_pod, worker, results
+        self._every, self._patience = every, patience
+        self._log = log.get()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="auto-tar", daemon=True)
+        self.failure: Failure | None = None
+        """Set once, when no result can come any more."""
+
+    def start(self) -> None:
+        """Look from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no more looks."""
+        self._over.set()
+
+    def close(self) -> None:
+        """Stop, and wait for a look or a packing that is under way."""
+        self.stop()
+        self._thread.join()
+
+    def _run(self) -> None:
+        hits = 0
+        while not self._over.wait(self._every) and not done_file.seen(self._results):
+            try:
+                verdict = judge(self._get_pod(), self._worker)
+            except (Forbidden, Unauthorized) as error:
+                self._log.info("No auto-tar: the Pod may not be read", error=error)
+                return
+            except KubeError:
+                verdict = AtWork()
+            hits = 0 if isinstance(verdict, AtWork) else hits + 1
+            if hits < HITS:
+                continue
+            if isinstance(verdict, Crashed):
+                self._report(verdict)
+            else:
+                self._deliver()
+            return
+
+    def _report(self, crashed: Crashed) -> None:
+        if self._over.wait(self._patience) or done_file.seen(self._results):
+            return
+        reason = f" ({crashed.reason})" if crashed.reason else ""
+        self.failure = Failure(
+            f"container {crashed.container} ended with exit code {crashed.exit_code}{reason} "
+            "before there were results",
+            "plugin_failed",
+            partial=True,
+        )
+
+    def _deliver(self) -> None:
+        try:
+            archive = pack_in_place(self._results)
+            if not done_file.seen(self._results):
+                _put(self._results / done_file.NAME, os.fsencode(archive))
+        except OSError as error:
+            self.failure = Failure(
+                f"the plugin left no done file, and its results cannot be packed: {error}",
+                "unreadable_result",
+            )
+            return
+        self._log.warning("The plugin left no done file: its results are packed", file=archive)
+
+
+def pack_in_place(results: Path) -> Path:
+    """Pack a directory into `out.tar.gz` inside of it; return that path. Raises OSError.
+
+    The archive appears as a whole; a file of that name from before is a member of it.
+    """
+    directory = os.open(results, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        number, name = tempfile.mkstemp(prefix=f".{ARCHIVE}.", dir=results)
+        with open(number, "wb") as file:  # noqa: PTH123 - a descriptor
+            try:
+                pack(
+                    directory,
+                    file,
+                    path=results,
+                    exclude=(Path(name), results / done_file.NAME),
+                )
+                file.flush()
+                Path(name).replace(results / ARCHIVE)
+            except OSError:
+                Path(name).unlink(missing_ok=True)
+                raise
+    finally:
+        os.close(directory)
+    return results / ARCHIVE
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Write a file that appears as a whole."""
+    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with open(number, "wb") as file:  # noqa: PTH123 - a descriptor
+        file.write(data)
+    Path(name).replace(path)

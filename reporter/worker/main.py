@@ -1,0 +1,214 @@
+"""The worker's life: settings, relay and heartbeats, the wait for results, what comes after."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, MutableMapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reporter import __version__, log
+from reporter.errors import SettingsError
+from reporter.lifecycle import Stop
+from reporter.link.answers import Delivery, Outcome
+from reporter.link.client import AggregatorClient
+from reporter.link.config import ConfigError, WorkerConfig
+from reporter.link.gather import gather
+from reporter.link.heart import Heart
+from reporter.link.relay import Relay
+from reporter.link.trust import TrustError
+from reporter.worker.command_line import USAGE, Help, Splat, UsageError, Version, Work, parse
+
+if TYPE_CHECKING:
+    from reporter.kube import KubeApi
+    from reporter.worker.auto_tar import AutoTar
+
+DELIVERED, NOT_DELIVERED, BAD_USAGE = 0, 1, 2
+
+_EVENTS = {
+    "retry": ("warning", "A try failed; another follows"),
+    "another_result_held": ("warning", "The aggregator holds another result than this one"),
+    "checked_by_hand": ("info", "The aggregator's certificate has the shape of Sonobuoy's"),
+    "certificate_expires": ("warning", "The client certificate expires"),
+    "relay_listens": ("info", "The relay for progress listens"),
+    "relay_port_taken": ("warning", "No relay for progress yet: the port is taken"),
+    "progress_not_delivered": ("warning", "Progress was not delivered"),
+    "progress_unwanted": ("warning", "The aggregator takes no progress of this worker"),
+    "heartbeat_unanswered": ("warning", "A heartbeat was not answered"),
+    "heartbeats_end": ("info", "The aggregator takes no heartbeats"),
+}
+"""Level and sentence for what the link says in one word."""
+
+
+def main(
+    arguments: list[str],
+    environ: MutableMapping[str, str],
+    stop: Stop,
+    connect: "Callable[[], KubeApi] | None" = None,
+) -> int:
+    """Do what the arguments say and return the exit code; `connect` finds the API server.
+
+    0 when the aggregator has a result of this worker, 1 when it has none, 2 for arguments or
+    settings that do not fit.
+    """
+    try:
+        command = parse(arguments)
+    except UsageError as error:
+        print(error, USAGE, sep="\n", file=sys.stderr)
+        return BAD_USAGE
+    match command:
+        case Help():
+            print(USAGE)
+            return DELIVERED
+        case Version():
+            print(__version__)
+            return DELIVERED
+        case Splat(directory):
+            return _splat(Path(directory))
+        case Work():
+            return _work(command, environ, stop, connect or _in_cluster)
+
+
+def _splat(directory: Path) -> int:
+    from reporter.worker.splat import splat
+
+    try:
+        splat(directory, sys.stdout.buffer)
+        sys.stdout.flush()
+    except OSError as error:
+        print(f"splat: {error}", file=sys.stderr)
+        # What is left in the buffer has nowhere to go, and Python would try again at its end.
+        os._exit(NOT_DELIVERED)
+    return DELIVERED
+
+
+def _work(
+    command: Work,
+    environ: MutableMapping[str, str],
+    stop: Stop,
+    connect: "Callable[[], KubeApi]",
+) -> int:
+    log.report_crashes()
+    log.configure()
+    try:
+        config = WorkerConfig.from_env(environ, scope=command.scope, drop_key=True)
+    except ConfigError as error:
+        log.get().error("Settings refused", problems=error.problems)
+        return BAD_USAGE
+    for warning in config.warnings:
+        log.get().warning("Setting ignored", problem=warning)
+    return Worker(config, stop, _auto_tar(config, connect)).run(command.sleep)
+
+
+class Ending:
+    """The stop of this process as the link knows one. For the main thread only: its wait takes
+    the wake-up away from any other.
+    """
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+
+    def is_set(self) -> bool:
+        """Say whether to end."""
+        return self._stop.requested
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep for so many seconds (nothing: for ever), or until there is a reason to end."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._stop.requested:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            self._stop.wake.wait(left)
+        return self._stop.requested
+
+
+class Worker:
+    """One worker beside one plugin."""
+
+    def __init__(self, config: WorkerConfig, stop: Stop, auto_tar: "AutoTar | None") -> None:
+        self._config, self._auto_tar = config, auto_tar
+        self._ending = Ending(stop)
+        self._client = AggregatorClient(config, stop=self._ending, on_event=_say)
+        self._relay = Relay(self._client, config.progress_port, on_event=_say)
+        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=_say)
+
+    def run(self, sleep: int) -> int:
+        """Work until the result is delivered, stay for `sleep` seconds, return the exit code."""
+        log.get().info(
+            "Worker started",
+            version=__version__,
+            aggregator=self._config.aggregator_url,
+            plugin=self._config.plugin,
+            node=self._config.node,
+            resultsDir=self._config.results_dir,
+        )
+        self._relay.start()
+        if self._config.heartbeat_seconds:
+            self._heart.start()
+        if self._auto_tar:
+            self._auto_tar.start()
+        code = _verdict(self._gather())
+        # Nobody waits for what these threads are at: they end with the process.
+        self._heart.stop()
+        if self._auto_tar:
+            self._auto_tar.stop()
+        if code == DELIVERED and sleep:
+            self._ending.wait(sleep if sleep > 0 else None)
+        if not self._ending.is_set():
+            self._relay.close(last_try=True)
+        self._client.close()
+        log.get().info("Worker ends", exitCode=code)
+        return code
+
+    def _gather(self) -> Delivery:
+        auto_tar = self._auto_tar
+        try:
+            return gather(
+                self._config,
+                self._client,
+                self._ending,
+                failed=lambda: auto_tar.failure if auto_tar else None,
+            )
+        except TrustError as error:
+            return Delivery(Outcome.REFUSED, text=str(error))
+
+
+def _verdict(delivery: Delivery) -> int:
+    facts: dict[str, Any] = {
+        "outcome": delivery.outcome,
+        "status": delivery.status,
+        "attempts": delivery.attempts,
+        "digest": delivery.digest,
+    }
+    if delivery.delivered:
+        log.get().info("Result delivered", **facts)
+        return DELIVERED
+    log.get().error("No result delivered", reason=delivery.text, **facts)
+    return NOT_DELIVERED
+
+
+def _auto_tar(config: WorkerConfig, connect: "Callable[[], KubeApi]") -> "AutoTar | None":
+    namespace, pod = config.namespace, config.plugin_pod
+    if not (namespace and pod and config.worker_container):
+        return None
+    from reporter.worker.auto_tar import AutoTar
+
+    try:
+        api = connect()
+    except SettingsError:
+        return None  # not in a cluster
+    return AutoTar(lambda: api.get_pod(namespace, pod), config.worker_container, config.results_dir)
+
+
+def _in_cluster() -> "KubeApi":
+    # The client costs 20 MB, which a worker that was told of no Pod goes without.
+    from reporter.kube import KubeApi
+
+    # Some clusters' CAs lack the extensions that Python 3.13 asks for by default.
+    return KubeApi.in_cluster(relax_x509_strict=True)
+
+
+def _say(event: str, facts: dict[str, Any]) -> None:
+    level, sentence = _EVENTS.get(event, ("info", event))
+    getattr(log.get(), level)(sentence, **facts)

@@ -1,0 +1,3 @@
+module status-reporter/tests/tlspeer
+
+go 1.24

@@ -1,0 +1,1 @@
+"""A real aggregator as a process, and load on it: for benchmarks and long tests."""

@@ -1,0 +1,180 @@
+"""An aggregator's worker listener at work, with a store in memory and files on the disk."""
+
+import asyncio
+import functools
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from reporter.aggregator import intake as taking
+from reporter.aggregator.certificates import Pair
+from reporter.aggregator.http import Limits, Listener, WorkerApp
+from reporter.aggregator.store import MemoryStore, Store
+from reporter.core.run.entry import Entry
+from reporter.core.run.plan import Key, parse_plan
+from reporter.core.run.snapshot import Phase
+from tests.integration.aggregator_http import certs
+from tests.integration.aggregator_http.wire import HANG, Reply, Wire, connected, request
+
+E2E = Key("e2e", "global")
+NODE1 = Key("sysd", "node1")
+NODE2 = Key("sysd", "node2")
+RESULT = {
+    E2E: "/api/v1/results/global/e2e",
+    NODE1: "/api/v1/results/by-node/node1/sysd",
+    NODE2: "/api/v1/results/by-node/node2/sysd",
+}
+PROGRESS = "/api/v1/progress/global/e2e"
+HEALTH = "/api/v1/health/global/e2e"
+PLAN = {
+    "run": certs.RUN,
+    "plugins": [{"name": "e2e"}, {"name": "sysd", "nodes": ["node1", "node2"]}],
+}
+
+
+class Seen:
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, int]] = []
+        self.received: list[int] = []
+        self.handshakes: list[tuple[str, str]] = []
+        self.surprises: list[BaseException] = []
+        self.changed = asyncio.Event()
+
+    def request(self, route: str, code: int, seconds: float, received: int) -> None:
+        assert seconds >= 0
+        self.requests.append((route, code))
+        self.received.append(received)
+        self.changed.set()
+
+    def tls_failure(self, reason: str, peer: str, text: str) -> None:
+        assert text
+        self.handshakes.append((reason, peer))
+        self.changed.set()
+
+    def unexpected(self, where: str, error: BaseException) -> None:
+        self.surprises.append(error)
+        self.changed.set()
+
+    async def until(self, done: Callable[[], object]) -> None:
+        """Wait for something that comes with an observation."""
+        async with asyncio.timeout(HANG):
+            while not done():
+                self.changed.clear()
+                await self.changed.wait()
+
+
+class Scene:
+    """One aggregator. Requests go out with the certificate of their key's plugin."""
+
+    def __init__(
+        self, store: Store, listener: Listener, app: WorkerApp, seen: Seen, output: Path
+    ) -> None:
+        self.store, self.listener, self.app, self.seen = store, listener, app, seen
+        self.output = output
+        self.address = ("", 0)
+
+    def connect(self, pair: Pair | None = None, *, context: ssl.SSLContext | None = None) -> Any:
+        """Connect as e2e, or with a certificate or context of one's own."""
+        chosen = context or certs.client_context(pair or certs.client("e2e"))
+        return connected(self.address, chosen)
+
+    async def ask(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        *headers: str,
+        pair: Pair | None = None,
+    ) -> Reply:
+        """Make one request on a connection of its own."""
+        if pair is None:
+            pair = certs.client("sysd" if "/sysd" in target else "e2e")
+        async with self.connect(pair) as wire:
+            await wire.send(request(method, target, body, *headers))
+            return await wire.reply(method=method)
+
+    async def put(self, key: Key, body: bytes, *headers: str) -> Reply:
+        """Upload a result."""
+        return await self.ask("PUT", RESULT[key], body, *headers)
+
+    async def post(self, body: bytes, *headers: str) -> Reply:
+        """Send progress of e2e."""
+        return await self.ask("POST", PROGRESS, body, *headers)
+
+    def entry(self, key: Key) -> Entry:
+        """What the run knows of a key."""
+        return self.store.snapshot().entries[key]
+
+    def files(self) -> dict[str, bytes]:
+        """Everything below the output directory, by relative path."""
+        return {
+            str(path.relative_to(self.output)): path.read_bytes()
+            for path in sorted(self.output.rglob("*"))
+            if path.is_file() and ".staging" not in path.parts
+        }
+
+    async def close_run(self) -> None:
+        """Bring the run to its end, with whatever is held."""
+        await self.store.advance_run(Phase.POST_PROCESSING)
+
+    async def holds(self, wire: Wire, want: bool = True) -> None:
+        """Wait until uploads are being read, or none is."""
+        async with asyncio.timeout(HANG):
+            while bool(self.app.uploads) is not want:
+                await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path,
+    limits: Limits | None = None,
+    *,
+    caps: taking.Limits | None = None,
+    store: Store | None = None,
+    plan: dict[str, Any] | None = None,
+    context: ssl.SSLContext | None = None,
+) -> AsyncIterator[Scene]:
+    """Serve one run until the end of the block; nothing unexpected may have happened."""
+    limits = limits or Limits()
+    parsed = parse_plan(plan or PLAN)
+    store = store or MemoryStore()
+    await store.open_run(parsed, now=time.time())
+    layout = taking.Layout(folder / "state", folder / "output")
+    layout.prepare()
+    intake = taking.Intake(layout, store, caps)
+    await intake.recover(store.snapshot())
+    seen = Seen()
+    app = WorkerApp(store, intake, parsed, limits, seen)
+    listener = Listener(
+        app,
+        ssl_context=context or certs.server_context(),
+        host="127.0.0.1",
+        port=0,
+        limits=limits,
+        observer=seen,
+    )
+    scene = Scene(store, listener, app, seen, layout.output)
+    scene.address = await listener.start()
+    try:
+        yield scene
+    finally:
+        await listener.close(grace=1.0)
+        await intake.close()
+        await store.close()
+    assert [] == seen.surprises
+    assert 0 == listener.connections
+
+
+def situation(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test's coroutine on a loop of its own."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 3 * HANG))
+
+    return run

@@ -1,0 +1,328 @@
+"""The status listener: probes for anyone, run data for its audience."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from reporter.aggregator import tls
+from reporter.aggregator.http import Audience, Limits, Listener, StatusApp
+from reporter.aggregator.store import MemoryStore
+from reporter.core.run.plan import parse_plan
+from reporter.core.run.progress import Progress
+from reporter.metrics.page import Page
+from tests.integration.aggregator_http import certs
+from tests.integration.aggregator_http.scene import E2E, PLAN, Seen, situation
+from tests.integration.aggregator_http.wire import HANG, Reply, Wire, connected, head
+
+LOCAL = "localhost:8081"
+
+
+class Health:
+    """Whatever a test says."""
+
+    alive = True
+
+    def __init__(self) -> None:
+        self.problems: dict[str, str | None] = {"worker-listener": None, "store": None}
+
+    def checks(self) -> dict[str, str | None]:
+        """Name what must work."""
+        return self.problems
+
+
+class Status:
+    """A status listener at work."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        health: Health,
+        listener: Listener,
+        context: ssl.SSLContext | None,
+    ) -> None:
+        self.store, self.health, self.context = store, health, context
+        self.address = ("", 0)
+        self._listener = listener
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return self._listener.connections
+
+    async def ask(
+        self,
+        target: str,
+        *headers: str,
+        method: str = "GET",
+        host: str = LOCAL,
+        peer: str | None = None,
+    ) -> Reply:
+        """Make one request, maybe from another address of this host."""
+        local = (peer, 0) if peer else None
+        name = "127.0.0.1" if self.context else None
+        reader, writer = await asyncio.open_connection(
+            *self.address, local_addr=local, ssl=self.context, server_hostname=name
+        )
+        wire = Wire(reader, writer)
+        try:
+            await wire.send(head(method, target, *headers, host=host))
+            return await wire.reply(method=method)
+        finally:
+            wire.cut()
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
+                await writer.wait_closed()
+
+
+@asynccontextmanager
+async def serving(
+    audience: Audience = Audience.LOCAL,
+    *,
+    server: ssl.SSLContext | None = None,
+    client: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
+    plan: dict[str, Any] | None = None,
+    limits: Limits | None = None,
+) -> AsyncIterator[Status]:
+    """Serve the status of a run."""
+    store = MemoryStore()
+    await store.open_run(parse_plan(plan or PLAN), now=time.time())
+    health, seen = Health(), Seen()
+
+    def metrics(accept: str) -> Page:
+        return Page(f"# for {accept}\n".encode(), "text/plain; version=0.0.4", False)
+
+    app = StatusApp(store.snapshot, health, metrics, audience, seen)
+    listener = Listener(
+        app, ssl_context=server, host=host, port=0, limits=limits or Limits(), observer=seen
+    )
+    status = Status(store, health, listener, client)
+    status.address = await listener.start()
+    try:
+        yield status
+    finally:
+        await listener.close(grace=1.0)
+        await store.close()
+    assert [] == seen.surprises
+
+
+@situation
+async def test_the_status_of_a_run():
+    """The document of the run, for a peer on this host."""
+    async with serving() as status:
+        reply = await status.ask("/status")
+        document = json.loads(reply.body)
+
+        assert 200 == reply.status
+        assert "application/json" == reply.headers["content-type"]
+        assert ("running", certs.RUN) == (document["status"], document["run"])
+        assert [("e2e", ""), ("sysd", "node1"), ("sysd", "node2")] == [
+            (plugin["name"], plugin["node"]) for plugin in document["plugins"]
+        ]
+
+
+@situation
+async def test_nothing_new():
+    """The revision is the tag: 304 without a body until something changes."""
+    async with serving() as status:
+        tag = (await status.ask("/status")).headers["etag"]
+        same = await status.ask("/status", f'If-None-Match: "x", W/{tag}')
+        await status.store.record_progress(E2E, Progress(msg="m"), None, at=1.0)
+        changed = await status.ask("/status", f"If-None-Match: {tag}")
+
+        assert (304, b"", tag) == (*same.said, same.headers["etag"])
+        assert (200, False) == (changed.status, changed.headers["etag"] == tag)
+        assert "m" == json.loads(changed.body)["plugins"][0]["progress"]["msg"]
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/status/e2e/global", 200),
+        ("/status/sysd/node%31?x", 200),
+        ("/status/sysd/node9", 404),
+        ("/status/e2e", 404),
+        ("/status/", 404),
+        ("/status/e2e/global/", 404),
+        ("/status/e2e/..", 404),
+        ("/status//e2e/global", 404),
+    ],
+)
+@situation
+async def test_one_entry(path, code):
+    """By plugin and node; other paths below do not exist, and nothing is redirected."""
+    async with serving() as status:
+        reply = await status.ask(path)
+
+        assert code == reply.status
+        if code == 200:
+            assert {"e2e/global", "sysd/node1"} & {json.loads(reply.body)["key"]}
+
+
+@situation
+async def test_head_has_no_body():
+    """HEAD answers as GET does, with the length and without the body."""
+    async with serving() as status:
+        reply = await status.ask("/status", method="HEAD")
+
+        assert (200, b"") == reply.said
+        assert int(reply.headers["content-length"]) > 0
+
+
+@pytest.mark.parametrize("path", ["/status", "/livez", "/readyz", "/metrics"])
+@situation
+async def test_other_methods(path):
+    """405 with what is allowed."""
+    async with serving() as status:
+        reply = await status.ask(path, method="POST")
+
+        assert (405, b"", "GET, HEAD") == (*reply.said, reply.headers["allow"])
+
+
+@pytest.mark.parametrize("path", ["/", "/events", "/statusx", "/livez/", "/debug", "//status"])
+@situation
+async def test_paths_that_do_not_exist(path):
+    """404."""
+    async with serving() as status:
+        assert (404, b"404 page not found\n") == (await status.ask(path)).said
+
+
+@pytest.mark.parametrize(
+    ("peer", "host", "code"),
+    [
+        (None, "localhost", 200),
+        (None, "LOCALHOST:8081", 200),
+        (None, "127.0.0.1:9000", 200),
+        (None, "[::1]:8081", 200),
+        (None, "[::1]", 200),
+        (None, "localhost:", 200),
+        (None, "evil.example", 403),
+        (None, "evil.example:8081", 403),
+        (None, "localhost.evil.example:8081", 403),
+        (None, "localhost:8081@evil", 403),
+        (None, "127.0.0.6:8081", 403),
+        (None, "127.0.0.1:x", 403),
+        (None, "", 403),
+        ("127.0.0.6", "localhost", 403),
+        ("127.0.0.2", "localhost", 403),
+    ],
+)
+@situation
+async def test_who_may_see_run_data(peer, host, code):
+    """K15: exactly 127.0.0.1, asking for a loopback host; a mesh's 127.0.0.6 and DNS tricks not."""
+    async with serving() as status:
+        whole = await status.ask("/status", peer=peer, host=host)
+        entry = await status.ask("/status/e2e/global", peer=peer, host=host)
+        unknown = await status.ask("/status/nope/global", peer=peer, host=host)
+
+        assert [code, code] == [whole.status, entry.status]
+        assert (404 if code == 200 else 403) == unknown.status
+
+
+@situation
+async def test_probes_and_metrics_are_for_anyone():
+    """K15: also for peers and hosts that may not see run data."""
+    async with serving() as status:
+        for path in ("/livez", "/healthz", "/readyz", "/readyz?verbose", "/metrics"):
+            reply = await status.ask(path, peer="127.0.0.6", host="10.0.0.9:8081")
+            assert 200 == reply.status
+
+
+@situation
+async def test_everybody_where_the_scope_is_any():
+    """K15: STATUS_SCOPE=any."""
+    async with serving(Audience.ANY) as status:
+        assert 200 == (await status.ask("/status", peer="127.0.0.6", host="evil")).status
+
+
+def _status_context() -> ssl.SSLContext:
+    """A listener that asks for a certificate and takes clients without one."""
+    context = tls.worker_context(certs.authority().pem, certs.server())
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+@pytest.mark.parametrize(("certified", "code"), [(True, 200), (False, 403)])
+@situation
+async def test_certified_clients(certified, code):
+    """K15: with a certificate 200 from anywhere, without one 403 even locally; probes always."""
+    pair = certs.authority().issue("reader", "reader") if certified else None
+    client = certs.client_context(pair)
+    async with serving(Audience.CERTIFIED, server=_status_context(), client=client) as status:
+        data = await status.ask("/status", peer="127.0.0.6", host="aggregator")
+        probe = await status.ask("/livez", peer="127.0.0.6", host="aggregator")
+
+        assert [code, 200] == [data.status, probe.status]
+
+
+@situation
+async def test_a_peer_on_ipv6():
+    """K15: ::1 is this host, too, on a socket for both families."""
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+    async with serving(host="::") as status:
+        for address in ("::1", "127.0.0.1"):
+            status.address = (address, status.address[1])
+            assert 200 == (await status.ask("/status")).status
+
+
+@situation
+async def test_liveness():
+    """Asks for nothing but the process's own progress."""
+    async with serving() as status:
+        status.health.problems["store"] = "not writable"
+        good = [(await status.ask(path)).said for path in ("/livez", "/healthz")]
+        status.health.alive = False
+
+        assert [(200, b"ok\n")] * 2 == good
+        assert 503 == (await status.ask("/livez")).status
+
+
+@situation
+async def test_readiness():
+    """Lists every check where something is wrong, or where it is asked for."""
+    async with serving() as status:
+        plain, verbose = await status.ask("/readyz"), await status.ask("/readyz?verbose")
+        status.health.problems["store"] = "not writable"
+        bad = await status.ask("/readyz")
+
+        assert (200, b"ok\n") == plain.said
+        assert (200, b"[+]worker-listener ok\n[+]store ok\nready\n") == verbose.said
+        lines = b"[+]worker-listener ok\n[-]store: not writable\nnot ready\n"
+        assert (503, lines) == bad.said
+
+
+@situation
+async def test_metrics():
+    """In the format that the scraper prefers."""
+    async with serving() as status:
+        reply = await status.ask("/metrics", "Accept: application/openmetrics-text")
+
+        assert (200, b"# for application/openmetrics-text\n") == reply.said
+        assert "text/plain; version=0.0.4" == reply.headers["content-type"]
+
+
+@situation
+async def test_a_reader_that_does_not_read():
+    """Who takes nothing of a large answer is cut off, and holds up nobody until then."""
+    nodes = [f"node-{number}" for number in range(5000)]
+    plan = {"run": certs.RUN, "plugins": [{"name": "p", "nodes": nodes}]}
+    limits = Limits(body_silence=0.3, keep_alive=600.0, head_read=600.0)
+    async with (
+        serving(plan=plan, limits=limits) as status,
+        connected(status.address, None) as deaf,
+        asyncio.timeout(HANG),
+    ):
+        await deaf.send(head("GET", "/status", host=LOCAL) * 10)
+        while not status.connections:
+            await asyncio.sleep(0.005)
+        assert 200 == (await status.ask("/livez")).status
+        while status.connections:
+            await asyncio.sleep(0.005)

@@ -1,0 +1,227 @@
+"""Progress and heartbeats: kept connections, stale ones, order, threads."""
+
+import json
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from reporter.link import Limits, NoAnswer, Progress, ResultSource
+from reporter.link import client as link_client
+from reporter.link import connection as link_connection
+from tests.integration.link.scripted import BEAT, Cut, HangUp, Hold, Say, Scripted, Silence
+
+
+def test_connection_is_kept_between_requests(connect):
+    """One handshake for a series of updates."""
+    with Scripted() as server:
+        client = connect(server.config())
+        for _ in range(5):
+            assert 200 == client.post_progress(b"{}").status
+            assert 200 == client.heartbeat().status
+        assert (1, 10) == (server.handshakes, len(server.requests))
+
+
+def test_progress_is_sent_byte_exact(connect):
+    """Whatever it is; the answer comes back verbatim."""
+    body = b' {"msg" : "\\u00e4", "x":[1 ,2]}\n trailing'
+    answer = Say(400, b"invalid progress update: x\n", headers={"Content-Type": "text/plain"})
+    with Scripted(progress=[answer]) as server:
+        reply = connect(server.config(node="n1")).post_progress(body)
+        (request,) = server.heard(1)
+    assert (400, b"invalid progress update: x\n", "text/plain") == (
+        reply.status,
+        reply.body,
+        reply.content_type,
+    )
+    assert ("POST", "/api/v1/progress/by-node/n1/e2e", body) == (
+        request.method,
+        request.target,
+        request.body,
+    )
+    assert "application/json" == request.headers["content-type"]
+
+
+def test_progress_as_a_value(connect):
+    """In the aggregator's schema."""
+    with Scripted() as server:
+        connect(server.config()).post_progress(Progress(msg="m", total=3, failures=("f",)))
+        body = json.loads(server.heard(1)[0].body)
+    assert {"msg": "m", "total": 3, "completed": 0, "failures": ["f"]} == body
+
+
+def test_ids_count_up_in_one_epoch(connect):
+    """So a retried append counts once; another process has another epoch."""
+    with Scripted() as server:
+        first, second = connect(server.config()), connect(server.config())
+        for client in (first, first, second):
+            client.post_progress(b"{}")
+        ids = [request.headers["progress-id"].split("/") for request in server.requests]
+    assert ["1", "2", "1"] == [seq for _, seq in ids]
+    assert ids[0][0] == ids[1][0] != ids[2][0]
+
+
+def test_heartbeat_tells_what_the_aggregator_can(connect):
+    """Its wish and its features."""
+    with Scripted() as server:
+        client = connect(server.config(node="n1"))
+        assert client.peer_features is None
+        beat = client.heartbeat()
+        assert "/api/v1/health/by-node/n1/e2e" == server.heard(1)[0].target
+    assert (200, 15.0) == (beat.status, beat.interval)
+    assert {"heartbeat", "outcome", "digest", "progress-id"} == beat.features
+    assert beat.features == client.peer_features
+
+
+def test_404_to_a_heartbeat_is_an_aggregator_of_sonobuoy(connect):
+    """It knows no beats and none of the rest."""
+    with Scripted(health=[Say(404, b"404 page not found\n")]) as server:
+        client = connect(server.config())
+        assert 404 == client.heartbeat().status
+        assert frozenset() == client.peer_features
+
+
+@pytest.mark.parametrize("status", [403, 410, 500, 503])
+def test_other_answers_to_a_heartbeat_tell_nothing_about_it(connect, status):
+    """Trouble of ours, not another product."""
+    with Scripted(health=[Say(status)]) as server:
+        client = connect(server.config())
+        assert status == client.heartbeat().status
+        assert client.peer_features is None
+
+
+def test_connection_the_server_closed_is_no_error(connect):
+    """Its keep-alive was over: the request goes out once more on a new connection."""
+    with Scripted(progress=[HangUp(), HangUp(), HangUp()]) as server:
+        client = connect(server.config())
+        for _ in range(3):
+            assert 200 == client.post_progress(b"{}").status
+        assert (3, 3) == (server.handshakes, len(server.requests))
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_connection_that_closes_just_when_we_speak(connect, reset):
+    """The close crosses our request: no byte of answer, so it is sent again, with its id."""
+    with Scripted(progress=[Say(), Cut(2, reset=reset), Say()]) as server:
+        client = connect(server.config())
+        assert 200 == client.post_progress(b"{}").status
+        assert 200 == client.post_progress(b"{}").status
+        ids = [request.headers["progress-id"].split("/")[1] for request in server.requests]
+        assert (["1", "2", "2"], 2) == (ids, server.handshakes)
+
+
+def test_new_connection_that_gets_no_answer_is_an_error(connect):
+    """That was no stale one."""
+    with Scripted(progress=[Cut(2)]) as server:
+        with pytest.raises(NoAnswer):
+            connect(server.config()).post_progress(b"{}")
+        assert 1 == len(server.requests)
+
+
+def test_part_of_an_answer_is_not_tried_again(connect):
+    """The aggregator has taken it."""
+    with Scripted(progress=[Say(), Say(cut=5), Say()]) as server:
+        client = connect(server.config())
+        client.post_progress(b"{}")
+        with pytest.raises(NoAnswer):
+            client.post_progress(b"{}")
+        assert 2 == len(server.requests)
+
+
+def test_idle_connection_is_not_used_for_long(connect, monkeypatch):
+    """Aggregators close after ten seconds; we do not wait for that."""
+    assert link_connection.KEPT_SECONDS < 10
+    monkeypatch.setattr(link_connection, "KEPT_SECONDS", 0.0)
+    with Scripted() as server:
+        client = connect(server.config())
+        client.heartbeat()
+        client.heartbeat()
+        assert 2 == server.handshakes
+
+
+def test_early_answer_to_progress_ends_the_connection(connect):
+    """What is left of the body would be taken for the next request."""
+    with Scripted(progress=[Say(413, early=True), Say()]) as server:
+        client = connect(server.config())
+        assert 413 == client.post_progress(b"x" * 5_000_000).status
+        assert 200 == client.post_progress(b"{}").status
+        assert 2 == server.handshakes
+
+
+def test_w20_heartbeat_gives_up_after_its_limit(connect, monkeypatch):
+    """W20: a hanging aggregator costs a beat five seconds and the upload nothing."""
+    assert (5.0, 10.0) == (link_client.HEARTBEAT_SECONDS, link_client.PROGRESS_SECONDS)
+    monkeypatch.setattr(link_client, "HEARTBEAT_SECONDS", 0.3)
+    monkeypatch.setattr(link_client, "PROGRESS_SECONDS", 0.3)
+    with Scripted(health=[Silence()], progress=[Say(pace=0.1)]) as server:
+        client = connect(server.config())
+        with pytest.raises(NoAnswer, match="timed out"):
+            client.heartbeat()
+        with pytest.raises(NoAnswer, match="timed out"):
+            client.post_progress(b"{}")
+        assert client.put_result(ResultSource.from_bytes(b"{}", "a.json")).delivered
+
+
+def test_silent_handshake_is_bounded(connect):
+    """Somebody listens and never speaks TLS."""
+    with socket.create_server(("127.0.0.1", 0)) as mute, Scripted() as server:
+        config = server.config(aggregator_url=f"https://127.0.0.1:{mute.getsockname()[1]}")
+        client = connect(config, limits=Limits(handshake=0.2))
+        with pytest.raises(NoAnswer, match="timed out"):
+            client.heartbeat()
+
+
+def test_many_threads_share_a_client(connect):
+    """Every request gets its own answer; updates arrive in the order of their ids."""
+    with Scripted() as server:
+        client = connect(server.config())
+
+        def work(number: int) -> list[object]:
+            source = ResultSource.from_bytes(b"%d" % number * 10_000, f"{number}.bin")
+            return [
+                client.post_progress(b'{"msg":"%d"}' % number).status,
+                client.heartbeat().status,
+                client.put_result(source).digest == source.open().digest,
+            ]
+
+        with ThreadPoolExecutor(16) as pool:
+            done = list(pool.map(work, range(64)))
+        ids = [int(r.headers["progress-id"].split("/")[1]) for r in server.heard(64, "progress")]
+    assert [[200, 200, True]] * 64 == done
+    assert list(range(1, 65)) == ids
+
+
+def test_updates_do_not_overtake_each_other(connect):
+    """An append with a lower id than the last one would be ignored."""
+    release = threading.Event()
+    with Scripted(progress=[Hold(release), Say()], health=[BEAT]) as server:
+        client = connect(server.config())
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(client.post_progress, b'{"msg":"1"}')
+            server.heard(1)
+            second = pool.submit(client.post_progress, b'{"msg":"2"}')
+            # A beat does not wait for them.
+            assert 200 == client.heartbeat().status
+            assert 1 == len(server.heard(1, "progress"))
+            release.set()
+            assert [200, 200] == [first.result().status, second.result().status]
+        assert [b"1", b"2"] == [r.body[8:9] for r in server.heard(2, "progress")]
+
+
+def test_close_while_another_thread_speaks(connect):
+    """Its connection is closed as soon as it is done, not kept."""
+    release = threading.Event()
+    with Scripted(progress=[Hold(release)]) as server:
+        client = connect(server.config())
+        with ThreadPoolExecutor(1) as pool:
+            spoken = pool.submit(client.post_progress, b"{}")
+            server.heard(1)
+            client.close()
+            release.set()
+            assert 200 == spoken.result().status
+        end = time.monotonic() + 30
+        while server._open and time.monotonic() < end:
+            threading.Event().wait(0.01)
+        assert set() == server._open

@@ -1,0 +1,326 @@
+"""A result on its way: answers, retries, windows, ends."""
+
+import errno
+import hashlib
+import io
+import itertools
+import os
+import time
+
+import pytest
+
+from reporter.link import Limits, Outcome, ResultSource, SourceError
+from reporter.link.request import digest_header
+from tests.integration.link.scripted import Cut, Say, Scripted, Silence
+
+DATA = b'{"passed": 3}'
+SHA = hashlib.sha256(DATA).hexdigest()
+RESULT = ResultSource.from_bytes(DATA, "a.json")
+HASTY = Limits(connect=2, handshake=5, send=0.5, answer=0.5)
+
+
+class Tape(io.BytesIO):
+    """Counts what is read of it."""
+
+    read_since_rewind = 0
+
+    def seek(self, *where):
+        self.read_since_rewind = 0
+        return super().seek(*where)
+
+    def read(self, size=-1):
+        data = super().read(size)
+        self.read_since_rewind += len(data)
+        return data
+
+
+class SecondPass(io.FileIO):
+    """Something happens when the file, once measured, is read to be sent."""
+
+    passes = 0
+
+    def seek(self, *where):
+        self.passes += 1
+        if self.passes == 2:
+            self.second_pass()
+        return super().seek(*where)
+
+
+def test_request_as_the_contract_wants_it(connect):
+    """One PUT with type, name, length and digest, streamed with a length and not chunked."""
+    with Scripted() as server:
+        delivery = connect(server.config()).put_result(RESULT)
+        (request,) = server.heard(1)
+    assert (Outcome.ACCEPTED, 200, 1, SHA) == (
+        delivery.outcome,
+        delivery.status,
+        delivery.attempts,
+        delivery.digest,
+    )
+    assert ("PUT", "/api/v1/results/global/e2e", DATA) == (
+        request.method,
+        request.target,
+        request.body,
+    )
+    assert {
+        "content-type": "application/json",
+        "content-disposition": 'attachment; filename="a.json"',
+        "content-length": "13",
+        "content-digest": digest_header(SHA),
+    }.items() <= request.headers.items()
+    assert not {"transfer-encoding", "expect", "content-encoding"} & request.headers.keys()
+
+
+def test_w2_node_in_the_path(connect):
+    """W2: by-node for the worker of a node, quoted once."""
+    with Scripted() as server:
+        connect(server.config(node="node 1%")).put_result(RESULT)
+        assert "/api/v1/results/by-node/node%201%25/e2e" == server.heard(1)[0].target
+
+
+@pytest.mark.parametrize(
+    ("acts", "outcome", "attempts"),
+    [
+        ([Say(500), Say(500), Say(200)], Outcome.ACCEPTED, 3),
+        ([Say(409)], Outcome.DUPLICATE, 1),
+        ([Say(403)], Outcome.REFUSED, 1),
+        ([Say(201)], Outcome.REFUSED, 1),
+        ([Say(204)], Outcome.REFUSED, 1),
+        ([Say(301, headers={"Location": "/api/v1/results/global/e2e"})], Outcome.REFUSED, 1),
+        ([Say(307, headers={"Location": "/elsewhere"})], Outcome.REFUSED, 1),
+        ([Say(410)], Outcome.REFUSED, 1),
+        ([Say(413)], Outcome.REFUSED, 1),
+        ([Say(507), Say(429), Say(408), Say(200)], Outcome.ACCEPTED, 4),
+        ([Cut(), Say(409)], Outcome.DUPLICATE, 2),
+    ],
+    ids=lambda value: None if isinstance(value, int) else str(value)[:40],
+)
+def test_w5_answers(connect, acts, outcome, attempts):
+    """W5: what is success, what is final, what is tried again; a redirect is never followed."""
+    with Scripted(results=acts) as server:
+        delivery = connect(server.config()).put_result(RESULT)
+        assert (outcome, attempts) == (delivery.outcome, delivery.attempts)
+        assert attempts == len(server.requests)
+    assert all(request.method == "PUT" for request in server.requests)
+
+
+def test_w5_retry_after_is_waited(connect, fake_time):
+    """W5: seven seconds at least, though the back-off is one."""
+    with Scripted(results=[Say(503, headers={"Retry-After": "7"}), Say()]) as server:
+        assert connect(server.config()).put_result(RESULT).delivered
+    assert [7.0] == fake_time.waits
+
+
+def test_w5_refusals_end_with_the_window(connect, fake_time, events):
+    """W5: from the first answer of 500 on there are 120 s, with tries at most 15 s apart."""
+    with Scripted(results=[Say(500, b"error handling result e2e/global: no\n")]) as server:
+        delivery = connect(server.config()).put_result(RESULT)
+    assert (Outcome.GAVE_UP, 500) == (delivery.outcome, delivery.status)
+    assert "500 error handling result e2e/global: no" == delivery.text
+    assert pytest.approx(120.0) == fake_time.elapsed
+    assert 15.0 >= max(fake_time.waits)
+    assert len(fake_time.waits) + 1 == delivery.attempts == len(server.requests)
+    assert {"retry"} == {name for name, _ in events}
+
+
+def test_w6_aggregator_comes_back_after_60_seconds(connect, fake_time):
+    """W6: refused connections are tried again until it is there."""
+    with Scripted(listening=False) as server:
+        fake_time.at(60.0, server.listen)
+        delivery = connect(server.config()).put_result(RESULT)
+    assert (Outcome.ACCEPTED, 200) == (delivery.outcome, delivery.status)
+    assert 60.0 <= fake_time.elapsed <= 75.0
+
+
+def test_w6_aggregator_never_comes(connect, fake_time):
+    """W6: after 600 s it is given up."""
+    with Scripted(listening=False) as server:
+        delivery = connect(server.config()).put_result(RESULT)
+    assert (Outcome.GAVE_UP, 0) == (delivery.outcome, delivery.status)
+    assert "cannot connect to 127.0.0.1: Connection refused" == delivery.text
+    assert pytest.approx(600.0) == fake_time.elapsed
+    assert 15.0 >= max(fake_time.waits)
+
+
+def test_w6_waits_are_jittered(connect, fake_time):
+    """W6: a thousand workers do not come back as one."""
+    rolls = iter([0.1, 0.9, 0.5, 0.0])
+    with Scripted(results=[Say(500)] * 4 + [Say()]) as server:
+        connect(server.config(), rng=lambda: next(rolls)).put_result(RESULT)
+    assert [0.1, 1.8, 2.0, 0.0] == pytest.approx(fake_time.waits)
+
+
+def test_duplicate_of_another_result_is_told(connect, events):
+    """Success it is, but somebody should know."""
+    held = hashlib.sha256(b"other").hexdigest()
+    acts = [Say(409, headers={"Result-Digest": digest_header(held)})]
+    with Scripted(results=acts) as server:
+        delivery = connect(server.config()).put_result(RESULT)
+    assert (True, held) == (delivery.delivered, delivery.held)
+    assert [("another_result_held", {"ours": SHA, "held": held})] == events
+
+
+def test_own_duplicate_is_silent(connect, events):
+    """Our first try had arrived after all."""
+    acts = [Silence(), Say(409, headers={"Result-Digest": digest_header(SHA)})]
+    with Scripted(results=acts) as server:
+        delivery = connect(server.config(), limits=HASTY).put_result(RESULT)
+    assert (Outcome.DUPLICATE, 2) == (delivery.outcome, delivery.attempts)
+    assert ["retry"] == [name for name, _ in events]
+
+
+def test_budget_ends_it(connect, fake_time):
+    """The caller's end comes before the window's."""
+    with Scripted(results=[Say(500)]) as server:
+        delivery = connect(server.config()).put_result(RESULT, budget=30.0)
+    assert Outcome.GAVE_UP == delivery.outcome
+    assert 28.0 <= fake_time.elapsed <= 30.0
+
+
+def test_stop_ends_a_wait_and_leaves_the_grace_period(connect, fake_time):
+    """A signal: the next try at once, and no more after the grace period less two seconds."""
+    fake_time.stop_at = 20.0
+    with Scripted(results=[Say(500)]) as server:
+        delivery = connect(server.config(grace_seconds=30)).put_result(RESULT)
+    assert Outcome.GAVE_UP == delivery.outcome
+    assert 46.0 <= fake_time.elapsed <= 48.0
+    tried_at = itertools.accumulate(fake_time.waits)
+    assert any(moment == pytest.approx(20.0) for moment in tried_at)
+
+
+def test_after_a_signal_tries_still_wait_for_each_other(connect, fake_time):
+    """The stop event is set for good; an aggregator must not be hammered for it."""
+    fake_time.stop_at = 0.0
+    with Scripted(results=[Say(500)]) as server:
+        connect(server.config(grace_seconds=30)).put_result(RESULT)
+    assert [0.999, 1.998, 3.996, 7.992] == pytest.approx(fake_time.waits[:4])
+
+
+def test_budget_ends_a_try_that_is_under_way(connect):
+    """Silence of the aggregator does not stretch it."""
+    with Scripted(results=[Silence()]) as server:
+        client = connect(server.config(), clock=time.monotonic)
+        delivery = client.put_result(RESULT, budget=1.5)
+    assert (Outcome.GAVE_UP, 0, "timed out") == (delivery.outcome, delivery.status, delivery.text)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        Silence(),
+        Silence(after=1000),
+        Say(pace=0.2),
+        Say(200, b"x" * 100, pace=0.2),
+        Say(cut=0),
+        Say(cut=9),
+    ],
+    ids=["silent", "stops reading", "drips", "long and drips", "hangs up", "cut"],
+)
+def test_w22_no_try_hangs(connect, act):
+    """W22: silence, and an answer that drips or breaks off; the next try delivers."""
+    big = ResultSource.from_bytes(os.urandom(20_000_000), "a.bin")
+    with Scripted(results=[act, Say()]) as server:
+        delivery = connect(server.config(), limits=HASTY).put_result(big)
+    assert (Outcome.ACCEPTED, 2) == (delivery.outcome, delivery.attempts)
+
+
+@pytest.mark.parametrize("cut", [12, 21, 60])
+def test_w22_status_counts_though_the_rest_is_cut(connect, cut):
+    """W22: an aggregator says 200 only when the bytes are safe."""
+    with Scripted(results=[Say(body=b"x" * 50, cut=cut)]) as server:
+        delivery = connect(server.config()).put_result(RESULT)
+    assert (Outcome.ACCEPTED, 1) == (delivery.outcome, delivery.attempts)
+
+
+def test_w22_cut_at_50_places(connect, fake_time):
+    """W22: wherever the connection ends, reset or closed, the whole result arrives once."""
+    data = os.urandom(200_000)
+    source = ResultSource.from_bytes(data, "a.bin")
+    cuts = [Cut(n * len(data) // 49, reset=bool(n % 2)) for n in range(50)]
+    with Scripted() as server:
+        client = connect(server.config())
+        for cut in cuts:
+            server.script("results", cut, Say())
+            delivery = client.put_result(source)
+            assert (Outcome.ACCEPTED, 2) == (delivery.outcome, delivery.attempts), cut
+        assert [data] * 50 == [request.body for request in server.requests[1::2]]
+
+
+@pytest.mark.parametrize("status", [403, 409, 410, 413, 503])
+@pytest.mark.parametrize("discard", [5.0, 0.0], ids=["discarded", "closed at once"])
+def test_early_answer_to_30_megabytes_is_read(connect, status, discard):
+    """The aggregator answers before the body is sent: the answer counts, not the reset."""
+    big = ResultSource.from_bytes(os.urandom(30_000_000), "a.bin")
+    early = Say(status, b"result e2e/global: no\n", early=True, discard=discard)
+    with Scripted(results=[early, Say()]) as server:
+        delivery = connect(server.config()).put_result(big)
+    if status == 503:
+        assert (Outcome.ACCEPTED, 2) == (delivery.outcome, delivery.attempts)
+    else:
+        outcome = Outcome.DUPLICATE if status == 409 else Outcome.REFUSED
+        assert (outcome, status, 1) == (delivery.outcome, delivery.status, delivery.attempts)
+        assert f"{status} result e2e/global: no" == delivery.text
+
+
+def test_early_answer_stops_the_sending(connect):
+    """Nobody waits for half a gigabyte that is thrown away."""
+    file = Tape(bytes(100_000_000))
+    with Scripted(results=[Say(413, early=True)]) as server:
+        connect(server.config()).put_result(ResultSource("a.bin", lambda: file))
+    assert 50_000_000 > file.read_since_rewind
+
+
+@pytest.mark.parametrize("tickets", [0, 2])
+def test_session_tickets_are_no_early_answer(connect, tickets):
+    """With TLS 1.3 a server may speak first, without an answer to anything."""
+    big = ResultSource.from_bytes(bytes(3_000_000), "a.bin")
+    with Scripted(tickets=tickets) as server:
+        delivery = connect(server.config()).put_result(big)
+        assert 3_000_000 == server.heard(1)[0].length
+    assert (Outcome.ACCEPTED, 1) == (delivery.outcome, delivery.attempts)
+
+
+def test_file_that_shrinks_while_it_is_sent_is_measured_again(connect, tmp_path):
+    """The first try fails and the next one sends what is there now."""
+    path = tmp_path / "a.log"
+    path.write_bytes(b"x" * 10_000_000)
+
+    class Shrinking(SecondPass):
+        def second_pass(self):
+            path.write_bytes(b"short")
+
+    with Scripted() as server:
+        delivery = connect(server.config()).put_result(
+            ResultSource("a.log", lambda: Shrinking(path))
+        )
+        assert b"short" == server.requests[-1].body
+    assert (Outcome.ACCEPTED, 2) == (delivery.outcome, delivery.attempts)
+
+
+def test_source_that_fails_while_it_is_sent(connect, tmp_path):
+    """A disk error is no transport error: trying again is the caller's business."""
+    path = tmp_path / "a.bin"
+    path.write_bytes(bytes(1_000_000))
+
+    class Failing(SecondPass):
+        def second_pass(self):
+            raise OSError(errno.EIO, "Input/output error")
+
+    with Scripted() as server, pytest.raises(SourceError, match="Input/output error"):
+        connect(server.config()).put_result(ResultSource("a.bin", lambda: Failing(path)))
+
+
+def test_unreadable_source_is_raised_before_any_request(connect, tmp_path):
+    """It is not the aggregator's fault."""
+    with Scripted() as server:
+        with pytest.raises(SourceError):
+            connect(server.config()).put_result(ResultSource.from_file(tmp_path / "none"))
+        assert 0 == server.connections
+
+
+def test_certificate_about_to_expire_is_told(connect, events):
+    """Less than an hour: the next run of this worker will fail."""
+    with Scripted() as server:
+        connect(server.config(), wall=lambda: time.time() + 23.5 * 3600).put_result(RESULT)
+    assert ["certificate_expires"] == [name for name, _ in events]
+    assert 0 < events[0][1]["seconds"] < 3600

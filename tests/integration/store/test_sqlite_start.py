@@ -1,0 +1,336 @@
+"""Opening the database: its journal, its file, who else has it, and what is wrong with it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reporter import log
+from reporter.aggregator.store import SqliteStore, StoreError, StoreLocked, schema
+from reporter.core.run.entry import Outcome
+from tests.integration.store.killing import ROOT
+from tests.integration.store.world import (
+    E2E,
+    NOW,
+    PLAN,
+    Disk,
+    World,
+    disk_error,
+    on_loop,
+    replacing,
+    result,
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> World:
+    """A place with a run in which one result came."""
+
+    @on_loop
+    async def begin() -> None:
+        async with world.opened() as store:
+            await store.record_result(E2E, result())
+
+    world = World("sqlite", tmp_path)
+    begin()
+    return world
+
+
+def ask(path: Path, sql: str) -> object:
+    """Look into the database from outside."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(sql).fetchone()
+    finally:
+        connection.close()
+
+
+async def start_fails(world: World) -> str:
+    """Start once and return why it did not work; the next start must be free to try."""
+    with pytest.raises(StoreError) as error:
+        await world.store().open_run(PLAN, now=NOW)
+    return str(error.value)
+
+
+@on_loop
+async def test_the_log_is_written_ahead_and_synced_with_every_commit(tmp_path: Path):
+    """What a 200 promises rests on these."""
+    connections = []
+
+    def connect(*args, **kwargs) -> sqlite3.Connection:
+        connections.append(sqlite3.connect(*args, **kwargs))
+        return connections[-1]
+
+    asked = {}
+
+    def look(ledger) -> None:
+        for name in ("journal_mode", "synchronous", "foreign_keys", "user_version"):
+            asked[name] = connections[0].execute(f"PRAGMA {name}").fetchone()[0]
+
+    world = World("sqlite", tmp_path, connect)
+    async with world.opened() as store:
+        await store._engine.commit(look)
+    assert {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "user_version": len(schema.MIGRATIONS),
+    } == asked
+    assert 1 == len(connections)
+
+
+@on_loop
+async def test_only_the_owner_can_read_the_files(tmp_path: Path):
+    """Messages of workers are nobody else's business."""
+    async with World("sqlite", tmp_path).opened() as store:
+        await store.record_result(E2E, result())
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert {
+        "run.db": 0o600,
+        "run.db-wal": 0o600,
+        "run.db-shm": 0o600,
+        "run.db.lock": 0o600,
+    } == modes
+
+
+@pytest.mark.parametrize(
+    "code", [sqlite3.SQLITE_IOERR_SHMMAP, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL]
+)
+@on_loop
+async def test_a_volume_without_shared_memory_gets_the_old_journal_and_a_warning(
+    tmp_path: Path, disk: Disk, code: int
+):
+    """Slower, and as durable."""
+
+    def refuse(sql: str) -> None:
+        if "journal_mode = WAL" in sql:
+            raise disk_error(code, "locking protocol")
+
+    disk.before = refuse
+    with log.capture() as logs:
+        async with World("sqlite", tmp_path, disk.connect).opened() as store:
+            await store.record_result(E2E, result())
+            assert not (tmp_path / "run.db-wal").exists()
+    assert [("warning", "locking protocol")] == [(line["level"], line["reason"]) for line in logs]
+    assert ("truncate", "delete").count(ask(tmp_path / "run.db", "PRAGMA journal_mode")[0])
+
+
+@on_loop
+async def test_a_log_that_fails_only_when_written_is_given_up_too(tmp_path: Path, disk: Disk):
+    """The mode alone says nothing: some file systems fail at the first write."""
+    writes = 0
+
+    def refuse(sql: str) -> None:
+        nonlocal writes
+        if sql == "COMMIT":
+            writes += 1
+            if writes == 1:
+                raise disk_error(sqlite3.SQLITE_IOERR_SHMLOCK)
+
+    disk.before = refuse
+    with log.capture() as logs:
+        async with World("sqlite", tmp_path, disk.connect).opened() as store:
+            await store.record_result(E2E, result())
+    assert ["warning"] == [line["level"] for line in logs]
+    async with World("sqlite", tmp_path).opened() as again:
+        assert result() == again.entry(E2E).record
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("ext4", None),
+        ("overlay", None),
+        ("tmpfs", None),
+        ("nfs4", "nfs4"),
+        ("cifs", "cifs"),
+        ("fuse.sshfs", "fuse.sshfs"),
+        ("ceph", "ceph"),
+    ],
+)
+def test_network_file_systems_are_known_by_their_mount(tmp_path: Path, kind, expected):
+    """The innermost mount counts, blanks in its path too; of two on one point the later."""
+    volume = tmp_path / "my volume"
+    (volume / "state").mkdir(parents=True)
+    point = str(volume).replace(" ", "\\040")
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 8:1 / / rw,relatime shared:1 - nfs root rw\n"
+        f"23 22 0:5 / {point} rw - nfs hidden rw\n"
+        f"24 22 0:6 / {point} rw master:1 - {kind} server:/export rw\n"
+        f"25 22 0:7 / {point}/state/deeper rw - nfs other rw\n"
+        "broken line\n"
+    )
+    assert expected == schema.network_file_system(mounts, volume / "state" / "run.db")
+
+
+def test_without_a_list_of_mounts_nothing_is_assumed(tmp_path: Path):
+    """Then trying decides."""
+    assert schema.network_file_system(tmp_path / "none", tmp_path / "run.db") is None
+
+
+def test_on_a_network_file_system_the_log_is_not_even_tried(tmp_path: Path):
+    """It may seem to work there for as long as nobody else looks."""
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text("22 1 8:1 / / rw - nfs4 server:/ rw\n")
+    with log.capture() as logs:
+        connection = schema.open_database(tmp_path / "run.db", sqlite3.connect, mounts=mounts)
+    assert ("truncate",) == connection.execute("PRAGMA journal_mode").fetchone()
+    connection.close()
+    assert ["a network file system (nfs4)"] == [line["reason"] for line in logs]
+
+
+@on_loop
+async def test_a_second_store_of_the_same_process_is_refused(place: World):
+    """And the first goes on."""
+    async with place.opened() as store:
+        with pytest.raises(StoreLocked, match="another process has"):
+            await place.store().open_run(PLAN, now=NOW)
+        assert Outcome.DUPLICATE == (await store.record_result(E2E, result())).outcome
+
+
+OPEN_IT = """
+import asyncio, sys
+from pathlib import Path
+from reporter.aggregator.store import SqliteStore, StoreError
+from tests.integration.store.world import PLAN, NOW
+
+async def main():
+    store = SqliteStore(Path(sys.argv[1]))
+    try:
+        await store.open_run(PLAN, now=NOW)
+    except StoreError as error:
+        print(type(error).__name__, flush=True)
+    else:
+        print("open", flush=True)
+        sys.stdin.readline()
+
+asyncio.run(main())
+"""
+
+
+def test_a_second_process_is_refused_until_the_first_is_gone(place: World):
+    """However it went: the kernel keeps the lock."""
+    command = [sys.executable, "-c", OPEN_IT, place.path]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as first:
+        try:
+            assert "open\n" == first.stdout.readline()
+            with pytest.raises(StoreLocked):
+                asyncio.run(place.store().open_run(PLAN, now=NOW))
+        finally:
+            first.kill()
+
+    @on_loop
+    async def third() -> None:
+        async with place.opened() as store:
+            assert result() == store.entry(E2E).record
+
+    third()
+
+
+@on_loop
+async def test_a_file_that_is_no_database_is_named_and_left_alone(place: World):
+    """The operator decides what becomes of it."""
+    place.path.write_bytes(b"not a database, but long enough to be looked at" * 99)
+    before = place.path.read_bytes()
+    why = await start_fails(place)
+    assert why.startswith(f"{place.path} is damaged (file is not a database); bring it back")
+    assert before == place.path.read_bytes()
+
+
+@on_loop
+async def test_a_damaged_page_is_found_at_the_start(place: World):
+    """Not weeks later, when somebody reads it."""
+    with place.path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 4096 * 3)
+    why = await start_fails(place)
+    assert why.startswith(f"{place.path} is damaged (")
+
+
+@on_loop
+async def test_a_database_of_a_newer_version_is_refused(place: World):
+    """An older program would not know what it must keep."""
+    connection = sqlite3.connect(place.path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    why = await start_fails(place)
+    assert f"{place.path} has version 99; this program knows {len(schema.MIGRATIONS)}" == why
+    assert (99,) == ask(place.path, "PRAGMA user_version")
+
+
+@on_loop
+async def test_a_directory_that_is_not_there_is_an_error_of_the_store(tmp_path: Path):
+    """Nobody above has to know what the sqlite3 module raises."""
+    world = World("sqlite", tmp_path / "none")
+    assert "No such file or directory" in await start_fails(world)
+    world.folder.mkdir()
+    async with world.opened() as store:
+        assert store.writable
+
+
+@on_loop
+async def test_a_start_that_failed_lets_the_next_one_in(place: World):
+    """Lock, thread and connection are given back."""
+    store = place.store()
+    with pytest.raises(StoreError, match="holds run run-1"):
+        await store.open_run(type(PLAN)("other", PLAN.plugins), now=NOW)
+    await store.open_run(PLAN, now=NOW)
+    await store.close()
+    await store.open_run(PLAN, now=NOW)
+    assert Outcome.DUPLICATE == (await store.record_result(E2E, result())).outcome
+    await store.close()
+
+
+@on_loop
+async def test_a_start_that_is_called_off_gives_everything_back(place: World):
+    """SIGTERM in the middle of a start."""
+    starting = asyncio.ensure_future(place.store().open_run(PLAN, now=NOW))
+    await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    while True:
+        try:
+            async with place.opened() as store:
+                assert result() == store.entry(E2E).record
+                break
+        except StoreLocked:
+            await asyncio.sleep(0.01)
+
+
+@on_loop
+async def test_after_a_crash_the_revision_goes_on_beyond_all_that_was_shown(place: World):
+    """They are promised to the disk in large numbers, before they are shown."""
+    crashed = World("sqlite", place.folder / "copy")
+    crashed.folder.mkdir()
+    async with place.opened() as store:
+        for number in range(1000):
+            await store.record_progress(E2E, replacing(number), None, at=NOW)
+        shown = store.snapshot().revision
+        for path in place.folder.glob("run.db*"):
+            (crashed.folder / path.name).write_bytes(path.read_bytes())
+    async with crashed.opened() as again:
+        assert again.snapshot().revision > shown
+
+
+@on_loop
+async def test_more_changes_than_were_promised_wait_for_the_disk(tmp_path: Path):
+    """Rather a refused update than a revision that is shown twice."""
+    store = SqliteStore(tmp_path / "run.db", pace=3600.0)
+    await store.open_run(PLAN, now=NOW)
+    store._revision = store._promised - 1
+    await store.record_progress(E2E, replacing(1), None, at=NOW)
+    with pytest.raises(StoreError, match="too slow"):
+        await store.record_progress(E2E, replacing(2), None, at=NOW)
+    assert await store.probe()
+    await store.record_progress(E2E, replacing(3), None, at=NOW)
+    await store.close()

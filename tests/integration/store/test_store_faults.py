@@ -1,0 +1,488 @@
+"""The disk is full, broken or away for a while: clean answers, nothing half done, no restart."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reporter import log
+from reporter.aggregator.store import (
+    MemoryStore,
+    ProgressTaken,
+    SqliteStore,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+)
+from reporter.aggregator.store import sqlite as engine
+from reporter.aggregator.store.live import LiveStore
+from reporter.core.run.entry import Outcome, State
+from reporter.core.run.snapshot import Snapshot
+from tests.integration.store.story import STEPS, Step, lasting
+from tests.integration.store.world import (
+    E2E,
+    NODE1,
+    NODE2,
+    NOW,
+    PLAN,
+    Disk,
+    World,
+    appending,
+    disk_error,
+    failed_try,
+    on_loop,
+    replacing,
+    result,
+)
+
+FULL = (sqlite3.SQLITE_FULL, StoreFull)
+BROKEN = (sqlite3.SQLITE_IOERR_WRITE, StoreError)
+FAULTS = [
+    pytest.param(*FULL, id="full"),
+    pytest.param(sqlite3.SQLITE_IOERR_SHMSIZE, StoreFull, id="full-for-the-index"),
+    pytest.param(*BROKEN, id="broken"),
+    pytest.param(sqlite3.SQLITE_IOERR_FSYNC, StoreError, id="not-synced"),
+    pytest.param(sqlite3.SQLITE_READONLY, StoreError, id="read-only"),
+]
+
+
+def failing(disk: Disk, code: int) -> None:
+    """Let every commit fail."""
+
+    def refuse(sql: str) -> None:
+        if sql == "COMMIT":
+            raise disk_error(code)
+
+    disk.before = refuse
+
+
+def sound(disk: Disk) -> None:
+    """Let everything succeed again."""
+    disk.before = disk.after = lambda _: None
+
+
+class Once:
+    """Fails one statement, the one of that number; `only` counts nothing but those."""
+
+    def __init__(self, number: int, code: int, only: str = "") -> None:
+        self.left, self._code, self._only, self.hit = number, code, only, False
+
+    def __call__(self, sql: str) -> None:
+        if sql.startswith(self._only):
+            self.left -= 1
+            if self.left == -1:
+                self.hit = True
+                raise disk_error(self._code)
+
+
+async def persistent(step: Step, store: LiveStore) -> list[type[StoreError]]:
+    """Take a step as a client that tries again; return how it was refused meanwhile."""
+    refused: list[type[StoreError]] = []
+    while len(refused) < 3:
+        before = store.snapshot()
+        try:
+            await step(store)
+        except StoreError as error:
+            refused.append(type(error))
+            after = store.snapshot()
+            assert (before.entries, before.progress) == (after.entries, after.progress)
+            assert before.phase == after.phase
+            # As an aggregator would, which refuses everything until it can write again.
+            assert await store.probe()
+        else:
+            return refused
+    raise AssertionError("refused for good")
+
+
+@pytest.mark.parametrize(("code", "wanted"), [FULL, BROKEN], ids=["full", "broken"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_each_write_fails_once_and_nothing_is_acknowledged_that_is_not_there(
+    quick_folder: Path, code, wanted, when
+):
+    """C14: also when the commit worked and only its answer was bad."""
+
+    async def told(world: World, fault: Once | None) -> tuple[Snapshot, list[type[StoreError]]]:
+        store = world.store(pace=3600.0)
+        await store.open_run(PLAN, now=NOW)
+        if fault:
+            setattr(disk, when, fault)
+        refused = [error for step in STEPS for error in await persistent(step, store)]
+        sound(disk)
+        shown = lasting(store.snapshot())
+        await store.close()
+        async with world.opened() as again:
+            assert shown == lasting(again.snapshot())
+        return shown, refused
+
+    disk, refusals = Disk(), []
+    (quick_folder / "sound").mkdir()
+    expected, _ = asyncio.run(told(World("sqlite", quick_folder / "sound"), None))
+    with log.capture():
+        for number in itertools.count():
+            folder = quick_folder / str(number)
+            folder.mkdir()
+            # After any other statement is the same as before the next one.
+            fault = Once(number, code, "COMMIT" if when == "after" else "")
+            shown, refused = asyncio.run(told(World("sqlite", folder, disk.connect), fault))
+            assert (number, expected) == (number, shown)
+            refusals += refused
+            if not fault.hit:
+                break
+    assert {wanted} == set(refusals)
+    assert len(refusals) > len(STEPS) // 2
+
+
+@pytest.mark.parametrize(("code", "wanted"), [FULL, BROKEN], ids=["full", "broken"])
+def test_each_write_of_the_start_fails_once_and_the_next_start_succeeds(
+    quick_folder: Path, code, wanted
+):
+    """Start never fails on debris of our own."""
+
+    async def start() -> type[StoreError] | None:
+        try:
+            async with world.opened():
+                return None
+        except StoreError as error:
+            return type(error)
+
+    disk, refusals = Disk(), []
+    with log.capture():
+        for number in itertools.count():
+            folder = quick_folder / str(number)
+            folder.mkdir()
+            world = World("sqlite", folder, disk.connect)
+            disk.before = fault = Once(number, code)
+            refusals.append(asyncio.run(start()))
+            if not fault.hit:
+                break
+            assert asyncio.run(start()) is None
+    assert {wanted, None} == set(refusals)
+    assert refusals.count(wanted) > 10
+
+
+@pytest.mark.parametrize(("code", "wanted"), FAULTS)
+@on_loop
+async def test_a_batch_that_fails_is_refused_to_all_its_callers(tmp_path: Path, disk, code, wanted):
+    """And when the disk is back, the same calls succeed without a restart."""
+    world = World("sqlite", tmp_path, disk.connect)
+    with log.capture() as logs:
+        async with world.opened() as store:
+            before = store.snapshot()
+            failing(disk, code)
+            calls = [lambda key=key: store.record_result(key, result()) for key in PLAN.keys]
+            refused = await asyncio.gather(*(call() for call in calls), return_exceptions=True)
+
+            assert [wanted] * 3 == [type(error) for error in refused]
+            assert 3 == len(set(map(id, refused)))
+            assert (False, before) == (store.writable, store.snapshot())
+            assert not await store.probe()
+            sound(disk)
+            assert await store.probe()
+            assert [Outcome.ACCEPTED] * 3 == [(await call()).outcome for call in calls]
+    assert ["Store is not writable", "Store is writable again"] == [
+        line["message"] for line in logs
+    ]
+
+
+@on_loop
+async def test_a_store_that_cannot_write_refuses_progress_and_hears_heartbeats(
+    tmp_path: Path, disk
+):
+    """Progress 503, status goes on, nobody is declared lost meanwhile."""
+    world = World("sqlite", tmp_path, disk.connect)
+    async with world.opened(pace=3600.0) as store:
+        with log.capture():
+            await store.record_progress(E2E, replacing(1), None, at=NOW)
+            store.record_heartbeat(NODE1, 1.0, beat=True)
+            world.clock.now = 10.0  # so long that the beat is among what cannot be written
+            failing(disk, sqlite3.SQLITE_FULL)
+            assert not await store.probe()
+            for update in (replacing(2), appending(2)):
+                with pytest.raises(StoreFull):
+                    await store.record_progress(E2E, update, None, at=NOW)
+            store.record_heartbeat(E2E, 9.0, beat=True)
+            snapshot = store.snapshot()
+            assert (1, 9.0) == (
+                snapshot.progress[E2E].progress.completed,
+                snapshot.beats[E2E].heard_at,
+            )
+            sound(disk)
+            assert await store.probe()
+        assert ProgressTaken.APPLIED == await store.record_progress(E2E, appending(2), None, at=NOW)
+    async with World("sqlite", tmp_path).opened() as again:
+        assert 3 == again.snapshot().progress[E2E].progress.completed
+        assert [True, True] == [beat.armed for beat in again.snapshot().beats.values()]
+
+
+@on_loop
+async def test_a_store_that_cannot_write_tries_again_by_itself(tmp_path: Path, disk):
+    """Nobody has to ask it to."""
+    async with World("sqlite", tmp_path, disk.connect).opened(pace=0.001) as store:
+        with log.capture():
+            failing(disk, sqlite3.SQLITE_IOERR)
+            with pytest.raises(StoreError):
+                await store.record_result(E2E, result())
+            sound(disk)
+            while not store.writable:
+                await asyncio.sleep(0.001)
+
+
+@on_loop
+async def test_what_was_shown_while_the_disk_failed_is_written_when_it_is_back(
+    tmp_path: Path, disk
+):
+    """An acknowledged replacing update is not forgotten because its first write failed."""
+    async with World("sqlite", tmp_path, disk.connect).opened(pace=0.001) as store:
+        with log.capture():
+            failing(disk, sqlite3.SQLITE_FULL)
+            await store.record_progress(E2E, replacing(5), None, at=NOW)
+            while store.writable:
+                await asyncio.sleep(0.001)
+            sound(disk)
+            while not store.writable:
+                await asyncio.sleep(0.001)
+    async with World("sqlite", tmp_path).opened() as again:
+        assert 5 == again.snapshot().progress[E2E].progress.completed
+
+
+@on_loop
+async def test_an_append_that_fails_leaves_the_next_one_without_it(tmp_path: Path, disk):
+    """It was refused, so its worker will send it again; it must not be counted before that."""
+    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+        with log.capture():
+            failing(disk, sqlite3.SQLITE_FULL)
+            first = asyncio.ensure_future(store.record_progress(E2E, appending(5), None, at=NOW))
+            second = asyncio.ensure_future(store.record_progress(E2E, appending(1), None, at=NOW))
+            with pytest.raises(StoreFull):
+                await first
+            sound(disk)
+            await asyncio.wait([second])
+            await store.probe()
+        expected = 0 if second.exception() else 1
+        assert ProgressTaken.APPLIED == await store.record_progress(
+            E2E, appending(10), None, at=NOW
+        )
+        assert 10 + expected == store.snapshot().progress[E2E].progress.completed
+
+
+@on_loop
+async def test_a_rollback_that_fails_does_not_block_the_store(tmp_path: Path, disk):
+    """It is made up for before the next transaction."""
+    failures = iter(["COMMIT", "ROLLBACK"])
+
+    def refuse(sql: str) -> None:
+        nonlocal awaited
+        if sql == awaited:
+            awaited = next(failures, "")
+            raise disk_error(sqlite3.SQLITE_IOERR)
+
+    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+        with log.capture():
+            awaited = next(failures)
+            disk.before = refuse
+            with pytest.raises(StoreError):
+                await store.record_result(E2E, result("aa"))
+            assert Outcome.ACCEPTED == (await store.record_result(E2E, result("bb"))).outcome
+            assert "" == awaited
+
+
+@on_loop
+async def test_a_commit_that_only_seemed_to_fail_shows_when_its_caller_repeats(
+    tmp_path: Path, disk
+):
+    """The disk has the row: 409 with its digest, and the status agrees from then on."""
+
+    def answer_badly(sql: str) -> None:
+        if sql == "COMMIT":
+            raise disk_error(sqlite3.SQLITE_IOERR)
+
+    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+        with log.capture():
+            disk.after = answer_badly
+            with pytest.raises(StoreError):
+                await store.record_result(E2E, result("aa"))
+            assert State.RUNNING == store.entry(E2E).state
+            sound(disk)
+            received = await store.record_result(E2E, result("bb"))
+        assert (Outcome.DUPLICATE, "aa") == (received.outcome, received.held.digest)
+        assert State.COMPLETE == store.entry(E2E).state
+
+
+class Rest:
+    """Lets the next commit wait until it is told to go on; the loop goes on meanwhile."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk, self._loop = disk, asyncio.get_running_loop()
+        self.begun, self.over = asyncio.Event(), asyncio.Event()
+        disk.before = self._rest
+
+    def _rest(self, sql: str) -> None:
+        if sql == "COMMIT":
+            sound(self._disk)
+            self._loop.call_soon_threadsafe(self.begun.set)
+            asyncio.run_coroutine_threadsafe(self.over.wait(), self._loop).result()
+
+
+async def rests(store: LiveStore) -> None:
+    """Have the store write behind once, so that it does not by itself for the rest of the pace."""
+    await store.record_progress(NODE2, replacing(1), None, at=NOW)
+    for _ in range(3):
+        await asyncio.sleep(0)
+        await store.probe()
+
+
+@on_loop
+async def test_more_than_a_full_queue_is_refused_at_once(tmp_path: Path, disk):
+    """A slow disk does not make the aggregator grow, and the store does not count as broken."""
+    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+        rest = Rest(disk)
+        first = asyncio.ensure_future(store.record_result(E2E, result()))
+        await rest.begun.wait()
+        waiting = [
+            asyncio.ensure_future(store.mark_failed(NODE1, failed_try(NOW + number)))
+            for number in range(engine.QUEUE)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(StoreBusy):
+            await store.record_result(NODE2, result())
+        assert store.writable
+        rest.over.set()
+        await asyncio.gather(first, *waiting)
+        assert engine.QUEUE == store.entry(NODE1).attempts
+        assert Outcome.ACCEPTED == (await store.record_result(NODE2, result())).outcome
+
+
+@on_loop
+async def test_a_disk_that_stands_still_does_not_hold_up_replacing_updates(tmp_path: Path, disk):
+    """A34 as far as the store goes: they are seen, and snapshots are taken, meanwhile."""
+    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+        rest = Rest(disk)
+        waiting = asyncio.ensure_future(store.record_result(E2E, result()))
+        await rest.begun.wait()
+        for number in range(1000):
+            await store.record_progress(NODE1, replacing(number), None, at=NOW)
+        assert 999 == store.snapshot().progress[NODE1].progress.completed
+        assert State.RUNNING == store.entry(E2E).state
+        rest.over.set()
+        await waiting
+        assert State.COMPLETE == store.entry(E2E).state
+
+
+@on_loop
+async def test_what_is_written_behind_does_not_overwrite_an_append_before_it(tmp_path: Path, disk):
+    """Both wait for the disk: the append, and after it what its key had before."""
+    world = World("sqlite", tmp_path, disk.connect)
+    async with world.opened(pace=3600.0) as store:
+        await rests(store)
+        rest = Rest(disk)
+        calls = [asyncio.ensure_future(store.record_result(E2E, result()))]
+        await rest.begun.wait()
+        await store.record_progress(NODE1, replacing(10), None, at=NOW)
+        calls.append(
+            asyncio.ensure_future(store.record_progress(NODE1, appending(5), None, at=NOW))
+        )
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        calls.append(asyncio.ensure_future(store.probe()))
+        await asyncio.sleep(0)
+        rest.over.set()
+        await asyncio.gather(*calls)
+        assert 15 == store.snapshot().progress[NODE1].progress.completed
+    async with world.opened() as again:
+        assert 15 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
+async def test_closing_waits_for_an_append_that_is_on_its_way(tmp_path: Path, disk):
+    """And for the order of what it goes with: what replaced it is the last to be written."""
+    world = World("sqlite", tmp_path, disk.connect)
+    async with world.opened(pace=3600.0) as store:
+        rest = Rest(disk)
+        append = asyncio.ensure_future(store.record_progress(NODE1, appending(5), None, at=NOW))
+        await rest.begun.wait()
+        await store.record_progress(NODE1, replacing(60), None, at=NOW)
+        closing = asyncio.ensure_future(store.close())
+        await asyncio.sleep(0)
+        rest.over.set()
+        await closing
+        assert ProgressTaken.APPLIED == await append
+    async with world.opened() as again:
+        assert 60 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
+async def test_the_memory_store_can_be_told_to_fail_too():
+    """So that the rest of the aggregator can be tried with a full disk in its own tests."""
+    full = True
+
+    def before_commit() -> None:
+        if full:
+            raise StoreFull("no space left")
+
+    store = MemoryStore(before_commit=before_commit)
+    with log.capture():
+        with pytest.raises(StoreFull):
+            await store.open_run(PLAN, now=NOW)
+        full = False
+        await store.open_run(PLAN, now=NOW)
+        full = True
+        with pytest.raises(StoreFull):
+            await store.record_result(E2E, result())
+        assert (False, False) == (store.writable, await store.probe())
+        full = False
+        assert await store.probe()
+        await store.close()
+
+
+@pytest.fixture
+def small_volume(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if os.geteuid() != 0 or mount is None:
+        pytest.skip("mounting a small file system needs root")
+    command = [mount, "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"mounting a small file system: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@on_loop
+async def test_a_full_volume_is_said_to_be_full_and_works_again_with_space(small_volume: Path):
+    """A46: a real one; earlier rows are intact, and no restart is needed."""
+    filler = small_volume / "filler"
+    store = SqliteStore(small_volume / "run.db", pace=3600.0)
+    await store.open_run(PLAN, now=NOW)
+    with log.capture():
+        await store.record_result(NODE1, result("aa"))
+        with pytest.raises(OSError, match="No space"):
+            filler.write_bytes(bytes(256 * 1024))
+        refused = 0
+        for number in range(200):
+            try:
+                await store.mark_failed(E2E, failed_try(NOW + number, "x" * 4000))
+            except StoreFull:
+                refused += 1
+        assert (True, False) == (refused > 100, store.writable)
+        attempts = store.entry(E2E).attempts
+        filler.unlink()
+        assert await store.probe()
+        await store.mark_failed(E2E, failed_try(NOW + 300))
+        assert attempts + 1 == store.entry(E2E).attempts
+        await store.close()
+    async with World("sqlite", small_volume).opened() as again:
+        assert attempts + 1 == again.entry(E2E).attempts
+        assert "aa" == again.entry(NODE1).record.digest

@@ -1,0 +1,316 @@
+"""The sidecar with a link: what an aggregator gets, and that no Job suffers from it (W24)."""
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.link.certs import Authority, identities
+from tests.integration.link.scripted import Hold, Say, Scripted, Silence
+from tests.integration.scene import BOUND, RUNNING, Scene
+
+WRITTEN = '{"status": "success",  "reason": "AllGood", "message": "fine"}'
+
+
+@pytest.fixture
+def aggregator() -> Iterator[Scripted]:
+    """An aggregator that takes everything."""
+    with Scripted() as scripted:
+        yield scripted
+
+
+def free_port() -> int:
+    """Find a port that nobody has."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+def linked(aggregator: Scripted, **variables: str) -> dict[str, str]:
+    """The variables of a link; beats are off unless said."""
+    port = {"SONOBUOY_PROGRESS_PORT": str(free_port()), "WORKER_HEARTBEAT_SECONDS": "0"}
+    return {**aggregator.environment(), **port, **variables}
+
+
+def short_grace(pod: dict) -> None:
+    """Leave the reporter little time after SIGTERM."""
+    pod["spec"]["terminationGracePeriodSeconds"] = 4
+
+
+def results(aggregator: Scripted) -> list[tuple[str, bytes, str]]:
+    """Target, body and outcome of every upload so far."""
+    return [
+        (heard.target, heard.body, heard.headers.get("result-outcome", ""))
+        for heard in aggregator.requests
+        if heard.method == "PUT"
+    ]
+
+
+@pytest.mark.parametrize("status", ["success", "failure"])
+def test_result_file_goes_out_as_it_is(scene: Scene, aggregator: Scripted, status: str) -> None:
+    """A failure that the adapter reports is a result too; the bytes are the file's."""
+    scene.create()
+    reporter = scene.start(**linked(aggregator))
+    scene.wait_condition(RUNNING)
+    text = WRITTEN.replace("success", status)
+    scene.write(text)
+
+    assert 0 == reporter.join()
+    expected = ("/api/v1/results/global/e2e", text.encode(), "")
+    assert [expected] == results(aggregator)
+    (upload,) = aggregator.heard(1, "results")
+    assert "application/json" == upload.headers["content-type"]
+    assert 'attachment; filename="adapter-result.json"' == upload.headers["content-disposition"]
+    assert [] != scene.said("Delivered to the aggregator")
+
+
+def test_condition_comes_first(scene: Scene, aggregator: Scripted) -> None:
+    """While the aggregator thinks about the upload the verdict stands on the Job already."""
+    gate = threading.Event()
+    aggregator.script("results", Hold(gate))
+    scene.create()
+    reporter = scene.start(**linked(aggregator))
+    scene.write_result()
+    aggregator.heard(1, "results")
+
+    assert "AllGood" == scene.wait_final()["reason"]
+    assert reporter.alive
+    gate.set()
+    assert 0 == reporter.join()
+
+
+def test_kill_for_memory_goes_out_as_an_error_report(scene: Scene, aggregator: Scripted) -> None:
+    """Message, reason and evidence of our own verdict."""
+    scene.create()
+    reporter = scene.start(**linked(aggregator))
+    scene.wait_condition(RUNNING)
+    scene.adapter(scene.ended(137, "OOMKilled"))
+
+    assert 1 == reporter.join()
+    ((target, body, outcome),) = results(aggregator)
+    assert ("/api/v1/results/global/e2e", "error") == (target, outcome)
+    report = json.loads(body)
+    assert "AdapterOOMKilled" == report["cause"]
+    assert "out of memory" in report["error"]
+    assert 137 == report["evidence"]["adapter"]["exitCode"]
+
+
+def test_success_without_a_file_is_an_empty_result(scene: Scene, aggregator: Scripted) -> None:
+    """AdapterSucceeded is a success for the aggregator too."""
+    scene.create()
+    reporter = scene.start(**linked(aggregator, RESULT_REQUIRED="false"))
+    scene.wait_condition(RUNNING)
+    scene.adapter(scene.ended(0))
+
+    assert 0 == reporter.join()
+    assert [("/api/v1/results/global/e2e", b"{}", "")] == results(aggregator)
+
+
+def test_scope_node_delivers_for_the_node(scene: Scene, aggregator: Scripted) -> None:
+    """The node is a segment of the path."""
+    scene.create()
+    reporter = scene.start(**linked(aggregator, AGGREGATOR_SCOPE="node", NODE_NAME="node1"))
+    scene.write_result()
+
+    assert 0 == reporter.join()
+    assert ["/api/v1/results/by-node/node1/e2e"] == [t for t, _, _ in results(aggregator)]
+
+
+def test_refusing_aggregator_changes_nothing(scene: Scene, aggregator: Scripted) -> None:
+    """Verdict and exit code stay, and one line says what happened."""
+    aggregator.script("results", Say(403, b"result e2e/global unexpected\n"))
+    scene.create()
+    reporter = scene.start(**linked(aggregator))
+    scene.write_result()
+
+    assert 0 == reporter.join()
+    assert "AllGood" == scene.condition()["reason"]
+    (said,) = scene.said("Not delivered to the aggregator")
+    assert 403 == said["status"]
+
+
+def test_absent_aggregator_is_left_when_sigterm_ends_the_time(scene: Scene) -> None:
+    """The verdict is written in time; the delivery ends with the grace period."""
+    with Scripted(listening=False) as aggregator:
+        scene.create(pod=short_grace)
+        reporter = scene.start(**linked(aggregator))
+        scene.write_result()
+        assert "AllGood" == scene.wait_final()["reason"]
+
+        assert 0 == reporter.finish()
+    (said,) = scene.said("Not delivered to the aggregator in time")
+    assert "error" == said["level"]
+
+
+def test_native_form_delivers_before_the_pod_ends(scene: Scene, aggregator: Scripted) -> None:
+    """No SIGTERM is needed; and after it nothing is sent twice."""
+    scene.create(form="native")
+    reporter = scene.start(**linked(aggregator))
+    scene.write_result()
+    aggregator.heard(1, "results")
+    scene.wait_log("Delivered to the aggregator")
+
+    assert 0 == reporter.finish()
+    assert 1 == len(results(aggregator))
+
+
+def test_native_form_uses_the_grace_period(scene: Scene, aggregator: Scripted) -> None:
+    """An upload that is on its way at SIGTERM goes on."""
+    gate = threading.Event()
+    aggregator.script("results", Hold(gate))
+    scene.create(form="native")
+    reporter = scene.start(**linked(aggregator))
+    scene.write_result()
+    aggregator.heard(1, "results")
+    scene.adapter(scene.ended(0))
+    reporter.sigterm()
+    gate.set()
+
+    assert 0 == reporter.join()
+    assert [] != scene.said("Delivered to the aggregator")
+
+
+def test_restarted_reporter_delivers_again(scene: Scene, aggregator: Scripted) -> None:
+    """Its predecessor may have been killed before the delivery; 409 is a success."""
+    scene.create(form="native")
+    first = scene.start(WORKER_HEARTBEAT_SECONDS="0")
+    scene.write_result()
+    scene.wait_final()
+    first.finish()
+    aggregator.script("results", Say(409, b"result e2e/global already received\n"))
+    second = scene.start(**linked(aggregator))
+    aggregator.heard(1, "results")
+    said = scene.wait_log("Delivered to the aggregator")
+
+    assert "duplicate" == said["outcome"]
+    assert 0 == second.finish()
+
+
+def test_changed_file_does_not_change_the_verdict(scene: Scene, aggregator: Scripted) -> None:
+    """What stands on the Job is what the aggregator gets, whatever the file says by then."""
+    scene.create(form="native")
+    first = scene.start(WORKER_HEARTBEAT_SECONDS="0")
+    scene.write_result()
+    scene.wait_final()
+    first.finish()
+    scene.write_result("failure", "Later", "not what was reported")
+    second = scene.start(**linked(aggregator))
+    aggregator.heard(1, "results")
+
+    ((_, body, _),) = results(aggregator)
+    expected = {"status": "success", "reason": "AllGood", "message": "fine"}
+    assert expected == json.loads(body)
+    assert 0 == second.finish()
+
+
+def test_progress_file_is_forwarded(scene: Scene, aggregator: Scripted) -> None:
+    """As updates that replace each other."""
+    scene.create(form="native")
+    scene.start(**linked(aggregator))
+    scene.write_progress(msg="half", total=4, completed=2)
+    (heard, *_) = aggregator.heard(1, "progress")
+
+    assert "/api/v1/progress/global/e2e" == heard.target
+    update = json.loads(heard.body)
+    assert ("half", 4, 2) == (update["msg"], update["total"], update["completed"])
+
+
+def test_progress_port_is_relayed(scene: Scene, aggregator: Scripted) -> None:
+    """The adapter gets the aggregator's own answer."""
+    aggregator.script("progress", Say(400, b"invalid progress update: no\n"))
+    scene.create(form="native")
+    variables = linked(aggregator)
+    scene.start(**variables)
+    scene.wait_condition(RUNNING)
+    connection = http.client.HTTPConnection(
+        "127.0.0.1", int(variables["SONOBUOY_PROGRESS_PORT"]), timeout=BOUND
+    )
+    connection.request("POST", "/progress", b'{"msg": "m"}')
+    answer = connection.getresponse()
+
+    assert (400, b"invalid progress update: no\n") == (answer.status, answer.read())
+    connection.close()
+    assert b'{"msg": "m"}' == aggregator.heard(1, "progress")[0].body
+
+
+def test_heartbeats_until_the_delivery(scene: Scene, aggregator: Scripted) -> None:
+    """The aggregator knows from the start that somebody is there."""
+    scene.create(form="native")
+    reporter = scene.start(**linked(aggregator, WORKER_HEARTBEAT_SECONDS="0.05"))
+    aggregator.heard(2, "health")
+    scene.write_result()
+    scene.wait_log("Delivered to the aggregator")
+    beats = len(aggregator.heard(0, "health"))
+
+    assert 0 == reporter.finish()
+    assert beats == len(aggregator.heard(0, "health"))
+
+
+def test_silent_aggregator_does_not_hold_up_the_verdict(scene: Scene, aggregator: Scripted) -> None:
+    """Progress and beats that hang hang by themselves."""
+    aggregator.script("progress", Silence())
+    aggregator.script("health", Silence())
+    aggregator.script("results", Silence())
+    scene.create(form="native", pod=short_grace)
+    scene.start(**linked(aggregator, WORKER_HEARTBEAT_SECONDS="0.05"))
+    scene.write_progress(msg="half", total=4, completed=2)
+    aggregator.heard(1, "progress")
+    scene.write_result()
+
+    assert "AllGood" == scene.wait_final()["reason"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"RESULT_TYPE": ""}, "RESULT_TYPE"),
+        ({"AGGREGATOR_URL": "http://plain"}, "AGGREGATOR_URL"),
+        ({"AGGREGATOR_SCOPE": "galaxy"}, "AGGREGATOR_SCOPE"),
+        ({"CLIENT_KEY": "no key"}, "CLIENT_KEY"),
+    ],
+)
+def test_link_settings_that_do_not_fit(
+    scene: Scene, aggregator: Scripted, wrong: dict[str, str], named: str
+) -> None:
+    """One loud line, no link, and the verdict as without one."""
+    scene.create()
+    reporter = scene.start(**linked(aggregator, **wrong))
+    scene.write_result()
+
+    assert 0 == reporter.join()
+    assert "AllGood" == scene.condition()["reason"]
+    (said,) = scene.said("No link to the aggregator: its settings do not fit")
+    assert any(problem.startswith(named) for problem in said["problems"])
+    assert identities().client.sec1.splitlines()[1] not in str(scene.logs)
+    assert [] == aggregator.requests
+
+
+def test_foreign_certificate_is_told_and_nothing_is_sent(scene: Scene) -> None:
+    """An aggregator of another run gets no byte of a request."""
+    with Scripted() as aggregator:
+        variables = linked(aggregator)
+        variables["CA_CERT"] = Authority().pem
+        scene.create()
+        reporter = scene.start(**variables)
+        scene.write_result()
+
+        assert 0 == reporter.join()
+        assert [] == aggregator.requests
+    assert 1 == len(scene.said("Not delivered to the aggregator"))
+
+
+def test_without_a_link_nothing_of_it_is_loaded() -> None:
+    """Who has no aggregator pays nothing: no link, aiohttp or cryptography in memory."""
+    code = (
+        "import sys; import reporter.sidecar.main; "
+        "print([m for m in sys.modules if m.split('.')[0] in {'aiohttp', 'cryptography'}"
+        " or m.startswith(('reporter.link', 'reporter.aggregator', 'reporter.settings.agg'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "[]" == done.stdout.strip()

@@ -1,0 +1,344 @@
+"""From done file to delivery, in a time that only passes when somebody waits."""
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reporter.link.answers import Outcome
+from reporter.link.gather import Failure
+from tests.integration.worker.world import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    (tmp_path / "results").mkdir()
+    return World(tmp_path / "results")
+
+
+@contextlib.contextmanager
+def unprivileged() -> Iterator[None]:
+    """Be somebody to whom modes mean something."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def archive() -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        member = tarfile.TarInfo("a")
+        tar.addfile(member, io.BytesIO())
+    return out.getvalue()
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as tar:
+        return {
+            member.name: content.read()
+            for member in tar
+            if (content := tar.extractfile(member)) is not None
+        }
+
+
+def test_a_result_goes_out_once_after_the_delay(world: World) -> None:
+    """W1: the done file is seen at the first look, and after the delay the result goes out."""
+    (world.results / "a.json").write_bytes(b'{"a": 1}')
+    world.done(f"{world.results}/a.json\n")
+
+    delivery = world.gather()
+
+    (put,) = world.puts
+    assert (6.0, "a.json", "application/json", b'{"a": 1}') == (
+        put.at,
+        put.name,
+        put.content_type,
+        put.body,
+    )
+    assert delivery.delivered
+
+
+def test_the_plugin_takes_its_time(world: World) -> None:
+    """W1: hours, if it has to; a look every second."""
+    (world.results / "a.txt").write_bytes(b"-")
+    world.at(7199.5, lambda: world.done("a.txt"))
+
+    world.gather()
+
+    assert [7205.0] == [put.at for put in world.puts]
+
+
+def test_what_the_aggregator_says_is_what_comes_of_it(world: World) -> None:
+    """W5: gather adds nothing to the client's verdict."""
+    (world.results / "a.txt").write_bytes(b"-")
+    world.done("a.txt")
+    world.outcome = Outcome.REFUSED
+
+    assert Outcome.REFUSED is world.gather().outcome
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.tar.gz", archive(), "application/gzip"),
+        ("a", b"x", "application/octet-stream"),
+        ("a.txt", b"x", "text/plain; charset=utf-8"),
+        ("a.xml", b"<x/>", "text/xml; charset=utf-8"),
+        ("a.tgz", archive(), "application/gzip"),
+        ("a.json.gz", gzip.compress(b"{}"), "application/octet-stream"),
+    ],
+    # The bytes of a gzip tell the time.
+    ids=["tar.gz", "none", "txt", "xml", "tgz", "json.gz"],
+)
+def test_content_types(world: World, name: str, content: bytes, expected: str) -> None:
+    """W3: by the last extension; a gzip without a tar in it would be refused as an archive."""
+    (world.results / name).write_bytes(content)
+    world.done(world.results / name)
+
+    world.gather()
+
+    assert [(name, expected, content)] == [(p.name, p.content_type, p.body) for p in world.puts]
+
+
+def test_a_directory_goes_out_as_an_archive(world: World) -> None:
+    """W4, F16: relative names, a file that is called like the archive, no link, no done file."""
+    (world.results / "sub").mkdir()
+    (world.results / "sub/results.tar.gz").write_bytes(b"the plugin's own")
+    (world.results / "sub/done").write_bytes(b"the plugin's own")
+    (world.results / "a.txt").write_bytes(b"a")
+    (world.results / "link").symlink_to("/etc/hostname")
+    world.done(world.results)
+
+    world.gather()
+
+    (put,) = world.puts
+    assert ("results.tar.gz", "application/gzip") == (put.name, put.content_type)
+    assert {
+        "a.txt": b"a",
+        "sub/done": b"the plugin's own",
+        "sub/results.tar.gz": b"the plugin's own",
+    } == members(put.body)
+    assert ["a.txt", "done", "link", "sub"] == sorted(os.listdir(world.results))
+
+
+def test_a_directory_behind_a_link_of_the_mount(world: World, tmp_path: Path) -> None:
+    """W4: the done file is left out by its full path, whatever way leads to it."""
+    (tmp_path / "link").symlink_to(world.results)
+    (world.results / "a.txt").write_bytes(b"a")
+    world.done(tmp_path / "link")
+
+    world.gather(results_dir=tmp_path / "link")
+
+    assert {"a.txt": b"a"} == members(world.puts[0].body)
+
+
+def test_repeated_names(world: World) -> None:
+    """F16: x/x/x.txt below a directory that is called x."""
+    (world.results / "x/x/x").mkdir(parents=True)
+    (world.results / "x/x/x/x.txt").write_bytes(b"x")
+    world.done("x")
+
+    world.gather()
+
+    assert {"x/x/x.txt": b"x"} == members(world.puts[0].body)
+
+
+def test_a_done_file_that_goes_away_during_the_delay(world: World) -> None:
+    """W7: another sidecar took it; the next one counts, and only that."""
+    (world.results / "second.txt").write_bytes(b"second")
+    world.done("first.txt")
+    world.at(3.0, (world.results / "done").unlink)
+    world.at(60.0, lambda: world.done("second.txt"))
+
+    world.gather()
+
+    assert [("second.txt", b"second")] == [(put.name, put.body) for put in world.puts]
+
+
+def test_no_delay(world: World) -> None:
+    """W8: `0s`."""
+    (world.results / "a.txt").write_bytes(b"-")
+    world.done("a.txt")
+
+    world.gather(done_file_delay=0.0)
+
+    assert [1.0] == [put.at for put in world.puts]
+
+
+def test_the_done_file_is_read_after_the_delay(world: World) -> None:
+    """W7: whoever writes it slowly has that long."""
+    (world.results / "a.txt").write_bytes(b"-")
+    world.done("")
+    world.at(4.0, lambda: world.done("a.txt"))
+
+    world.gather()
+
+    assert ["a.txt"] == [put.name for put in world.puts]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "empty_done_file"),
+        ("missing.json", "no_result"),
+        ("/etc/hostname", "foreign_path"),
+        ("link", "foreign_path"),
+    ],
+)
+def test_a_done_file_without_a_result(world: World, text: str, cause: str) -> None:
+    """W9: the aggregator is told, and nothing was delivered."""
+    (world.results / "link").symlink_to("/etc/hostname")
+    world.done(text)
+
+    delivery = world.gather()
+
+    assert [cause] == [put.error[1] for put in world.puts if put.error]
+    assert (Outcome.GAVE_UP, (world.puts[0].error or ("", ""))[0]) == (
+        delivery.outcome,
+        delivery.text,
+    )
+
+
+def test_a_result_that_may_not_be_read() -> None:
+    """W19: its name tells the client which type a Sonobuoy aggregator is told."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        world = World(Path(name))
+        (world.results / "a.tar.gz").write_bytes(archive())
+        (world.results / "a.tar.gz").chmod(0)
+        world.done("a.tar.gz")
+
+        with unprivileged():
+            delivery = world.gather()
+
+    (put,) = world.puts
+    assert ("unreadable_result", "a.tar.gz") == ((put.error or ("", ""))[1], put.unreadable)
+    assert not delivery.delivered
+
+
+def test_a_directory_that_cannot_be_packed(world: World) -> None:
+    """W19: an archive with a hole in it is none."""
+    here = os.open(world.results, os.O_RDONLY)
+    for _ in range(250):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    world.done(world.results)
+
+    delivery = world.gather()
+
+    (put,) = world.puts
+    assert ("unreadable_result", "results.tar.gz") == ((put.error or ("", ""))[1], put.unreadable)
+    assert not delivery.delivered
+
+
+def test_a_signal_without_results(world: World) -> None:
+    """W12: five seconds before the end of the grace period somebody is told."""
+    world.at(100.0, world.stop)
+
+    delivery = world.gather()
+
+    (put,) = world.puts
+    assert ("terminated before results", "terminated") == put.error
+    assert 155.0 <= put.at < 155.5
+    assert put.budget is not None
+    assert 2.0 < put.budget <= 3.0
+    assert "terminated before results" == delivery.text
+    assert not delivery.delivered
+
+
+def test_a_signal_and_results_soon_after(world: World) -> None:
+    """W12: looked for five times a second, and without the delay."""
+    (world.results / "a.txt").write_bytes(b"-")
+    world.at(100.0, world.stop)
+    world.at(103.0, lambda: world.done("a.txt"))
+
+    delivery = world.gather()
+
+    (put,) = world.puts
+    assert 103.0 <= put.at < 103.5
+    assert put.budget is not None
+    assert 54.5 < put.budget <= 55.0
+    assert delivery.delivered
+
+
+def test_a_signal_during_the_delay(world: World) -> None:
+    """W12: the delay ends there."""
+    (world.results / "a.txt").write_bytes(b"-")
+    world.done("a.txt")
+    world.at(2.5, world.stop)
+
+    world.gather()
+
+    assert [2.5] == [put.at for put in world.puts]
+
+
+def test_a_signal_before_the_first_look(world: World) -> None:
+    """W12: the result is there already, and is not left behind."""
+    (world.results / "a.txt").write_bytes(b"-")
+    world.done("a.txt")
+    world.stop()
+
+    world.gather()
+
+    assert [0.2] == [put.at for put in world.puts]
+
+
+def test_a_plugin_that_has_failed(world: World) -> None:
+    """W11: words and what there is of the output."""
+    (world.results / "log.txt").write_bytes(b"so far")
+    world.at(30.0, lambda: setattr(world, "failure", Failure("exit 1", "failed", partial=True)))
+
+    delivery = world.gather()
+
+    (put,) = world.puts
+    assert ("exit 1", "failed") == put.error
+    assert b"so far" == members(put.body)["output/log.txt"]
+    assert {"error": "exit 1", "cause": "failed"} == json.loads(members(put.body)["error.json"])
+    assert (Outcome.GAVE_UP, "exit 1") == (delivery.outcome, delivery.text)
+
+
+def test_partial_output_that_cannot_be_packed(world: World) -> None:
+    """W11: then the words alone."""
+    world.failure = Failure("exit 1", "failed", partial=True)
+    world.results.rmdir()
+
+    world.gather()
+
+    assert [(("exit 1", "failed"), b"")] == [(put.error, put.body) for put in world.puts]
+
+
+def test_a_done_file_counts_more_than_a_failure(world: World) -> None:
+    """W11: whoever says where the result is has one."""
+    (world.results / "a.txt").write_bytes(b"-")
+    world.done("a.txt")
+    world.failure = Failure("exit 1", "failed", partial=True)
+
+    assert world.gather().delivered
+
+
+def test_no_results_directory_yet(world: World) -> None:
+    """The plugin may make it, and a worker that starts first must not mind."""
+    world.results.rmdir()
+
+    def appear() -> None:
+        world.results.mkdir()
+        (world.results / "a.txt").write_bytes(b"-")
+        world.done("a.txt")
+
+    world.at(10.0, appear)
+
+    assert world.gather().delivered

@@ -1,0 +1,408 @@
+"""The relay: real sockets on this machine, a scripted aggregator behind a real client."""
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reporter.link.answers import Reply
+from reporter.link.client import AggregatorClient
+from reporter.link.connection import NoAnswer
+from reporter.link.relay import MOST_CONNECTIONS, Relay
+from tests.integration.link.scripted import Say, Scripted
+
+BOUND = 30.0
+REPLACING = b'{"msg":"half","total":10,"completed":5}'
+APPENDING = b'{"msg":"more","appendcompleted":1}'
+
+
+class Told:
+    """What the relay said, and a way to wait for it."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self._changed = threading.Condition()
+
+    def __call__(self, event: str, facts: dict[str, Any]) -> None:
+        with self._changed:
+            self.events.append((event, facts))
+            self._changed.notify_all()
+
+    def words(self) -> list[str]:
+        return [event for event, _ in self.events]
+
+    def wait(self, word: str) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: word in self.words(), BOUND), self.events
+
+
+class Aggregator:
+    """In place of the client: answers from a list, the last one again and again."""
+
+    def __init__(self, *replies: Reply | Exception) -> None:
+        self._replies = list(replies) or [Reply(200)]
+        self.bodies: list[bytes] = []
+        self._changed = threading.Condition()
+        self.gate: threading.Event | None = None
+        self.entered = threading.Event()
+
+    def post_progress(self, update: bytes, /) -> Reply:
+        self.entered.set()
+        if self.gate:
+            assert self.gate.wait(BOUND)
+        with self._changed:
+            self.bodies.append(update)
+            self._changed.notify_all()
+        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def wait(self, count: int) -> list[bytes]:
+        """Return what was sent once it is so much."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.bodies) >= count, BOUND), self.bodies
+            return list(self.bodies)
+
+
+@contextlib.contextmanager
+def relayed(client: Any, port: int = 0, **options: Any) -> Iterator[Relay]:
+    relay = Relay(client, port, **options)
+    relay.start()
+    try:
+        yield relay
+    finally:
+        relay.close()
+
+
+def send(
+    relay: Relay,
+    body: bytes = REPLACING,
+    *,
+    method: str = "POST",
+    path: str = "/progress",
+    host: str = "127.0.0.1",
+) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(host, relay.port, timeout=BOUND)
+    with contextlib.closing(connection):
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, response.read()
+
+
+def raw(relay: Relay, data: bytes) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", relay.port), BOUND)
+    client.sendall(data)
+    return client
+
+
+def answer(client: socket.socket) -> bytes:
+    with client:
+        return b"".join(iter(lambda: client.recv(65536), b""))
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, b""),
+        (404, b"404 page not found\n"),
+        (403, b"progress update for e2e/global unexpected\n"),
+        (500, b"trouble"),
+        (400, b"invalid progress update: not JSON\n"),
+    ],
+)
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_the_aggregators_answer_is_the_plugins(status: int, body: bytes, method: str) -> None:
+    """W13: same code, same body; the update goes out byte-exact, as a POST with an id."""
+    update = b'{ "msg":"\xc3\xbc" ,\n"total":1} trailing \xff'
+    with (
+        Scripted(progress=[Say(status, body)]) as scripted,
+        AggregatorClient(scripted.config()) as client,
+        relayed(client) as relay,
+    ):
+        found = send(relay, update, method=method)
+        (heard,) = scripted.heard(1, "progress")
+
+    assert (status, body) == found
+    assert ("POST", "/api/v1/progress/global/e2e", update) == (
+        heard.method,
+        heard.target,
+        heard.body,
+    )
+    assert ("application/json", str(len(update))) == (
+        heard.headers["content-type"],
+        heard.headers["content-length"],
+    )
+    assert "/" in heard.headers["progress-id"]
+
+
+def test_the_worker_of_a_node_posts_by_node() -> None:
+    """W13: Sonobuoy lacks this route and says 404, once noted."""
+    told = Told()
+    with (
+        Scripted(progress=[Say(404)]) as scripted,
+        AggregatorClient(scripted.config(node="node1")) as client,
+        relayed(client, on_event=told) as relay,
+    ):
+        found = [send(relay)[0] for _ in range(3)]
+        (heard, *_) = scripted.heard(3, "progress")
+
+    assert [404, 404, 404] == found
+    assert "/api/v1/progress/by-node/node1/e2e" == heard.target
+    assert 1 == told.words().count("progress_unwanted")
+
+
+def test_ids_count_up() -> None:
+    """W13: a retried append is counted once, an overtaken update cannot win."""
+    with (
+        Scripted() as scripted,
+        AggregatorClient(scripted.config()) as client,
+        relayed(client) as relay,
+    ):
+        for _ in range(3):
+            send(relay)
+        ids = [heard.headers["progress-id"] for heard in scripted.heard(3, "progress")]
+
+    assert 1 == len({text.partition("/")[0] for text in ids})
+    assert [1, 2, 3] == [int(text.partition("/")[2]) for text in ids]
+
+
+def test_no_aggregator() -> None:
+    """W14: 500 and nothing else, noted once."""
+    told = Told()
+    with (
+        Scripted(listening=False) as scripted,
+        AggregatorClient(scripted.config()) as client,
+        relayed(client, on_event=told) as relay,
+    ):
+        found = [send(relay, APPENDING) for _ in range(2)]
+
+    assert [(500, b""), (500, b"")] == found
+    assert 1 == told.words().count("progress_not_delivered")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        ("POST", "/other", 404),
+        ("POST", "/progress/", 404),
+        ("POST", "/", 404),
+        ("GET", "/progress", 405),
+        ("DELETE", "/progress", 405),
+    ],
+)
+def test_other_requests_reach_nobody(method: str, path: str, expected: int) -> None:
+    """W14: and the aggregator hears nothing of them."""
+    aggregator = Aggregator()
+    with relayed(aggregator) as relay:
+        assert expected == send(relay, method=method, path=path)[0]
+
+    assert [] == aggregator.bodies
+
+
+def addresses() -> list[str]:
+    """This machine's addresses that others can reach."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe,
+        contextlib.suppress(OSError),
+    ):
+        probe.connect(("192.0.2.1", 9))  # sends nothing
+        return [probe.getsockname()[0]]
+    return []
+
+
+def test_only_this_machine_is_listened_to() -> None:
+    """W14, F21: on both loopback addresses and on no other."""
+    with relayed(Aggregator()) as relay:
+        assert 200 == send(relay, host="127.0.0.1")[0]
+        if socket.has_ipv6:
+            assert 200 == send(relay, host="::1")[0]
+        for address in ["127.0.0.2", *addresses()]:
+            with pytest.raises(OSError, match="refused"):
+                socket.create_connection((address, relay.port), BOUND)
+
+
+def test_the_port_is_taken_and_later_free() -> None:
+    """W15, F21: said once; the relay comes up when the other one is gone."""
+    told = Told()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        relay = Relay(Aggregator(), port, on_event=told, retry_port=0.05)
+        relay.start()
+        told.wait("relay_port_taken")
+        assert not relay.listening.wait(0.2)
+        other.close()
+        try:
+            assert relay.listening.wait(BOUND)
+            assert 200 == send(relay)[0]
+        finally:
+            relay.close()
+
+    assert ["relay_port_taken", "relay_listens"] == told.words()
+
+
+def test_only_the_second_address_is_taken() -> None:
+    """W15: half a relay would answer some clients and not others."""
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    with socket.socket(socket.AF_INET6) as other:
+        other.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        other.bind(("::1", 0))
+        other.listen()
+        with relayed(Aggregator(), other.getsockname()[1], retry_port=60.0) as relay:
+            assert not relay.listening.is_set()
+            with pytest.raises(OSError, match="refused"):
+                socket.create_connection(("127.0.0.1", relay.port), BOUND)
+
+
+def test_one_at_a_time_in_the_order_of_arrival() -> None:
+    """Two updates under way at once could overtake each other."""
+    aggregator = Aggregator()
+    aggregator.gate = threading.Event()
+    bodies = [json.dumps({"total": number}).encode() for number in range(5)]
+    with relayed(aggregator) as relay:
+        clients = []
+        for body in bodies:
+            head = f"POST /progress HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
+            clients.append(raw(relay, head.encode() + body))
+        aggregator.gate.set()
+        statuses = [answer(client).split(b" ")[1] for client in clients]
+
+    assert [b"200"] * 5 == statuses
+    assert bodies == aggregator.bodies
+
+
+def test_a_chunked_body_arrives_whole() -> None:
+    """Go's client chunks what it does not know the length of."""
+    aggregator = Aggregator()
+    with relayed(aggregator) as relay:
+        head = b"POST /progress HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        found = answer(raw(relay, head + b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"))
+
+    assert found.startswith(b"HTTP/1.1 200 ")
+    assert [b"abcdefg"] == aggregator.bodies
+
+
+def test_a_client_that_waits_to_be_asked_is_asked() -> None:
+    """Expect: 100-continue, as curl sends it."""
+    aggregator = Aggregator()
+    with relayed(aggregator) as relay:
+        head = b"POST /progress HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
+        client = raw(relay, head)
+        assert b"HTTP/1.1 100 Continue\r\n\r\n" == client.recv(65536)
+        client.sendall(b"abc")
+        assert answer(client).startswith(b"HTTP/1.1 200 ")
+
+    assert [b"abc"] == aggregator.bodies
+
+
+def test_one_mebibyte_and_one_byte_more() -> None:
+    """W13: the limit is the wire's; who is over it still hears so."""
+    aggregator = Aggregator()
+    with relayed(aggregator) as relay:
+        assert 200 == send(relay, b"x" * (1 << 20))[0]
+        assert 413 == send(relay, b"x" * ((1 << 20) + 1))[0]
+
+    assert [1 << 20] == [len(body) for body in aggregator.bodies]
+
+
+def test_silent_clients_are_in_nobodys_way() -> None:
+    """More than there are places for; each would have had seconds of its own."""
+    with contextlib.ExitStack() as held, relayed(Aggregator()) as relay:
+        for _ in range(2 * MOST_CONNECTIONS):
+            held.enter_context(raw(relay, b"POST /progress HTTP/1.1\r\n"))
+
+        assert 200 == send(relay)[0]
+
+
+def test_a_silent_client_is_let_go() -> None:
+    """Five seconds are enough for a megabyte on one machine."""
+    with relayed(Aggregator(), patience=0.1) as relay:
+        assert b"" == answer(raw(relay, b"POST /progress HTTP/1.1\r\n"))
+
+
+def test_time_spent_forwarding_is_nobodys_fault() -> None:
+    """A client whose bytes could not be read meanwhile keeps its seconds."""
+    aggregator = Aggregator()
+    aggregator.gate = threading.Event()
+    clock = [0.0]
+    with relayed(aggregator, clock=lambda: clock[0]) as relay:
+        half = raw(relay, b"POST /progress HTTP/1.1\r\nContent-Length: 3\r\n\r\na")
+        first = raw(relay, b"POST /progress HTTP/1.1\r\nContent-Length: 1\r\n\r\n1")
+        assert aggregator.entered.wait(BOUND)  # who came before is connected by now
+        clock[0] += 9.0
+        aggregator.gate.set()
+        assert answer(first).startswith(b"HTTP/1.1 200 ")
+        half.sendall(b"bc")
+        assert answer(half).startswith(b"HTTP/1.1 200 ")
+
+
+def test_the_newest_replacing_update_is_sent_again_until_it_is_taken() -> None:
+    """The end of a run is not lost, though the plugin was told 500."""
+    aggregator = Aggregator(NoAnswer("refused"), Reply(503), Reply(200))
+    with relayed(aggregator, rng=lambda: 0.05) as relay:
+        assert (500, b"") == send(relay)
+        assert [REPLACING] * 3 == aggregator.wait(3)
+        assert 200 == send(relay, APPENDING)[0]
+
+    assert [REPLACING] * 3 + [APPENDING] == aggregator.bodies
+
+
+@pytest.mark.parametrize("newer", [REPLACING + b" ", APPENDING])
+def test_a_newer_update_takes_its_place(newer: bytes) -> None:
+    """Sent after an append, an older update would undo it."""
+    aggregator = Aggregator(NoAnswer("refused"), Reply(200))
+    relay = Relay(aggregator, 0, rng=lambda: 0.9)
+    relay.start()
+    try:
+        assert 500 == send(relay)[0]
+        assert 200 == send(relay, newer)[0]
+    finally:
+        relay.close(last_try=True)
+
+    assert [REPLACING, newer] == aggregator.bodies
+
+
+@pytest.mark.parametrize(
+    ("body", "reply"),
+    [
+        (APPENDING, NoAnswer("refused")),
+        (APPENDING, Reply(503)),
+        (b"not JSON", NoAnswer("refused")),
+        (REPLACING, Reply(400)),
+        (REPLACING, Reply(403)),
+        (REPLACING, Reply(404)),
+        (REPLACING, Reply(410)),
+    ],
+)
+def test_nothing_else_is_sent_again(body: bytes, reply: Reply | Exception) -> None:
+    """What the plugin was told is the truth: an append sent twice would count twice."""
+    aggregator = Aggregator(reply)
+    relay = Relay(aggregator, 0, rng=lambda: 0.0)
+    relay.start()
+    try:
+        send(relay, body)
+    finally:
+        relay.close(last_try=True)
+
+    assert [body] == aggregator.bodies
+
+
+def test_a_last_try_at_the_end() -> None:
+    """The worker ends; the newest update need not wait for its turn."""
+    aggregator = Aggregator(NoAnswer("refused"), Reply(200))
+    relay = Relay(aggregator, 0, rng=lambda: 0.9)
+    relay.start()
+    try:
+        send(relay)
+    finally:
+        relay.close(last_try=True)
+
+    assert [REPLACING, REPLACING] == aggregator.bodies

@@ -1,0 +1,484 @@
+"""Laws of a run: progress stays bounded, ranks only rise, the annotation fits, whatever comes."""
+
+import json
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reporter.core.run.annotation import annotations
+from reporter.core.run.beats import Beat, beaten, heard, lost, shifted
+from reporter.core.run.entry import (
+    Cause,
+    Entry,
+    Failure,
+    Marked,
+    Outcome,
+    Rank,
+    Record,
+    State,
+    due,
+    fail,
+    launch,
+    may_close,
+    next_close,
+    next_due,
+    receive,
+    restarted,
+)
+from reporter.core.run.plan import Key, Plan, PlanError, Plugin, parse_plan, plan_document
+from reporter.core.run.progress import (
+    INT64_MAX,
+    INT64_MIN,
+    KEPT,
+    TEXT_BYTES,
+    Progress,
+    Sent,
+    Taken,
+    UpdateId,
+    combine,
+    human,
+    merge,
+    parse_progress,
+    parse_update_id,
+    take,
+)
+from reporter.core.run.reading import pick_pod, read_status
+from reporter.core.run.snapshot import (
+    Phase,
+    Snapshot,
+    Status,
+    final,
+    percent_complete,
+    run_status,
+)
+from reporter.core.run.status import status_document
+from reporter.errors import InvalidPayload
+
+START = 1_767_225_600.0
+
+int64 = st.integers(INT64_MIN, INT64_MAX)
+texts = st.text(max_size=30) | st.just("x" * 2_000) | st.just("é" * 1_500) | st.just("\ud800")
+# Lists that reach the bound are one text many times, or building them would take all the time.
+names = st.lists(texts, max_size=4).map(tuple) | st.builds(
+    lambda text, times: (text,) * times, texts, st.sampled_from([KEPT - 1, KEPT, KEPT + 1])
+)
+updates = st.builds(
+    Progress,
+    msg=texts,
+    total=int64,
+    completed=int64,
+    failures=names,
+    errors=names,
+    appendtotals=st.booleans(),
+    appendcompleted=st.integers(0, 9) | st.integers(0, INT64_MAX) | int64,
+    appendfailing=names,
+)
+small = st.builds(
+    Progress,
+    total=st.integers(0, 99),
+    completed=st.integers(0, 99),
+    appendtotals=st.booleans(),
+    appendcompleted=st.integers(0, 9),
+    appendfailing=st.lists(st.text(max_size=3), max_size=3).map(tuple),
+    errors=st.lists(st.text(max_size=3), max_size=3).map(tuple),
+)
+
+
+def tried(read, given_value):
+    """What was read, and the refusal instead; any other exception is a fault."""
+    try:
+        return read(given_value), None
+    except (InvalidPayload, PlanError) as refused:
+        return None, refused
+
+
+def stored_from(journal):
+    """What some updates add up to."""
+    stored = None
+    for update in journal:
+        stored = combine(stored, update)
+    return stored
+
+
+@given(st.lists(updates, min_size=1, max_size=4))
+def test_combining_never_raises_and_stays_within_bounds(journal):
+    """Whatever is sent: lists, texts and numbers fit, and can be written and shown."""
+    stored = stored_from(journal)
+    for number in (stored.total, stored.completed):
+        assert INT64_MIN <= number <= INT64_MAX
+    for kept, total in (
+        (stored.failures, stored.failures_total),
+        (stored.errors, stored.errors_total),
+    ):
+        assert len(kept) <= KEPT
+        assert len(kept) <= total <= INT64_MAX
+    for text in {stored.msg, *stored.failures, *stored.errors}:
+        assert len(text.encode()) <= TEXT_BYTES
+    assert (False, False, 0, ()) == (
+        stored.appending,
+        stored.appendtotals,
+        stored.appendcompleted,
+        stored.appendfailing,
+    )
+    assert human(stored).startswith("Passed:")
+
+
+@given(updates, updates)
+def test_a_replacing_update_does_not_care_what_was_stored(first, new):
+    """And applying it twice is the same as once."""
+    new = replace(new, appendtotals=False, appendcompleted=0, appendfailing=())
+    once = combine(None, new)
+    assert once == combine(combine(None, first), new)
+    assert once == combine(once, once)
+
+
+@given(st.none() | small, small, small)
+def test_merging_in_a_client_is_combining_in_turn(stored, first, second):
+    """One update that does what the two would have done, where both append alike."""
+    second = replace(second, appendtotals=first.appendtotals)
+    in_turn = combine(combine(stored, first), second)
+    assert in_turn == combine(stored, merge(first, second))
+
+
+@given(updates, updates)
+def test_two_appending_updates_stay_appending(first, second):
+    """So that the aggregator adds them and does not replace what it has."""
+    merged = merge(first, second)
+    if first.appending and second.appending:
+        assert merged.appending
+        assert merged.appendcompleted <= INT64_MAX
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), small), max_size=12),
+    st.data(),
+)
+def test_an_update_that_is_told_again_changes_nothing(journal, data):
+    """Replayed in any number and at any later time, each id counts once and none wins over newer.
+
+    The model: an update applies if its epoch was not replaced and its number is new there.
+    """
+    stored, applied, replaced, last = None, [], set(), None
+    sent = []
+    for epoch, seq, update in journal:
+        sent.append((epoch, seq, update))
+        again = data.draw(st.lists(st.sampled_from(sent), max_size=2))
+        for each_epoch, each_seq, each in [(epoch, seq, update), *again]:
+            stored, taken = take(stored, each, UpdateId(each_epoch, each_seq), START)
+            newer = last is None or each_epoch != last[0] or each_seq > last[1]
+            fresh = each_epoch not in replaced and newer
+            assert (Taken.APPLIED if fresh else Taken.STALE) is taken
+            if fresh:
+                if last is not None and last[0] != each_epoch:
+                    replaced.add(last[0])
+                last = (each_epoch, each_seq)
+                applied.append(each)
+    if stored is not None:
+        assert stored_from(applied) == stored.progress
+
+
+@given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
+def test_any_bytes_are_progress_or_an_invalid_payload(body):
+    """Never another exception."""
+    progress, refused = tried(parse_progress, body)
+    assert str(refused) if progress is None else combine(None, progress)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+fields = st.sampled_from(
+    [
+        "msg",
+        "MSG",
+        "name",
+        "node",
+        "timestamp",
+        "total",
+        "completed",
+        "Failures",
+        "errors",
+        "appendTotals",
+        "appendcompleted",
+        "appendfailing",
+        "other",
+    ]
+)
+
+
+@given(st.dictionaries(fields, json_values | st.lists(st.text(max_size=3)), max_size=5))
+def test_any_object_is_progress_or_an_invalid_payload(document):
+    """Known fields with values of any type; what was refused is named, not repeated."""
+    progress, refused = tried(parse_progress, json.dumps(document).encode())
+    if refused:
+        assert str(refused).partition(":")[0] in {name.lower() for name in document}
+    else:
+        assert progress.appendcompleted >= 0
+        assert isinstance(progress.msg, str)
+
+
+@given(st.text(max_size=80))
+def test_any_header_is_an_id_or_none(header):
+    """An id reads back as it was written, but for leading zeros."""
+    found = parse_update_id(header)
+    assert found is None or found == parse_update_id(f"{found.epoch}/{found.seq}")
+
+
+records = st.builds(
+    Record,
+    st.sampled_from(Rank),
+    st.floats(START, START + 1_000),
+    cause=st.none() | st.sampled_from(Cause),
+    text=st.text(max_size=10),
+)
+failures = st.builds(
+    Failure,
+    st.sampled_from(["attempt", "final"]),
+    st.floats(START, START + 1_000),
+    st.text(max_size=10),
+    st.none() | st.sampled_from(Cause),
+)
+KEY = Key("p", "n")
+
+
+def apply(entry, event, closed):
+    """One event of an entry's life; and whether it was taken."""
+    if isinstance(event, Record):
+        entry, outcome = receive(entry, event, closed=closed)
+        return entry, outcome is Outcome.ACCEPTED
+    entry, marked = fail(entry, event, closed=closed)
+    return entry, marked is Marked.RECORDED
+
+
+def rank_of(entry):
+    """The rank that is held; below all when nothing is."""
+    return -1 if entry.record is None else entry.record.rank
+
+
+@given(st.lists(records | failures, max_size=12))
+def test_ranks_only_rise(events):
+    """A record gives way only to a higher one, and is then the superseded one."""
+    entry = Entry(KEY)
+    for event in events:
+        before = entry
+        entry, taken = apply(entry, event, closed=False)
+        if entry.record != before.record:
+            assert taken
+            assert rank_of(entry) > rank_of(before)
+            assert (before.record or before.superseded) == entry.superseded
+            assert None is entry.window
+        assert entry.terminal is (entry.state is not State.RUNNING)
+        assert not (entry.retrying and entry.terminal)
+        assert not entry.late or entry.state is State.COMPLETE
+
+
+@given(st.lists(records | failures, max_size=6), records | failures)
+def test_after_closing_nothing_changes(events, event):
+    """Whatever had come before."""
+    entry = Entry(KEY)
+    for each in events:
+        entry, _ = apply(entry, each, closed=False)
+    assert (entry, False) == apply(entry, event, closed=True)
+
+
+@given(st.lists(records | failures, max_size=6), records | failures)
+def test_an_event_told_twice_in_a_row_changes_nothing_more(events, event):
+    """Except at the cap of a window, where the same failure cannot be told from a new one."""
+    entry = Entry(KEY)
+    for each in events:
+        entry, _ = apply(entry, each, closed=False)
+    once, _ = apply(entry, event, closed=False)
+    twice, _ = apply(once, event, closed=False)
+    assert replace(once, attempts=0) == replace(twice, attempts=0)
+
+
+@given(st.lists(st.floats(START, START + 2_000), min_size=1, max_size=12), st.floats(1, 10_000))
+def test_a_window_ends_and_never_moves_back(moments, timeout):
+    """At most 600 s after the first failure; time does something exactly when it is due."""
+    entry = launch(Entry(KEY), START, timeout)
+    for at in moments:
+        before = entry.window
+        entry, _ = fail(entry, Failure("attempt", at, "cut"), closed=False)
+        assert before is None or entry.window.until >= before.until
+        assert entry.window.until <= entry.window.first + 600
+    assert entry.window.until >= restarted(entry, START - 60).window.until
+    moment = next_due(entry)
+    assert min(entry.window.until, entry.deadline) == moment
+    assert None is due(entry, moment - 0.01)
+    decided, marked = fail(entry, due(entry, moment), closed=False)
+    assert (Marked.RECORDED, True, None) == (marked, decided.terminal, next_due(decided))
+
+
+NODES = tuple(f"node-{n}" for n in range(4))
+PLAN = Plan("r1", (Plugin("e2e"), Plugin("sysd", NODES)))
+sent_progress = st.builds(
+    Sent,
+    st.builds(
+        lambda update, failures, errors: combine(
+            None, replace(update, failures_total=failures, errors_total=errors)
+        ),
+        updates,
+        st.integers(0, 5_000) | st.integers(0, INT64_MAX),
+        st.integers(0, 3),
+    ),
+    st.floats(START, START + 1_000),
+)
+any_beat = st.builds(Beat, st.none() | st.floats(0, 1_000), st.booleans())
+plans = st.just(PLAN) | st.builds(
+    lambda count, nodes: Plan("r2", tuple(Plugin(f"p{n}", NODES[:nodes]) for n in range(count))),
+    st.integers(0, 12),
+    st.integers(0, 4),
+)
+
+
+@st.composite
+def snapshots(draw):
+    """Any run at any moment."""
+    plan = draw(plans)
+    held = draw(st.lists(st.none() | records, min_size=1, max_size=6))
+    some = draw(st.lists(sent_progress, max_size=2))
+    beats = draw(st.lists(any_beat, max_size=2))
+    keys = plan.keys
+    return Snapshot(
+        plan,
+        draw(st.integers(0, 2**40)),
+        draw(st.sampled_from(Phase)),
+        START,
+        {key: Entry(key, held[n % len(held)]) for n, key in enumerate(keys)},
+        {key: some[n % len(some)] for n, key in enumerate(keys) if some},
+        {key: beats[n % len(beats)] for n, key in enumerate(keys) if beats},
+        error=draw(st.none() | st.text(max_size=9)),
+    )
+
+
+@given(snapshots())
+def test_the_roll_up_says_what_the_entries_say(run):
+    """The rules of the status, told the other way round."""
+    states = [entry.state for entry in run.entries.values()]
+    gone = {State.FAILED, State.TIMED_OUT} & set(states)
+    match run_status(run):
+        case Status.FAILED:
+            assert run.error is not None or gone
+        case Status.RUNNING:
+            assert State.RUNNING in states
+            assert not gone
+        case Status.POST_PROCESSING:
+            assert set(states) <= {State.COMPLETE}
+            assert not final(run)
+        case Status.COMPLETE:
+            assert set(states) <= {State.COMPLETE}
+            assert final(run)
+            assert None is run.error
+    percent = percent_complete(run)
+    assert 0 <= percent <= 1
+    assert (percent == 1) is (State.RUNNING not in states)
+
+
+@given(snapshots())
+def test_a_status_document_is_json_in_the_order_of_the_plan(run):
+    """Whatever the workers have sent."""
+    document = status_document(run, now=START, mono=1_000.0)
+    assert document == json.loads(json.dumps(document).encode())
+    assert [str(key) for key in run.plan.keys] == [each["key"] for each in document["plugins"]]
+
+
+@settings(max_examples=200)
+@given(snapshots(), st.integers(512, 20_000), st.booleans())
+def test_the_annotation_fits_and_reads_back(run, budget, strict):
+    """Within the budget, valid JSON of known words, and no entry is told that is not there."""
+    value = annotations(run, strict=strict, budget=budget)
+    assert len(value.status.encode()) <= budget
+    status, own = json.loads(value.status), json.loads(value.run)
+    assert ["plugins", "status", "tar-info"] == list(status)
+    rows = status["plugins"] or []
+    truncated = own["truncated"]
+    assert truncated or [tuple(key) for key in run.plan.keys] == [
+        (row["plugin"], row["node"]) for row in rows
+    ]
+    for row in rows:
+        assert row["node"] == "*" or Key(row["plugin"], row["node"]) in run.entries
+        assert row["status"] in {"running", "complete", "failed"}
+        if "progress" in row:
+            progress = run.progress[Key(row["plugin"], row["node"])].progress
+            counts = (
+                len(row["progress"].get("failures", ())),
+                len(row["progress"].get("errors", ())),
+            )
+            assert (progress.failures_total, progress.errors_total) == counts
+    pod = {
+        "metadata": {"annotations": {"sonobuoy.hept.io/status": value.status}},
+        "status": {"phase": "Running"},
+    }
+    assert status == read_status(pod).status
+
+
+@given(st.lists(st.none() | records, max_size=5), st.floats(START, START + 2_000))
+def test_the_run_closes_exactly_when_it_said(held, now):
+    """`next_close` and `may_close` agree."""
+    entries = [Entry(Key("p", f"n{at}"), record) for at, record in enumerate(held)]
+    moment = next_close(entries, now)
+    assert (None in held) is (moment is None)
+    if moment is not None:
+        assert moment >= now
+        assert may_close(entries, moment)
+        assert may_close(entries, now) is (moment == now)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1_000)), max_size=9), st.floats(0, 2_000))
+def test_only_armed_and_silent_workers_are_lost(events, now):
+    """In whatever order the requests are told; a gap that does not count never makes one lost."""
+    beat = Beat()
+    for real, at in events:
+        beat = beaten(beat, at) if real else heard(beat, at)
+    armed = any(real for real, _ in events)
+    newest = max((at for _, at in events), default=None)
+    assert Beat(newest, armed) == beat
+    expected = armed and now - newest >= 120
+    assert expected is lost(beat, now=now)
+    assert not lost(shifted(beat, 50.0, max(now, newest or 0.0)), now=now) or expected
+
+
+@given(
+    json_values
+    | st.fixed_dictionaries(
+        {
+            "run": st.just("r"),
+            "plugins": st.lists(
+                st.fixed_dictionaries(
+                    {"name": st.sampled_from(["a", "b", "", "é"]) | json_values},
+                    optional={
+                        "nodes": st.lists(st.sampled_from(["n1", "n2", "global", ""]))
+                        | json_values,
+                        "timeout_seconds": json_values,
+                        "order": json_values,
+                        "identity": json_values,
+                        "heartbeats": json_values,
+                    },
+                ),
+                max_size=3,
+            ),
+        }
+    )
+)
+def test_any_document_is_a_plan_or_its_problems(document):
+    """Every key of a plan is there once, and a plan survives being stored."""
+    plan, refused = tried(parse_plan, document)
+    if refused:
+        assert refused.problems
+    else:
+        assert len(set(plan.keys)) == len(plan.keys)
+        assert plan == parse_plan(plan_document(plan))
+
+
+@given(json_values)
+def test_any_pod_can_be_read(value):
+    """A proxy may answer anything."""
+    pod = {"metadata": value, "status": {"phase": "Running", "containerStatuses": value}}
+    assert read_status(pod).outcome
+    assert None is pick_pod([pod, {"status": value}]).pod
+    assert read_status({"status": value}).detail

@@ -1,0 +1,114 @@
+"""When a worker says that it is alive, and when it no longer does."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from reporter.link.answers import Beat
+from reporter.link.connection import NoAnswer
+from reporter.link.heart import Heart
+
+BOUND = 30.0
+
+
+class Pauses(threading.Event):
+    """Records the pauses instead of waiting; over after so many."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most, self.waited = most, [0.0]
+        self.waited.clear()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self.is_set() or len(self.waited) == self.most:
+            return True
+        self.waited.append(timeout or 0.0)
+        return False
+
+
+class Aggregator:
+    """Answers from a list, the last one again and again."""
+
+    def __init__(self, *answers: Beat | Exception) -> None:
+        self._answers = list(answers) or [Beat(200)]
+        self.beats = 0
+
+    def heartbeat(self) -> Beat:
+        self.beats += 1
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def beat(aggregator: Aggregator, pauses: Pauses, *rolls: float) -> list[tuple[str, dict[str, Any]]]:
+    """Let it beat until the pauses are over; return what it said."""
+    told: list[tuple[str, dict[str, Any]]] = []
+    left = list(rolls) or [0.5]
+    heart = Heart(
+        aggregator,
+        on_event=lambda event, facts: told.append((event, facts)),
+        rng=lambda: left.pop(0) if len(left) > 1 else left[0],
+        over=pauses,
+    )
+    heart.start()
+    heart.close()
+    return told
+
+
+@pytest.mark.parametrize(
+    ("rolls", "expected"),
+    [
+        ((0.5,), [7.5, 15.0, 15.0, 15.0]),
+        ((0.0,), [0.0, 13.5, 13.5, 13.5]),
+        ((0.25, 0.0, 1.0, 0.5), [3.75, 13.5, 16.5, 15.0]),
+    ],
+)
+def test_about_fifteen_seconds_apart(rolls: tuple[float, ...], expected: list[float]) -> None:
+    """W20: the first after a random part of that, so that a run's workers do not beat as one."""
+    aggregator, pauses = Aggregator(), Pauses(4)
+
+    beat(aggregator, pauses, *rolls)
+
+    assert pytest.approx(expected) == pauses.waited
+    assert 4 == aggregator.beats
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_no_more_where_none_are_wanted(status: int) -> None:
+    """W20: one 404 is enough; a closed run does not open again."""
+    aggregator = Aggregator(Beat(status))
+
+    told = beat(aggregator, Pauses(10))
+
+    assert 1 == aggregator.beats
+    assert [("heartbeats_end", {"status": status})] == told
+
+
+@pytest.mark.parametrize("status", [403, 500, 503])
+def test_any_other_answer_changes_nothing(status: int) -> None:
+    """W20: an aggregator that has trouble gets the next one too."""
+    aggregator = Aggregator(Beat(status))
+
+    beat(aggregator, Pauses(10))
+
+    assert 10 == aggregator.beats
+
+
+def test_no_answer_is_said_once_until_it_works_again() -> None:
+    """W20: an aggregator that is away for a night must not fill the log."""
+    away = NoAnswer("refused")
+    aggregator = Aggregator(away, away, away, Beat(200), away, away, Beat(200))
+
+    told = beat(aggregator, Pauses(8))
+
+    assert ["heartbeat_unanswered"] * 2 == [event for event, _ in told]
+    assert 8 == aggregator.beats
+
+
+def test_an_end_does_not_wait_for_the_next_beat() -> None:
+    """W20: the result is delivered, and the worker has nothing left to say."""
+    heart = Heart(Aggregator(), interval=3600.0)
+    heart.start()
+    heart.close()

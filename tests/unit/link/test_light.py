@@ -1,0 +1,45 @@
+"""`import reporter.link` is for other people's programs: it brings urllib3 and nothing else."""
+
+import subprocess
+import sys
+
+HEAVY = (
+    "aiohttp",
+    "asyncio",
+    "cryptography",
+    "jsonschema",
+    "kubernetes",
+    "prometheus_client",
+    "pydantic",
+    "requests",
+    "structlog",
+)
+PROGRAM = """
+import sys
+import reporter.link
+top = {name.split('.')[0] for name in sys.modules}
+print(*sorted(top & set(sys.argv[1].split(','))))
+allowed = ('reporter', 'reporter.errors', 'reporter.core', 'reporter.link')
+print(*sorted(
+    name for name in sys.modules if name.split('.')[0] == 'reporter'
+    and name not in allowed and not name.startswith(('reporter.core.', 'reporter.link.'))
+))
+third = {
+    name.split('.')[0] for name, module in sys.modules.items()
+    if 'site-packages' in (getattr(module, '__file__', None) or '')
+}
+print(*sorted(third))
+"""
+
+
+def test_link_imports_urllib3_and_nothing_else():
+    """No sidecar, no Kubernetes, no event loop, and `cryptography` only when it is needed."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, ",".join(HEAVY)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    heavy, foreign, third = done.stdout.split("\n")[:3]
+    assert ("", "") == (heavy, foreign)
+    assert {"urllib3"} == {n for n in third.split() if not n.startswith(("_", "sitecustomize"))}

@@ -1,0 +1,166 @@
+"""The run plan: which keys it makes, and what it refuses."""
+
+import json
+
+import pytest
+
+from reporter.core.run.plan import (
+    DEFAULT_TIMEOUT,
+    GLOBAL,
+    LONGEST_TIMEOUT,
+    Key,
+    Plan,
+    PlanError,
+    Plugin,
+    parse_plan,
+    plan_document,
+)
+
+NAME = "not a name (letters, digits, '.', '_', '-', at most 63, a letter or digit at both ends)"
+NODES = "not a list of names; leave it out for one global entry"
+SECONDS = f"not whole seconds from 1 to {LONGEST_TIMEOUT}"
+
+
+def plugins(*documents):
+    """A plan of these plugins."""
+    return {"run": "r1", "plugins": list(documents)}
+
+
+def test_a_plan_as_the_launcher_writes_it():
+    """One cluster-wide plugin and one on two nodes; the keys are sorted by node."""
+    plan = parse_plan(
+        {
+            "run": "0b0c",
+            "timeout_seconds": 60,
+            "plugins": [
+                {"name": "e2e", "order": 0},
+                {
+                    "name": "sysd",
+                    "nodes": ["node2", "node1"],
+                    "heartbeats": True,
+                    "identity": "node",
+                    "timeout_seconds": 5,
+                },
+            ],
+        }
+    )
+    sysd = Plugin("sysd", ("node2", "node1"), 0, True, "node", 5)
+    assert Plan("0b0c", (Plugin("e2e"), sysd), 60) == plan
+    assert (Key("e2e", GLOBAL), Key("sysd", "node1"), Key("sysd", "node2")) == plan.keys
+    assert sysd == plan.plugin("sysd")
+    assert None is plan.plugin("nope")
+    assert [60, 5, 60] == [plan.timeout_of(name) for name in ("e2e", "sysd", "nope")]
+
+
+def test_plan_order_is_the_order_of_the_list():
+    """Not the alphabet, and not the launch groups."""
+    plan = parse_plan(plugins({"name": "z", "order": 2}, {"name": "a", "order": 1}))
+    assert ["z/global", "a/global"] == [str(key) for key in plan.keys]
+
+
+@pytest.mark.parametrize("absent", [{}, {"timeout_seconds": None}])
+def test_a_missing_timeout_is_six_hours(absent):
+    """A54: never "forever"."""
+    plan = parse_plan({**plugins({"name": "e2e", **absent}), **absent})
+    assert DEFAULT_TIMEOUT == plan.timeout_of("e2e") == 21_600
+
+
+def test_an_empty_plan_is_a_plan():
+    """A54: there is nothing to wait for."""
+    assert () == parse_plan(plugins()).keys
+
+
+def test_null_and_unknown_fields_are_as_if_absent():
+    """A newer launcher may say more than we know."""
+    fields = ("nodes", "order", "heartbeats", "identity", "timeout_seconds")
+    document = plugins({"name": "e2e", "colour": "red", **dict.fromkeys(fields)})
+    assert (Plugin("e2e"),) == parse_plan(document).plugins
+
+
+@pytest.mark.parametrize(
+    ("document", "problems"),
+    [
+        pytest.param([], ["plan: not a JSON object"], id="A54 not an object"),
+        pytest.param({}, [f"run: {NAME}", "plugins: not a list"], id="A54 nothing in it"),
+        pytest.param(
+            {"run": "a/b", "plugins": []}, [f"run: {NAME}"], id="A54 a run that is no name"
+        ),
+        pytest.param(plugins("e2e"), ["plugins[0]: not an object"], id="A54 a plugin as a string"),
+        pytest.param(plugins({}), [f"plugins[0].name: {NAME}"], id="A54 no name"),
+        pytest.param(plugins({"name": "-x"}), [f"plugins[0].name: {NAME}"], id="A54 bad name"),
+        pytest.param(plugins({"name": "x" * 64}), [f"plugins[0].name: {NAME}"], id="A54 long name"),
+        pytest.param(plugins({"name": "x\n"}), [f"plugins[0].name: {NAME}"], id="A54 line break"),
+        pytest.param(
+            plugins({"name": "a"}, {"name": "b"}, {"name": "a"}),
+            ["plugins: 'a' appears more than once"],
+            id="A54 doubled plugin",
+        ),
+        pytest.param(
+            plugins({"name": "a", "nodes": ["n1", "n2", "n1"]}),
+            ["plugins[0].nodes: 'n1' appears more than once"],
+            id="A54 doubled node",
+        ),
+        pytest.param(
+            plugins({"name": "a", "nodes": ["n1", "global"]}),
+            ["plugins[0].nodes[1]: global is reserved"],
+            id="A54 node called global",
+        ),
+        *(
+            pytest.param(
+                plugins({"name": "a", "nodes": [node]}),
+                ["plugins[0].nodes[0]: not a node name"],
+                id=f"A54 node {node!r}",
+            )
+            for node in ("", ".", "..", "a/b", "a\0b", "*", "é", "n" * 254, 7)
+        ),
+        *(
+            pytest.param(
+                plugins({"name": "a", "nodes": nodes}),
+                [f"plugins[0].nodes: {NODES}"],
+                id=f"A54 nodes {nodes!r}",
+            )
+            for nodes in ([], "n1", {})
+        ),
+        pytest.param(
+            plugins({"name": "a", "order": True, "heartbeats": 1, "identity": "pod"}),
+            [
+                'plugins[0].identity: neither "plugin" nor "node"',
+                "plugins[0].heartbeats: not true or false",
+                "plugins[0].order: not an integer",
+            ],
+            id="several problems at once",
+        ),
+        *(
+            pytest.param(
+                {**plugins({"name": "a", "timeout_seconds": value}), "timeout_seconds": value},
+                [f"timeout_seconds: {SECONDS}", f"plugins[0].timeout_seconds: {SECONDS}"],
+                id=f"timeout {value!r}",
+            )
+            for value in (0, -1, 1.5, True, "60", LONGEST_TIMEOUT + 1)
+        ),
+    ],
+)
+def test_a_plan_that_is_refused(document, problems):
+    """Each of these makes a key that collides or that nobody can ever meet."""
+    with pytest.raises(PlanError) as caught:
+        parse_plan(document)
+    assert problems == caught.value.problems
+    assert "; ".join(problems) == str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a", "A9", "a.b_c-d", "x" * 63])
+def test_names_that_are_accepted(name):
+    """Letters, digits and three signs, up to 63."""
+    assert (Key(name, GLOBAL),) == parse_plan(plugins({"name": name})).keys
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan("r1", ()),
+        Plan("r1", (Plugin("e2e"), Plugin("s", ("b", "a"), 3, True, "node", 9)), 17),
+    ],
+)
+def test_a_plan_survives_being_stored(plan):
+    """The document says everything, also through JSON."""
+    assert plan == parse_plan(json.loads(json.dumps(plan_document(plan))))

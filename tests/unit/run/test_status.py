@@ -1,0 +1,251 @@
+"""The run as `/status` shows it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from reporter.core.run.beats import Beat
+from reporter.core.run.entry import Cause, Entry, Window, receive, silence
+from reporter.core.run.entry import fail as failed
+from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
+from reporter.core.run.snapshot import Phase, Tar
+from reporter.core.run.status import entry_document, rfc3339, status_document
+from tests.unit.run.world import E2E, NODE1, RESULT, START, WORKER_ERROR, ours, sent, snapshot
+
+MONO = 5_000.0
+SYSTEMD = Key("systemd", "node1")
+SAMPLE = Plan("run-1", (Plugin("systemd", ("node1",)), Plugin("e2e")))
+
+
+def shown(run):
+    """The document as it goes out, through JSON."""
+    return json.loads(json.dumps(status_document(run, now=START, mono=MONO)))
+
+
+def entry(run, key=E2E, **more):
+    """One entry of the list."""
+    return entry_document(run, key, now=START, mono=MONO, full=False, **more)
+
+
+def test_the_first_sample_of_the_proposal():
+    """K14: one complete, one running; its fields keep their spelling."""
+    run = snapshot(
+        {SYSTEMD: RESULT},
+        plan=SAMPLE,
+        beats={SYSTEMD: Beat(MONO - 3.9, True), E2E: Beat(MONO - 17.2, True)},
+    )
+    document = shown(run)
+    expected = [
+        {"name": "systemd", "node": "node1", "status": "complete", "last-heartbeat": 3},
+        {"name": "e2e", "node": "", "status": "running", "last-heartbeat": 17},
+    ]
+    names = ("name", "node", "status", "last-heartbeat")
+    assert expected == [{name: each[name] for name in names} for each in document["plugins"]]
+    del document["plugins"]
+    assert {
+        "status": "running",
+        "percent_complete": 0.5,
+        "api_version": "v1",
+        "run": "run-1",
+        "revision": 42,
+        "time": "2026-01-01T00:00:00.000000Z",
+        "final": False,
+        "result_status": "",
+        "error": None,
+        "tar-info": None,
+    } == document
+
+
+def test_the_second_sample_of_the_proposal():
+    """K14: e2e silent for 200 s has timed out; the run has failed and is not final."""
+    lost, _ = failed(Entry(E2E), silence(START, 200.0), closed=False)
+    run = snapshot(
+        plan=SAMPLE,
+        entries={E2E: lost},
+        beats={SYSTEMD: Beat(MONO - 17, True), E2E: Beat(MONO - 200, True)},
+    )
+    document = shown(run)
+    assert [("running", 17, False), ("timed_out", 200, False)] == [
+        (each["status"], each["last-heartbeat"], each["stale"]) for each in document["plugins"]
+    ]
+    assert ("failed", 0.5, False) == tuple(
+        document[name] for name in ("status", "percent_complete", "final")
+    )
+
+
+def test_an_entry_that_nobody_has_heard_of():
+    """K1: every field is there."""
+    assert {
+        "name": "e2e",
+        "node": "",
+        "status": "running",
+        "last-heartbeat": None,
+        "key": "e2e/global",
+        "result_status": "",
+        "result_counts": None,
+        "stale": False,
+        "late": False,
+        "retry_until": None,
+        "attempts": 0,
+        "received_at": None,
+        "digest": None,
+        "bytes": None,
+        "notes": 0,
+        "error": None,
+        "progress": None,
+    } == entry(snapshot())
+
+
+def test_a_result_that_came_late():
+    """A31: complete, what was received, and no error."""
+    late, _ = receive(Entry(E2E, ours(Cause.DEADLINE)), RESULT, closed=False)
+    document = entry(snapshot(entries={E2E: late}))
+    expected = {
+        "status": "complete",
+        "late": True,
+        "received_at": "2026-01-01T00:00:05.000000Z",
+        "digest": "ab" * 32,
+        "bytes": 3,
+        "notes": 1,
+        "error": None,
+        "result_status": "",
+    }
+    assert expected == {name: document[name] for name in expected}
+
+
+def test_an_empty_result_has_no_bytes_but_a_digest():
+    """A16: zero is a size."""
+    assert 0 == entry(snapshot({E2E: replace(RESULT, size=0)}))["bytes"]
+
+
+@pytest.mark.parametrize(
+    ("record", "error", "received", "verdict"),
+    [
+        pytest.param(
+            replace(WORKER_ERROR, reason="terminated"),
+            {"cause": "worker_error", "reason": "terminated", "text": "boom"},
+            "2026-01-01T00:00:06.000000Z",
+            "failed",
+            id="the worker's own",
+        ),
+        pytest.param(
+            ours(),
+            {"cause": "pod_failed", "reason": "", "text": "the pod is gone"},
+            None,
+            "failed",
+            id="ours",
+        ),
+        pytest.param(
+            ours(Cause.DEADLINE, text="late"),
+            {"cause": "deadline", "reason": "", "text": "late"},
+            None,
+            "timeout",
+            id="a timeout",
+        ),
+        pytest.param(
+            ours(None, text="é" * 1_000),
+            {"cause": "", "reason": "", "text": "é" * 512},
+            None,
+            "failed",
+            id="a long text, no cause",
+        ),
+    ],
+)
+def test_an_error(record, error, received, verdict):
+    """Cause, the worker's own word for it, and the text, cut; the verdict once it is over."""
+    document = entry(snapshot({E2E: record}, phase=Phase.CLOSED))
+    assert (error, received, verdict) == (
+        document["error"],
+        document["received_at"],
+        document["result_status"],
+    )
+
+
+def test_an_entry_that_may_try_again():
+    """Running; until when, and how often it has failed."""
+    document = entry(
+        snapshot(entries={E2E: Entry(E2E, window=Window(START, START + 120, "cut"), attempts=2)})
+    )
+    assert ("running", "2026-01-01T00:02:00.000000Z", 2) == (
+        document["status"],
+        document["retry_until"],
+        document["attempts"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("silent", "interval", "expected"),
+    [(44.0, 15.0, False), (45.0, 15.0, True), (45.0, 20.0, False)],
+)
+def test_a_running_entry_may_be_stale(silent, interval, expected):
+    """A52: after three intervals; a setting says how long one is."""
+    run = snapshot(beats={E2E: Beat(MONO - silent, True)})
+    assert expected is entry(run, interval=interval)["stale"]
+    document = status_document(run, now=START, mono=MONO, interval=interval)
+    assert expected is document["plugins"][0]["stale"]
+
+
+def test_a_complete_entry_is_never_stale():
+    """Its worker has gone home."""
+    assert False is entry(snapshot({E2E: RESULT}, beats={E2E: Beat(0.0, True)}))["stale"]
+
+
+def test_progress_under_our_names_and_our_time():
+    """A24: key and time of arrival, whatever the plugin wrote; empty lists are left out."""
+    run = snapshot(progress={NODE1: sent(msg="m", total=5, completed=1)})
+    assert {
+        "name": "sysd",
+        "node": "node1",
+        "timestamp": "2026-01-01T00:00:01.000000Z",
+        "msg": "m",
+        "total": 5,
+        "completed": 1,
+        "errors_total": 0,
+        "failures_total": 0,
+    } == entry(run, NODE1)["progress"]
+
+
+def test_the_list_shows_twenty_failures_and_the_detail_all():
+    """The true counts are in both."""
+    names = tuple(f"f{n}" for n in range(30))
+    run = snapshot(progress={E2E: sent(failures=names, failures_total=40, errors=("e",))})
+    short = entry(run)["progress"]
+    full = entry_document(run, E2E, now=START, mono=MONO)
+    assert (list(names[:20]), ["e"], 40, 1) == (
+        short["failures"],
+        short["errors"],
+        short["failures_total"],
+        short["errors_total"],
+    )
+    assert list(names) == full["progress"]["failures"]
+    assert ("run-1", 42, "2026-01-01T00:00:00.000000Z") == (
+        full["run"],
+        full["revision"],
+        full["time"],
+    )
+
+
+def test_a_key_outside_the_plan():
+    """The caller makes it a 404."""
+    with pytest.raises(KeyError):
+        entry(snapshot(), Key("nope", GLOBAL))
+
+
+def test_the_end_of_a_run():
+    """The tarball and the aggregator's own error."""
+    tar = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:09Z", "ef" * 32, 77)
+    document = shown(snapshot(phase=Phase.CLOSED, tar=tar, error="late trouble"))
+    assert {"name": tar.name, "created": tar.created, "sha256": tar.sha256, "size": 77} == document[
+        "tar-info"
+    ]
+    assert (True, "late trouble", "failed") == (
+        document["final"],
+        document["error"],
+        document["status"],
+    )
+
+
+def test_times_have_six_decimals():
+    """So that they sort as text."""
+    assert "2026-01-01T00:00:00.500000Z" == rfc3339(START + 0.5)

@@ -1,0 +1,46 @@
+"""A small run to ask about: one cluster-wide plugin and one on two nodes."""
+
+from reporter.core.run.entry import Cause, Entry, Rank, Record
+from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
+from reporter.core.run.progress import Progress, Sent
+from reporter.core.run.snapshot import Phase, Snapshot
+
+START = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+E2E = Key("e2e", GLOBAL)
+NODE1 = Key("sysd", "node1")
+NODE2 = Key("sysd", "node2")
+PLAN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", ("node1", "node2"))))
+
+RESULT = Record(
+    Rank.RESULT, START + 5, digest="ab" * 32, size=3, filename="a.json", notes=("a link",)
+)
+WORKER_ERROR = Record(
+    Rank.WORKER, START + 6, digest="cd" * 32, size=9, cause=Cause.WORKER_ERROR, text="boom"
+)
+
+
+def ours(cause=Cause.POD_FAILED, at=START + 4, text="the pod is gone"):
+    """An error that the aggregator made itself."""
+    return Record(Rank.AGGREGATOR, at, cause=cause, text=text, document='{"error":"x"}')
+
+
+LOST = Record(Rank.LOST, START + 4, cause=Cause.LOST, text="the blob is gone")
+
+
+def sent(at=START + 1, **fields):
+    """A stored progress."""
+    return Sent(Progress(**fields), at)
+
+
+def snapshot(
+    records=None, *, plan=PLAN, phase=Phase.RUNNING, progress=None, beats=None, entries=None, **more
+):
+    """A run whose entries hold these records; `entries` replaces whole ones."""
+    records = records or {}
+    whole = {key: Entry(key, records.get(key)) for key in plan.keys} | (entries or {})
+    return Snapshot(plan, 42, phase, START, whole, progress or {}, beats or {}, **more)
+
+
+def all_in(**more):
+    """The run with every result there."""
+    return snapshot(dict.fromkeys(PLAN.keys, RESULT), **more)

@@ -1,0 +1,308 @@
+"""What the aggregator says of itself: its log, its probes, the facts of a scrape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from reporter import log
+from reporter.aggregator.health import STALLED, Health
+from reporter.aggregator.journal import Journal
+from reporter.aggregator.observer import Traffic
+from reporter.aggregator.seldom import Seldom
+from reporter.core.run.beats import Beat
+from reporter.core.run.entry import Entry, Window
+from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.core.run.record import Cause, Rank, Record
+from reporter.core.run.snapshot import Phase, Snapshot
+from reporter.metrics.aggregator import Metrics, Now
+
+E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
+PLAN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", nodes=("node1", "node2"))))
+RESULT = Record(Rank.RESULT, 5.0, digest="ab", size=3, filename="r", notes=("link a",))
+GUESS = Record(Rank.AGGREGATOR, 4.0, cause=Cause.DEADLINE, text="late")
+
+
+def snapshot(**entries: Entry) -> Snapshot:
+    """A run with some entries changed, by the name of their constant."""
+    changed = {globals()[name]: entry for name, entry in entries.items()}
+    return Snapshot(
+        plan=PLAN,
+        revision=len(entries),
+        phase=Phase.RUNNING,
+        started_at=0.0,
+        entries={key: changed.get(key, Entry(key)) for key in PLAN.keys},
+        progress={},
+        beats={},
+    )
+
+
+class TestSeldom:
+    """Once a minute."""
+
+    def test_the_same_thing(self):
+        """What was swallowed is told with the next one."""
+        said, seldom = [], Seldom()
+
+        def write(event: str, **fields: object) -> None:
+            said.append((event, fields))
+
+        for now in (0.0, 1.0, 59.9, 60.0, 61.0, 300.0, 400.0):
+            seldom.say(now, write, "Trouble", error="x")
+
+        assert [
+            ("Trouble", {"error": "x"}),
+            ("Trouble", {"error": "x", "repeated": 2}),
+            ("Trouble", {"error": "x", "repeated": 1}),
+            ("Trouble", {"error": "x"}),
+        ] == said
+
+    def test_different_things(self):
+        """Each has its own minute."""
+        said, seldom = [], Seldom()
+        for about in ("a", "b", "a"):
+            seldom.say(0.0, said.append, about, about=about)
+
+        assert ["a", "b"] == said
+
+    def test_there_is_an_end_to_what_is_remembered(self):
+        """Peers by the thousand do not fill the memory; the oldest are forgotten."""
+        said, seldom = [], Seldom()
+        for about in [*range(2_000), 1_999, 0]:
+            seldom.say(0.0, said.append, "Trouble", about=about)
+
+        assert 2_001 == len(said)
+        assert 1_024 == len(seldom._said)
+
+
+class TestJournal:
+    """One event per fact."""
+
+    @pytest.mark.parametrize(
+        ("entry", "expected"),
+        [
+            (
+                Entry(E2E, RESULT),
+                {
+                    "level": "info",
+                    "message": "Result stored",
+                    "key": "e2e/global",
+                    "file": "r",
+                    "bytes": 3,
+                    "sha256": "ab",
+                    "notes": 1,
+                    "late": False,
+                },
+            ),
+            (
+                Entry(E2E, GUESS),
+                {
+                    "level": "warning",
+                    "message": "Result given up",
+                    "key": "e2e/global",
+                    "cause": "deadline",
+                    "text": "late",
+                },
+            ),
+            (
+                Entry(E2E, Record(Rank.WORKER, 1.0, cause=Cause.WORKER_ERROR, text="x")),
+                {
+                    "level": "warning",
+                    "message": "Worker reported an error",
+                    "key": "e2e/global",
+                    "reason": "",
+                    "text": "x",
+                },
+            ),
+            (
+                Entry(E2E, Record(Rank.LOST, 1.0, cause=Cause.LOST, text="gone")),
+                {
+                    "level": "error",
+                    "message": "Result lost, send it again",
+                    "key": "e2e/global",
+                    "text": "gone",
+                },
+            ),
+            (
+                Entry(E2E, window=Window(0.0, 120.0, "bad archive"), attempts=1),
+                {
+                    "level": "warning",
+                    "message": "Upload failed, may be tried again",
+                    "key": "e2e/global",
+                    "attempts": 1,
+                    "until": "1970-01-01T00:02:00+00:00",
+                    "text": "bad archive",
+                },
+            ),
+        ],
+        ids=["result", "guess", "worker error", "lost", "attempt"],
+    )
+    def test_facts(self, entry, expected):
+        """Once, however often it is looked at."""
+        with log.capture() as events:
+            journal = Journal(snapshot())
+            journal.look(snapshot())
+            journal.look(snapshot(E2E=entry))
+            journal.look(snapshot(E2E=entry))
+
+        assert [expected] == events
+
+    def test_late_result(self):
+        """What replaced our guess is said to be late."""
+        with log.capture() as events:
+            journal = Journal(snapshot(E2E=Entry(E2E, GUESS)))
+            late = snapshot(E2E=Entry(E2E, RESULT, superseded=GUESS))
+            journal.look(replace(late, revision=7))
+
+        assert [("Result stored", True)] == [(e["message"], e["late"]) for e in events]
+
+    def test_what_only_moves_is_no_event(self):
+        """A deadline that is set, a window that a restart has made longer."""
+        with log.capture() as events:
+            journal = Journal(snapshot(E2E=Entry(E2E, window=Window(0.0, 1.0, "x"), attempts=1)))
+            moved = Entry(E2E, window=Window(0.0, 31.0, "x"), attempts=1, deadline=9.0)
+            journal.look(replace(snapshot(E2E=moved), revision=7))
+
+        assert [] == events
+
+
+class TestTraffic:
+    """Requests and handshakes."""
+
+    def test_what_somebody_should_look_at(self):
+        """Failures and refusals of workers, once a minute for each kind; the rest at debug."""
+        now, metrics = [0.0], Metrics("1", Now)
+        with log.capture() as events:
+            traffic = Traffic(metrics, lambda: now[0])
+            for code in (200, 403, 403, 409, 500, 507, 500):
+                traffic.request("results", code, 0.1, 5)
+            traffic.request("status", 403, 0.1, 0)
+            traffic.tls_failure("certificate", "10.0.0.1", "expired")
+            traffic.tls_failure("certificate", "10.0.0.1", "expired")
+            traffic.tls_failure("timeout", "10.0.0.2", "")
+            now[0] = 60.0
+            traffic.request("results", 403, 0.1, 5)
+            traffic.unexpected("accept", ValueError("x"))
+
+        loud = [e for e in events if e["level"] != "debug"]
+        assert [
+            ("Request refused", 403),
+            ("Request failed", 500),
+            ("Request failed", 507),
+            ("TLS handshake failed", "10.0.0.1"),
+            ("TLS handshake failed", "10.0.0.2"),
+            ("Request refused", 403),
+            ("Unexpected error", "accept"),
+        ] == [(e["message"], e.get("code") or e.get("peer") or e.get("where")) for e in loud]
+        assert 1 == loud[5]["repeated"]
+        assert "ValueError: x" in loud[6]["exception"]
+        page = metrics.render().body.decode()
+        assert 'status_aggregator_requests_total{code="403",route="results"} 3.0' in page
+        assert 'status_aggregator_tls_failures_total{reason="certificate"} 2.0' in page
+
+
+class TestHealth:
+    """Probes and the facts of a scrape."""
+
+    @pytest.fixture
+    def world(self) -> SimpleNamespace:
+        """Everything in order; each test breaks one thing."""
+        return SimpleNamespace(
+            mono=100.0,
+            wall=1_000.0,
+            writable=True,
+            snapshot=snapshot(E2E=Entry(E2E, RESULT)),
+            free=lambda: 11,
+            expires_at=2_000.0,
+            listening=True,
+            connections=3,
+        )
+
+    def health(self, world: SimpleNamespace) -> Health:
+        """The health of that world."""
+        return Health(
+            SimpleNamespace(snapshot=lambda: world.snapshot, writable=world.writable),
+            SimpleNamespace(free=world.free),
+            SimpleNamespace(
+                expired=lambda now: now >= world.expires_at, expires_at=world.expires_at
+            ),
+            world,
+            reserve=10,
+            uploads=lambda: 2,
+            clock=lambda: world.mono,
+            wall=lambda: world.wall,
+        )
+
+    def problems(self, world: SimpleNamespace) -> dict[str, str]:
+        """What is not in order."""
+        return {name: why for name, why in self.health(world).checks().items() if why}
+
+    def test_in_order(self, world):
+        """All four are named."""
+        assert {} == self.problems(world)
+        assert ["worker-listener", "store", "disk", "certificates"] == list(
+            self.health(world).checks()
+        )
+
+    @pytest.mark.parametrize(
+        ("change", "problem"),
+        [
+            ({"listening": False}, {"worker-listener": "workers cannot connect"}),
+            ({"writable": False}, {"store": "not writable"}),
+            ({"free": lambda: 10}, {"disk": "below the reserve"}),
+            ({"expires_at": 1_000.0}, {"certificates": "expired"}),
+        ],
+    )
+    def test_problems(self, world, change, problem):
+        """Each by its own name."""
+        vars(world).update(change)
+
+        assert problem == self.problems(world)
+
+    def test_disk_that_cannot_be_asked(self, world):
+        """No exception reaches the probe, and the scrape has no such fact."""
+
+        def broken() -> int:
+            raise OSError(5, "Input/output error")
+
+        world.free = broken
+
+        assert {"disk": "unreadable"} == self.problems(world)
+        assert self.health(world).now().disk_free is None
+
+    def test_listener_closed_on_purpose(self, world):
+        """After the run nobody needs to connect."""
+        world.listening = False
+        health = self.health(world)
+        health.done_listening = True
+
+        assert health.checks()["worker-listener"] is None
+
+    def test_alive(self, world):
+        """While the loop has ticked lately."""
+        health = self.health(world)
+        world.mono += STALLED - 1
+        assert health.alive
+        world.mono += 1
+        assert not health.alive
+        health.ticked = world.mono
+        assert health.alive
+
+    def test_scrape(self, world):
+        """Counts by state; ages only of workers that are awaited, the most silent of a plugin."""
+        beats = {E2E: Beat(1.0), NODE1: Beat(60.0), NODE2: Beat(90.0)}
+        world.snapshot = replace(world.snapshot, beats=beats)
+        now = self.health(world).now()
+
+        assert {("e2e", "complete"): 1, ("sysd", "running"): 2} == dict(now.entries)
+        assert {"sysd": 40.0} == dict(now.heartbeat_age)
+        assert ("running", False, 3, 2, 11) == (
+            now.status,
+            now.final,
+            now.connections,
+            now.uploads,
+            now.disk_free,
+        )
+        assert {"run": 2_000.0} == dict(now.expiry)
