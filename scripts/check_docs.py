@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *#*$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`\n]+`")
 MAKE = re.compile(r"(?:^|`|\$ |&& )make ([a-z][a-z-]*)", re.MULTILINE)
 TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 
@@ -28,7 +29,8 @@ def anchors(text: str) -> set[str]:
 
 def broken_links(document: Path) -> Iterator[str]:
     """Yield the relative links of DOCUMENT that lead nowhere."""
-    for link in LINK.findall(FENCE.sub("", document.read_text(encoding="utf-8"))):
+    prose = CODE.sub("", FENCE.sub("", document.read_text(encoding="utf-8")))
+    for link in LINK.findall(prose):
         if "://" in link or link.startswith("mailto:"):
             continue
         path, _, anchor = link.partition("#")

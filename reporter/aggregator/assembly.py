@@ -158,7 +158,11 @@ class Assembly:
             store,
             intake,
             plan=self.plan,
-            timing=Timing(self.chosen.hold_seconds, self.chosen.heartbeat_timeout_seconds),
+            timing=Timing(
+                hold=self.chosen.hold_seconds,
+                heartbeat_interval=self.chosen.heartbeat_interval_seconds,
+                heartbeat_timeout=self.chosen.heartbeat_timeout_seconds,
+            ),
             reading=lambda: app.reading,
             count=self.metrics.count,
             clock=self.clock,

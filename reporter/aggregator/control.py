@@ -37,9 +37,13 @@ class Results(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds: how long a fresh error of ours is held open, and when silence is a failure."""
+    """Seconds: how long a fresh error of ours is held open, and when silence is a failure.
+
+    `heartbeat_interval` is what workers are asked for; three missing ones make them stale.
+    """
 
     hold: float = 10.0
+    heartbeat_interval: float = 15.0
     heartbeat_timeout: float = 120.0
 
 
@@ -64,7 +68,9 @@ class Control:
     ) -> None:
         self._store, self._results, self._plan, self._timing = store, results, plan, timing
         self._reading, self._count, self._clock, self._wall = reading, count, clock, wall
-        self._silence = Silence(store, timing.heartbeat_timeout)
+        self._silence = Silence(store, timing.heartbeat_timeout, timing.heartbeat_interval)
+        self._launched: set[str] = set()
+        self._resumed = False
         self._seldom = Seldom()
         self._log = log.get()
         self._journal = Journal(store.snapshot())
@@ -78,6 +84,7 @@ class Control:
         """Do what is due now."""
         try:
             if self._store.phase is Phase.RUNNING:
+                await self._resume()
                 await self._launch()
                 await self._sweep()
             self._journal.look(self._store.snapshot())
@@ -110,6 +117,12 @@ class Control:
             if done is Marked.RECORDED:
                 await self._results.settle(key)
 
+    async def _resume(self) -> None:
+        """Before the first look: the time in which workers could not connect does not count."""
+        if not self._resumed:
+            await self._store.workers_return(at=self._wall())
+            self._resumed = True
+
     async def _launch(self) -> None:
         """Start the clocks of the first group of plugins that is not through.
 
@@ -117,11 +130,11 @@ class Control:
         """
         for order in sorted({plugin.order for plugin in self._plan.plugins}):
             group = [plugin for plugin in self._plan.plugins if plugin.order == order]
-            entries = [self._store.entry(key) for plugin in group for key in plugin.keys]
             for plugin in group:
-                if any(self._store.entry(key).launched_at is None for key in plugin.keys):
+                if plugin.name not in self._launched:
                     await self._store.launch(plugin.name, at=self._wall())
-            if not all(entry.terminal for entry in entries):
+                    self._launched.add(plugin.name)
+            if not all(self._store.entry(key).terminal for p in group for key in p.keys):
                 return
 
     async def _sweep(self) -> None:

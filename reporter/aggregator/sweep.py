@@ -22,11 +22,16 @@ def overdue(snapshot: Snapshot, now: float) -> Found:
 
 
 class Silence:
-    """The sweep over heartbeats. `timeout` is in seconds, 0 means never."""
+    """The sweep over heartbeats. `timeout` and `interval` are in seconds, a timeout of 0 is never.
 
-    def __init__(self, store: Store, timeout: float) -> None:
-        self._store, self._timeout = store, timeout
+    Whoever reads the status by its revision learns from a new one that a worker has been silent for
+    three intervals, or is heard again.
+    """
+
+    def __init__(self, store: Store, timeout: float, interval: float) -> None:
+        self._store, self._timeout, self._interval = store, timeout, interval
         self._sweep = beats.Sweep()
+        self._quiet: set[Key] = set()
         # By plugin that is known to beat: since when it has to, moved on by every pause of ours.
         self._expected: dict[str, Beat] = {}
 
@@ -45,15 +50,20 @@ class Silence:
             self._forgive(late, mono)
         snapshot = self._store.snapshot()
         self._expect(snapshot, mono)
-        found = []
+        found, quiet = [], set()
         for key, entry in snapshot.entries.items():
+            if entry.terminal:
+                continue
             beat = snapshot.beats.get(key, Beat())
             expected = self._expected.get(key.plugin, Beat()).heard_at
-            if not entry.terminal and beats.lost(
-                beat, now=mono, timeout=self._timeout, expected_since=expected
-            ):
+            if beats.lost(beat, now=mono, timeout=self._timeout, expected_since=expected):
                 heard = beat.heard_at if beat.heard_at is not None else expected
                 found.append((key, silence(now, mono - (mono if heard is None else heard))))
+            if beats.quiet(beat, mono, self._interval):
+                quiet.add(key)
+        if quiet != self._quiet:
+            self._quiet = quiet
+            self._store.renew()
         return found
 
     def _forgive(self, late: float, mono: float) -> None:

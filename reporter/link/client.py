@@ -33,8 +33,6 @@ from reporter.link.trust import Trust
 
 __all__ = ["LEAVE_SECONDS", "AggregatorClient", "Stop"]
 
-HEARTBEAT_SECONDS = 5.0
-PROGRESS_SECONDS = 10.0
 EXPIRY_WARNING_SECONDS = 3600.0
 
 
@@ -70,7 +68,7 @@ class AggregatorClient:
         self._on_event = on_event
         self._limits = limits or Limits()
         self._trust = Trust(config, wall=wall)
-        self._kept = Kept()
+        self._kept = Kept(self._limits.idle)
         self._in_order = threading.Lock()
         self._epoch, self._seq = os.urandom(8).hex(), 0
         self._features: frozenset[str] | None = None
@@ -178,17 +176,17 @@ class AggregatorClient:
             }
             answer = self._exchange(
                 request(self.config, "POST", "progress", headers, body),
-                _for_seconds(PROGRESS_SECONDS),
+                _for_seconds(self._limits.progress),
             )
         return Reply(answer.status, answer.body, answer.headers.get("content-type", ""))
 
     def heartbeat(self) -> Beat:
         """Tell the aggregator that this worker is alive, once. Raises `NoAnswer`, `TrustError`."""
-        answer = self._beat(_for_seconds(HEARTBEAT_SECONDS))
+        answer = self._beat(_for_seconds(self._limits.heartbeat))
         return Beat(answer.status, answer.interval, answer.features)
 
     def _beat(self, left: Left) -> Answer:
-        within = _for_seconds(HEARTBEAT_SECONDS)
+        within = _for_seconds(self._limits.heartbeat)
         answer = self._exchange(
             request(self.config, "GET", "health"), lambda: min(left(), within())
         )

@@ -116,13 +116,13 @@ def _check(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         wrong("node", f"{values['node'][:80]!r} is not the name of a node")
     for name, low, high in _BOUNDS:
         if name in values and not low <= values[name] <= high:  # not a number is not either
-            wrong(name, f"{values[name]:g} is not between {low:g} and {high:g}")
+            wrong(name, f"{str(values[name])[:40]} is not between {low:g} and {high:g}")
     if "results_dir" in values:
         values["results_dir"] = Path(values["results_dir"])
     if "ca_cert" in values:
         try:
             first, *more = pem.certificates(values["ca_cert"])
-            pem.check_authority(first)
+            pem.check_certificate(first)
         except pem.PemError as error:
             wrong("ca_cert", str(error))
         else:
@@ -145,22 +145,27 @@ _BOUNDS = (
 
 def _check_identity(values: dict[str, Any], wrong: Callable[[str, str], None]) -> None:
     sound = True
-    for name, find in (("client_cert", pem.certificates), ("client_key", pem.private_key)):
+    for name, find in (("client_cert", _chain), ("client_key", pem.private_key)):
         if name not in values:
             sound = False
             continue
         try:
-            found = find(values[name])
+            values[name] = find(values[name])
         except pem.PemError as error:
             wrong(name, str(error))
             sound = False
-        else:
-            values[name] = found if isinstance(found, str) else "".join(found)
     if sound:
         try:
             pem.load_identity(pem.bare_context(), [values["client_cert"]], values["client_key"])
         except pem.PemError as error:
             wrong("client_key", str(error))
+
+
+def _chain(text: str) -> str:
+    found = pem.certificates(text)
+    for certificate in found:
+        pem.check_certificate(certificate)
+    return "".join(found)
 
 
 def _address(url: str) -> str:

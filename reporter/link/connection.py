@@ -20,9 +20,6 @@ from reporter.link.request import Request
 from reporter.link.sockets import Limits, Socket
 from reporter.link.trust import Trust
 
-KEPT_SECONDS = 8.0
-"""Aggregators close a connection that was idle for 10 s; we do it before they do."""
-
 
 class NoAnswer(ReporterError):
     """The aggregator was not reached, or did not answer in time.
@@ -148,9 +145,10 @@ class Connection(HTTPSConnection):
 
 
 class Kept:
-    """The idle connections of a client, for as long as the aggregator keeps them too."""
+    """The idle connections of a client, each for so many seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._lock = threading.Lock()
         self._idle: list[tuple[Connection, float]] = []
         self._closed = False
@@ -172,7 +170,7 @@ class Kept:
             return
         with self._lock:
             if not self._closed:
-                self._idle.append((connection, time.monotonic() + KEPT_SECONDS))
+                self._idle.append((connection, time.monotonic() + self._seconds))
                 return
         connection.close()
 

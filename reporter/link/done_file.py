@@ -16,6 +16,7 @@ from pathlib import Path
 from reporter.errors import ReporterError
 
 NAME = "done"
+EMPTY = "empty_done_file"
 LONGEST = 4096
 """Bytes of a done file; no path is longer."""
 
@@ -106,7 +107,7 @@ def _read(root: int) -> str | None:
         raise _bad_done_file(f"larger than {LONGEST} bytes")
     text = os.fsdecode(data.strip())
     if not text:
-        raise NoResult("the done file is empty", "empty_done_file")
+        raise NoResult("the done file is empty", EMPTY)
     return text
 
 

@@ -18,6 +18,7 @@ DELAY_SECONDS = 5.0
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
 _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_LONGEST = 2**63 * 1e-9  # Go counts nanoseconds in 64 bits
 
 
 def duration(text: str) -> float | None:
@@ -26,6 +27,8 @@ def duration(text: str) -> float | None:
     if not _DURATION.fullmatch(text):
         return None
     seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    if seconds >= _LONGEST:
+        return None
     return -seconds if text.startswith("-") else seconds
 
 
@@ -92,7 +95,7 @@ def _config_file(path: str, problems: list[str]) -> dict[str, str]:
         return {}
     try:
         document = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         problems.append(f"WORKER_CONFIG_FILE: cannot be read: {_plain(error)}")
         return {}
     if not isinstance(document, dict):

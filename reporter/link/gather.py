@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from reporter.link import done_file, tree_archive
+from reporter.link import done_file
 from reporter.link.answers import Delivery, Outcome
 from reporter.link.client import AggregatorClient
 from reporter.link.config import WorkerConfig
@@ -126,6 +126,10 @@ class _Gathering:
                         budget=self._budget(),
                     )
         except NoResult as error:
+            # The delay, which it had to be written in, was skipped.
+            hurried = LAST_WORD_SECONDS < self._left() < math.inf
+            if error.cause == done_file.EMPTY and hurried:
+                return None
             return self._report(Failure(str(error), error.cause, unreadable=error.unreadable))
         except (SourceError, OSError) as error:
             text = f"the result cannot be read: {error}"
@@ -134,6 +138,9 @@ class _Gathering:
     def _content(self, target: Target) -> BinaryIO:
         if not target.directory:
             return os.fdopen(os.dup(target.descriptor), "rb")
+        # With it come gzip and tarfile, which a worker of single files does without.
+        from reporter.link import tree_archive
+
         done = Path(os.path.realpath(self._config.results_dir)) / done_file.NAME
         return tree_archive.packed(target.descriptor, target.path, [done])
 
@@ -149,6 +156,8 @@ class _Gathering:
 
     def _remains(self, failure: Failure) -> BinaryIO:
         """Pack what there is of the output, with the words beside it."""
+        from reporter.link import tree_archive
+
         results = self._config.results_dir.absolute()
         words = json.dumps({"error": failure.text, "cause": failure.cause}).encode()
         directory = os.open(results, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -62,11 +62,11 @@ def private_key(text: str) -> str:
     raise PemError("has no PEM block EC PRIVATE KEY, PRIVATE KEY or RSA PRIVATE KEY")
 
 
-def check_authority(text: str) -> None:
-    """See whether OpenSSL takes this certificate as a trust anchor. Raises `PemError`."""
+def check_certificate(text: str) -> None:
+    """See whether OpenSSL can read this certificate. Raises `PemError`."""
     try:
         bare_context().load_verify_locations(cadata=text)
-    except (ssl.SSLError, ValueError):
+    except (ssl.SSLError, ValueError, TypeError):  # TypeError: not in ASCII
         raise PemError("is not a certificate") from None
 
 
@@ -90,9 +90,13 @@ def load_identity(context: ssl.SSLContext, chain: Sequence[str], key: str) -> No
     OpenSSL's binding reads keys from files only. A memory file has no name on any disk, and is
     gone when this returns.
     """
+    try:
+        text = ("".join(chain) + key).encode("ascii")
+    except UnicodeEncodeError:
+        raise PemError("cannot be used (not in ASCII)") from None
     held = os.memfd_create("identity", os.MFD_CLOEXEC)
     try:
-        os.write(held, ("".join(chain) + key).encode())
+        os.write(held, text)
         # Without an answer to the question for a passphrase OpenSSL would ask on the terminal.
         context.load_cert_chain(f"/proc/self/fd/{held}", password="")
     except ssl.SSLError as error:

@@ -26,13 +26,18 @@ class Limits:
     """Seconds that the parts of a try may take.
 
     `connect` and `handshake` as a whole; `send` without a byte being taken (an aggregator may make
-    us wait 60 s for its turn); `answer` from the last byte sent to the last byte read.
+    us wait 60 s for its turn); `answer` from the last byte sent to the last byte read. `progress`
+    and `heartbeat` are for one update or beat with all its parts. A connection is kept `idle` so
+    long: aggregators close it after 10 s, and we do it before they do.
     """
 
     connect: float = 5.0
     handshake: float = 10.0
     send: float = 75.0
     answer: float = 90.0
+    progress: float = 10.0
+    heartbeat: float = 5.0
+    idle: float = 8.0
 
 
 class Socket(ssl.SSLSocket):

@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +33,7 @@ from reporter.sources.result_file import content_of
 
 EMPTY = b"{}"  # the result of an adapter that has to leave none
 LEAVE = 1.0  # seconds for an orderly end
+LONGEST_GRACE = 86400.0
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for
 _WORDS = {
     "retry": ("warning", "The aggregator is tried again"),
@@ -210,22 +212,36 @@ def link_config(environ: Mapping[str, str], *, drop_key: bool = False) -> Worker
     if scope not in {"global", "node"}:
         raise ConfigError([f"AGGREGATOR_SCOPE: {scope[:40]!r} is neither global nor node"])
     known: Literal["global", "node"] = "node" if scope == "node" else "global"
-    return WorkerConfig.from_env(environ, scope=known, drop_key=drop_key)
+    config = WorkerConfig.from_env(environ, scope=known, drop_key=drop_key)
+    # How long a delivery may go on after SIGTERM the Pod's own grace period says (`stay`).
+    return replace(config, grace_seconds=LONGEST_GRACE)
 
 
-def configured(environ: Mapping[str, str], metrics: Metrics) -> WorkerConfig | None:
-    """Return the link's settings; nothing where they do not fit.
+def opened(
+    environ: Mapping[str, str],
+    telemetry: Telemetry,
+    metrics: Metrics,
+    *,
+    results_path: Path,
+    wake: Callable[[], None],
+) -> Link | None:
+    """Return a link at work; nothing where that cannot be.
 
-    The Job must not lose its verdict over them: so that is one loud line and a metric.
+    The Job must not lose its verdict over it: so that is one loud line and a metric.
     """
     try:
         config = link_config(environ, drop_key=True)
+        link = Link(config, telemetry, metrics, results_path=results_path, wake=wake)
+        link.start()
     except ConfigError as error:
-        metrics.set_link(up=False)
         log.get().error(
             "No link to the aggregator: its settings do not fit", problems=error.problems
         )
-        return None
-    for warning in config.warnings:
-        log.get().warning("Setting ignored", problem=warning)
-    return config
+    except Exception as error:  # whatever this machine refuses: memory files, descriptors, threads
+        log.get().error("No link to the aggregator", error=error)
+    else:
+        for warning in config.warnings:
+            log.get().warning("Setting ignored", problem=warning)
+        return link
+    metrics.set_link(up=False)
+    return None

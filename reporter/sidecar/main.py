@@ -75,7 +75,8 @@ class Sidecar:
         self._log = log.get()
         self._metrics = Metrics(__version__, log.dropped)
         self._telemetry = Telemetry(self._metrics)
-        self._link = self._open_link(environ)
+        self._environ = environ
+        self._link: Link | None = None
         self._policy = Policy(
             wait=float(chosen.max_wait_time_seconds),
             result_required=chosen.result_required,
@@ -108,8 +109,7 @@ class Sidecar:
             paths, lambda cause: self._log.info("No file events", cause=cause)
         )
         self._pod.start()
-        if self._link is not None:
-            self._link.start()
+        self._link = self._open_link()
         try:
             loop = self._loop = Loop(
                 Inputs(
@@ -200,18 +200,18 @@ class Sidecar:
         """Show `/livez` that the main loop is at work."""
         self._telemetry.ticked = time.monotonic()
 
-    def _open_link(self, environ: Mapping[str, str]) -> "Link | None":
-        if not environ.get("AGGREGATOR_URL", "").strip():
+    def _open_link(self) -> "Link | None":
+        if not self._environ.get("AGGREGATOR_URL", "").strip():
             return None
         # Who has no aggregator pays nothing for the link.
-        from reporter.sidecar.link import Link, configured
+        from reporter.sidecar.link import opened
 
-        config = configured(environ, self._metrics)
-        if config is None:
-            return None
-        path = Path(self._settings.results_path)
-        return Link(
-            config, self._telemetry, self._metrics, results_path=path, wake=self._stop.wake.wake
+        return opened(
+            self._environ,
+            self._telemetry,
+            self._metrics,
+            results_path=Path(self._settings.results_path),
+            wake=self._stop.wake.wake,
         )
 
     def _open_endpoint(self) -> Endpoint | None:

@@ -86,7 +86,7 @@ class Courier:
         self._parcel: Parcel | None = None
         self._closed = False
         self._next_update = clock()
-        self._failures = 0
+        self._failures, self._hung = 0, False
         self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
         self.done = threading.Event()  # the parcel is delivered, or given up
 
@@ -127,7 +127,11 @@ class Courier:
                 newest, parcel = self._newest, self._parcel
                 self._newest = None
             if newest is not None:
-                self._update(newest)
+                # The parcel's time is short: no update that hung is tried once more before it.
+                if parcel is not None and self._hung:
+                    self._newest = newest
+                else:
+                    self._update(newest)
             if parcel is not None:
                 self._deliver(parcel)
                 return
@@ -139,10 +143,12 @@ class Courier:
         return None if self._newest is None else max(0.0, self._next_update - self._clock())
 
     def _update(self, progress: Progress) -> None:
+        began = self._clock()
         try:
             status = self._client.post_progress(_update_of(progress)).status
-        except (ReporterError, OSError):
+        except Exception:  # of whatever kind: the parcel needs this thread
             status = 0
+        self._hung = self._clock() - began >= UPDATE_PAUSE
         self._on_event("progress", {"status": status})
         self._wanted = self._wanted and status not in PROGRESS_FINAL
         pause = UPDATE_PAUSE
@@ -174,6 +180,9 @@ class Courier:
             text = f"{type(error).__name__}: {error}"
         ok = delivery is not None and delivery.delivered
         self._on_event("delivered" if ok else "lost", {"delivery": delivery, "text": text})
+        if ok and self._newest is not None:
+            # The aggregator was away when this came, and is back.
+            self._update(self._newest)
         self.done.set()
         self._wake()
 

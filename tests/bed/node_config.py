@@ -136,6 +136,8 @@ def _network(places: Places) -> dict[str, object]:
                             {
                                 "subnet": f"10.244.{places.slot}.0/24",
                                 "rangeStart": f"10.244.{places.slot}.2",
+                                # The rest is for Services (see service.py).
+                                "rangeEnd": f"10.244.{places.slot}.239",
                             }
                         ]
                     ],

@@ -1,31 +1,36 @@
-"""The way of a Service on a node without kube-proxy and DNS: a TCP relay on the node's gateway.
+"""The way of a Service on a node without kube-proxy and DNS: a TCP relay on an address of the node.
 
-Connections to the gateway go to an endpoint that the cluster's own controller has found for the
-Service, so its selector and its ports are tried as they stand. Pods find the gateway by a host
-alias (`alias`).
+Connections go to an endpoint that the cluster's own controller has found for the Service, so its
+selector and its ports are tried as they stand. Pods find the address by a host alias.
 """
 
 from __future__ import annotations
 
 import contextlib
 import socket
+import subprocess
 import threading
+from collections.abc import Callable
 from typing import Any, Self
 
-from tests.bed.controlplane import ControlPlane
+from tests.bed.node import Node
 
+LAST_BYTES = range(240, 255)
+"""Of the node's network; no Pod gets them (see node_config.py)."""
 CONNECT_SECONDS = 5.0
 CHUNK = 65_536
 
 
 class Service:
-    """The TCP ports of one Service, on the gateway's address from `start` to the end.
+    """The TCP ports of one Service, reachable for Pods from `with` to its end.
 
     With no endpoint a connection is closed as soon as it is made.
     """
 
-    def __init__(self, controlplane: ControlPlane, namespace: str, name: str) -> None:
-        self._controlplane, self._namespace, self.name = controlplane, namespace, name
+    def __init__(self, node: Node, namespace: str, name: str) -> None:
+        self._controlplane, self._bridge = node.controlplane, node.places.bridge
+        self._namespace, self.name = namespace, name
+        self.address = ""
         self._listening: list[socket.socket] = []
         self._open: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
@@ -34,16 +39,20 @@ class Service:
     @property
     def alias(self) -> dict[str, Any]:
         """The entry of a Pod's `hostAliases` that stands for DNS."""
-        return {"ip": self._controlplane.gateway, "hostnames": [self.name]}
+        return {"ip": self.address, "hostnames": [self.name]}
 
     def __enter__(self) -> Self:
         path = f"/api/v1/namespaces/{self._namespace}/services/{self.name}"
-        found = self._controlplane.api.wait_for(path, bool)
-        for port in found["spec"]["ports"]:
-            address = (self._controlplane.gateway, port["port"])
-            listening = socket.create_server(address, backlog=128)
-            self._listening.append(listening)
-            self._run(self._accept, listening, port["name"])
+        ports = self._controlplane.api.wait_for(path, bool)["spec"]["ports"]
+        self.address = self._take_address()
+        try:
+            for port in ports:
+                listening = socket.create_server((self.address, port["port"]), backlog=128)
+                self._listening.append(listening)
+                self._run(self._accept, listening, port["name"])
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -55,9 +64,10 @@ class Service:
             thread.join()
         for listening in self._listening:
             listening.close()
+        self._ip("del", self.address)
 
     def endpoint(self, port: str) -> tuple[str, int] | None:
-        """Where connections to this port go now: address and port of a Pod."""
+        """Where connections to the port of this name go now: address and number of a Pod."""
         path = f"/apis/discovery.k8s.io/v1/namespaces/{self._namespace}/endpointslices"
         query = f"?labelSelector=kubernetes.io/service-name%3D{self.name}"
         for found in self._controlplane.request("GET", path + query)["items"]:
@@ -67,11 +77,21 @@ class Service:
                     return endpoint["addresses"][0], numbers[0]
         return None
 
-    def _run(self, work: Any, *arguments: Any) -> threading.Thread:
+    def _take_address(self) -> str:
+        network, _, _ = self._controlplane.gateway.rpartition(".")
+        for last in LAST_BYTES:
+            if self._ip("add", address := f"{network}.{last}"):
+                return address
+        raise RuntimeError("all addresses for Services are taken")
+
+    def _ip(self, action: str, address: str) -> bool:
+        command = ["ip", "addr", action, f"{address}/32", "dev", self._bridge]
+        return not subprocess.run(command, capture_output=True, check=False).returncode
+
+    def _run(self, work: Callable[..., None], *arguments: Any) -> None:
         thread = threading.Thread(target=work, args=arguments, daemon=True)
         self._threads.append(thread)
         thread.start()
-        return thread
 
     def _accept(self, listening: socket.socket, port: str) -> None:
         while True:

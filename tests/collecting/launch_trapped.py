@@ -2,8 +2,8 @@
 
     launch_trapped.py TRAP run ...
 
-The file TRAP says `kill STEP`, or the name of an error number and STEP, or nothing. It is read at
-each step, so it can be set while the process works. Steps are those of the intake, `COMMIT` (of the
+The file TRAP says `kill STEP`, `hold STEP` (until it says something else), or the name of an error
+number and STEP, or nothing. It is read at each step, so it can be set while the process works. Steps are those of the intake, `COMMIT` (of the
 database), and what is named below.
 """
 
@@ -12,6 +12,7 @@ import os
 import signal
 import sqlite3
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,7 @@ from reporter.lifecycle import install
 
 stop = install()
 
-from reporter.aggregator import service  # noqa: E402
-from reporter.aggregator.intake import Intake  # noqa: E402
+from reporter.aggregator import assembly  # noqa: E402
 from reporter.aggregator.main import main  # noqa: E402
 from reporter.aggregator.store import SqliteStore  # noqa: E402
 
@@ -40,7 +40,9 @@ def due(name: str) -> str:
 
 
 def step(name: str) -> None:
-    """Fail as a disk does."""
+    """Fail as a disk does, or be as slow."""
+    while due(name) == "hold":
+        time.sleep(0.02)
     if what := due(name):
         number = getattr(errno, what)
         raise OSError(number, os.strerror(number))
@@ -81,6 +83,7 @@ class Store(SqliteStore):
         return snapshot
 
 
-service.Intake = partial(Intake, step=step)  # type: ignore[misc,assignment]
-service.SqliteStore = partial(Store, connect=partial(sqlite3.connect, factory=Connection))  # type: ignore[misc,assignment]
+assert assembly.SqliteStore is SqliteStore
+assembly.SqliteStore = partial(Store, connect=partial(sqlite3.connect, factory=Connection))  # type: ignore[misc,assignment]
+assembly.Intake = partial(assembly.Intake, step=step)  # type: ignore[misc,assignment]
 sys.exit(main(sys.argv[2:], os.environ, stop))

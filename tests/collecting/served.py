@@ -111,6 +111,13 @@ class Aggregator:
         self.seconds_to_start.append(time.monotonic() - began)
         return self
 
+    def arm(self, what: str) -> None:
+        """Set the trap: what is to happen, and at which step; "" takes it away."""
+        assert self.trap is not None
+        new = self.trap.with_suffix(".new")
+        new.write_text(what)
+        new.replace(self.trap)
+
     def launch(self) -> None:
         """Start it and wait for nothing."""
         launcher = [str(LAUNCHER)]
@@ -195,6 +202,11 @@ class Aggregator:
         """Return what the status says of one key."""
         (found,) = (entry for entry in self.status()["plugins"] if entry["key"] == key)
         return dict(found)
+
+    def detail(self, key: str) -> dict[str, Any]:
+        """Return what the status says of one key alone, with whole lists."""
+        found: dict[str, Any] = json.loads(self.ask(f"/status/{key}"))
+        return found
 
     def wait_status(self, wanted: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """Return the run's status once it is as wanted."""

@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.link.certs import Authority, identities
 from tests.integration.link.scripted import Hold, Say, Scripted, Silence
-from tests.integration.scene import BOUND, RUNNING, Scene
+from tests.integration.scene import BOUND, RUNNING, Reporter, Scene, connect
 
 WRITTEN = '{"status": "success",  "reason": "AllGood", "message": "fine"}'
 
@@ -145,6 +145,20 @@ def test_absent_aggregator_is_left_when_sigterm_ends_the_time(scene: Scene) -> N
         assert 0 == reporter.finish()
     (said,) = scene.said("Not delivered to the aggregator in time")
     assert "error" == said["level"]
+
+
+def test_absent_aggregator_has_the_grace_period_of_the_native_form(scene: Scene) -> None:
+    """Tried until two seconds before its end, whatever a worker's own grace period is."""
+    with Scripted(listening=False) as aggregator:
+        scene.create(form="native", pod=short_grace)
+        reporter = scene.start(**linked(aggregator, WORKER_GRACE_SECONDS="2.5"))
+        scene.write_result()
+        scene.wait_final()
+
+        assert 0 == reporter.finish()
+    (ended,) = scene.said("Reporter ends")
+    assert 2.0 <= ended["stopSeconds"]
+    assert 1 == len(scene.said("Not delivered to the aggregator in time"))
 
 
 def test_native_form_delivers_before_the_pod_ends(scene: Scene, aggregator: Scripted) -> None:
@@ -288,6 +302,28 @@ def test_link_settings_that_do_not_fit(
     assert any(problem.startswith(named) for problem in said["problems"])
     assert identities().client.sec1.splitlines()[1] not in str(scene.logs)
     assert [] == aggregator.requests
+
+
+class Refusing(dict[str, str]):
+    """An environment in which something unforeseen happens to the link."""
+
+    def get(self, name: str, default: str = "") -> str:  # type: ignore[override]
+        if name == "WORKER_CONFIG_FILE":
+            raise MemoryError("no memory file")
+        return super().get(name, default)
+
+
+def test_machine_that_refuses_the_link(scene: Scene, aggregator: Scripted) -> None:
+    """Whatever goes wrong while it is set up, the verdict is as without one."""
+    scene.create()
+    environ = Refusing(scene.environ(**linked(aggregator)))
+    reporter = Reporter(environ, connect(scene.fake))
+    scene.write_result()
+
+    assert 0 == reporter.join()
+    assert "AllGood" == scene.condition()["reason"]
+    (said,) = scene.said("No link to the aggregator")
+    assert "no memory file" == str(said["error"])
 
 
 def test_foreign_certificate_is_told_and_nothing_is_sent(scene: Scene) -> None:

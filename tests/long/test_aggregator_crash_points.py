@@ -25,7 +25,7 @@ from tests.integration.intake.tars import file, tgz
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
-TIMES = int(os.environ.get("T", "20"))
+TIMES = 20
 GONE = (OSError, http.client.HTTPException)
 ARCHIVE = tgz(file(b"a.txt", b"one"), file(b"d/b.txt", b"two"))
 FILES = {"a.txt": b"one", "d/b.txt": b"two"}

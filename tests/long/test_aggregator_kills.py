@@ -28,7 +28,7 @@ from tests.collecting.worker import BOUND, Worker, digest_of
 
 pytestmark = pytest.mark.long
 
-KILLS = int(os.environ.get("K", "500"))
+KILLS = 500
 AT_ONCE = 5
 NODES = 250
 MOST_ANSWERS = 30  # that a process gives before it is killed

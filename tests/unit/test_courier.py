@@ -22,11 +22,12 @@ class Client:
         self.delivery = delivery or Delivery(Outcome.ACCEPTED, 200, 1, "d1")
         self.updates: list[Update] = []
         self.sent: list[tuple] = []
-        self.asked = threading.Semaphore(0)
+        self.began, self.asked = threading.Semaphore(0), threading.Semaphore(0)
         self.gate = threading.Event()
         self.gate.set()
 
     def post_progress(self, update: Update) -> Reply:
+        self.began.release()
         assert self.gate.wait(BOUND)
         self.updates.append(update)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -118,6 +119,45 @@ class TestProgress:
 
         assert [7, 7] == [update.completed for update in client.updates]
         assert [0, 200] == [f["status"] for event, f in said if event == "progress"]
+
+    def test_one_that_hung_is_not_sent_again_before_the_parcel(self):
+        """The parcel has half a minute; another hang would cost it a third of that."""
+        client, clock = Client(NoAnswer("timed out")), Clock()
+        client.gate.clear()
+        with carrying(client, clock) as (courier, said):
+            courier.progress(Progress(completed=7))
+            assert client.began.acquire(timeout=BOUND)
+            courier.conclude(Result("r.json", b"{}"))
+            clock.now += 10.0
+            client.gate.set()
+            assert courier.done.wait(BOUND)
+
+        assert ["progress", "delivered", "progress"] == [event for event, _ in said]
+        assert 1 == len(client.sent)
+
+    def test_the_newest_that_was_not_taken_follows_a_delivery(self):
+        """An aggregator that was away and is back shows how far the work has come."""
+        client = Client(NoAnswer("away"), NoAnswer("away"), 200)
+        with carrying(client) as (courier, said):
+            courier.progress(Progress(completed=7))
+            assert client.asked.acquire(timeout=BOUND)
+            courier.conclude(Result("r.json", b"{}"))
+            assert courier.done.wait(BOUND)
+
+        assert [("progress", 0), ("progress", 0), ("delivered", None), ("progress", 200)] == [
+            (event, fields.get("status")) for event, fields in said
+        ]
+
+    def test_unexpected_error_does_not_cost_the_parcel(self):
+        """The thread that carries both goes on."""
+        client = Client(RuntimeError("bug"), 200)
+        with carrying(client) as (courier, _):
+            courier.progress(Progress(completed=7))
+            assert client.asked.acquire(timeout=BOUND)
+            courier.conclude(Result("r.json", b"{}"))
+            assert courier.done.wait(BOUND)
+
+        assert 1 == len(client.sent)
 
     @pytest.mark.parametrize("status", [403, 404, 410])
     def test_nothing_more_once_the_answer_is_final(self, status):

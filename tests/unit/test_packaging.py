@@ -192,7 +192,7 @@ class TestDocuments:
         document = tmp_path / "a.md"
         document.write_text(
             "[ok](b.md) [ok](b.md#one-thing-first) [web](https://example.org/x)\n"
-            "[gone](c.md) [lost](b.md#two)\n```\n[code](d.md)\n```\n"
+            "[gone](c.md) [lost](b.md#two) `[code](d.md)`\n```\n[code](d.md)\n```\n"
         )
 
         assert [

@@ -23,7 +23,7 @@ from reporter.aggregator.http.observer import Observer
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-BODY_BUFFER = 64 * 1024  # a body that nobody reads is held back at twice this
+BODY_BUFFER = 64 * 1024
 _QUIET = 0.5  # a peer that sends nothing for so long has seen its answer
 
 

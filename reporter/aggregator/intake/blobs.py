@@ -34,7 +34,11 @@ class Blobs:
         self._step("rename")
         # Under the lock: a release of the same bytes must not remove the file put there just now.
         with self._lock:
-            body.path.rename(self._layout.blob(digest))
+            if self._holders[digest]:
+                # Not over it: a file that is replaced just then can be given no second name.
+                body.path.unlink()
+            else:
+                body.path.rename(self._layout.blob(digest))
             self._holders[digest] += 1
         try:
             self._step("sync directory")

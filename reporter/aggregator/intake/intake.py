@@ -11,8 +11,7 @@ import errno
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from reporter import log
 from reporter.aggregator.intake import recovery
@@ -36,6 +35,7 @@ from reporter.aggregator.intake.package import PackageFailed, measure, package, 
 from reporter.aggregator.intake.quarantine import Quarantine
 from reporter.aggregator.intake.recovery import Recovered
 from reporter.aggregator.intake.staging import MOST_PIECES, StagedBody
+from reporter.aggregator.intake.threads import Threads
 from reporter.aggregator.intake.trees import Trees
 from reporter.aggregator.intake.upload import Upload
 from reporter.aggregator.store import Received, StoreBusy, StoreError, StoreFull
@@ -46,11 +46,8 @@ from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.core.run.status import rfc3339
 from reporter.errors import InvalidPayload, ReporterError
 
-T = TypeVar("T")
-
 PIECE: Final = 512 * 1024  # bytes of one body in memory; also what is written and hashed at once
 _CHECK_BYTES: Final = 16 * 1024 * 1024  # of one body between two looks at the free space
-_DISK_THREADS: Final = 8
 
 
 class Ledger(Protocol):
@@ -92,10 +89,8 @@ class Intake:
         self._blobs = Blobs(layout, step)
         self._trees = Trees(layout, self._limits, step, clock)
         self._quarantine = Quarantine(layout, self._limits, step)
-        self._disk_threads = ThreadPoolExecutor(_DISK_THREADS, "intake-disk")
-        self._unpack_threads = ThreadPoolExecutor(self._limits.unpack_threads, "intake-unpack")
+        self._threads = Threads(self._limits.unpack_threads)
         self._locks: dict[Key, asyncio.Lock] = {}
-        self._jobs: set[asyncio.Task[Any]] = set()
         self._unsettled: set[Key] = set()
         self._recovered = False
         self._stopping = threading.Event()
@@ -123,35 +118,35 @@ class Intake:
         except (ReporterError, OSError) as error:
             work = self._fail(upload, error)
         except BaseException:
-            await self._disk(body.discard)
+            await self._threads.disk(body.discard)
             raise
-        return await self._to_the_end(work)
+        return await self._threads.to_the_end(work)
 
     async def settle(self, key: Key) -> None:
         """Bring the trees of a key in line with its row, after an error was written there.
 
         Never raises for the disk: what could not be done is done before the tarball is made.
         """
-        await self._to_the_end(self._settle(key))
+        await self._threads.to_the_end(self._settle(key))
 
     async def recover(self, snapshot: Snapshot) -> Recovered:
         """Get the disk in order; nothing may be taken in before. Raises OSError, `StoreError`.
 
         Entries whose bytes are gone are told to the store.
         """
-        unfinished = await self._disk(recovery.sweep, self._layout)
+        unfinished = await self._threads.disk(recovery.sweep, self._layout)
         if snapshot.phase is Phase.CLOSED and snapshot.tar is not None:
             await self.clear()
             return Recovered((), 0, unfinished, rebuilt=False)
-        clean = await self._disk(recovery.was_clean_stop, self._layout)
-        await self._disk(self._quarantine.resume)
+        clean = await self._threads.disk(recovery.was_clean_stop, self._layout)
+        await self._threads.disk(self._quarantine.resume)
         entries = snapshot.entries.values()
-        lost, unknown = await self._disk(recovery.resume_blobs, self._blobs, entries)
+        lost, unknown = await self._threads.disk(recovery.resume_blobs, self._blobs, entries)
         for key in lost:
             log.get().error("Bytes of a result are gone", key=str(key))
             await self._store.lose(key, "the bytes of this result are gone", at=self._wall())
         if not clean:
-            await self._disk(self._trees.remove_strangers, snapshot.plan)
+            await self._threads.disk(self._trees.remove_strangers, snapshot.plan)
         for key in lost if clean else snapshot.plan.keys:
             await self._settle(key)
         self._recovered = True
@@ -163,17 +158,17 @@ class Intake:
         Raises `PackageFailed`; then everything it is made from is still there, and it may be tried
         again.
         """
-        await self._quiet()
+        await self._threads.quiet()
         self._quarantine.close()
         target = self._layout.output / package_name(snapshot.plan.run, snapshot.started_at)
         stopping, step = self._stopping.is_set, self._step
         try:
             if not target.exists():
                 for key in tuple(self._unsettled):
-                    await self._disk(self._trees.settle, self._store.entry(key))
+                    await self._threads.disk(self._trees.settle, self._store.entry(key))
                     self._unsettled.discard(key)
-                await self._disk(package, self._layout, target, stopping, step)
-            digest, size = await self._disk(measure, target, stopping)
+                await self._threads.disk(package, self._layout, target, stopping, step)
+            digest, size = await self._threads.disk(measure, target, stopping)
         except (OSError, InvalidPayload) as error:
             raise PackageFailed(f"the tarball cannot be made: {failed(error).reason}") from error
         return Tar(target.name, rfc3339(self._wall()), digest, size)
@@ -181,8 +176,8 @@ class Intake:
     async def clear(self) -> None:
         """Remove blobs and trees, once the tarball and its row are durable. Raises OSError."""
         if not self._keep_blobs:
-            await self._disk(self._trees.clear)
-            await self._disk(self._blobs.clear)
+            await self._threads.disk(self._trees.clear)
+            await self._threads.disk(self._blobs.clear)
 
     async def close(self) -> None:
         """Finish what has begun and note whether every tree is in line with its row.
@@ -193,12 +188,11 @@ class Intake:
         if self._stopping.is_set():
             return
         self._stopping.set()
-        await self._quiet()
+        await self._threads.quiet()
         if self._recovered and not self._unsettled:
             with contextlib.suppress(OSError):
-                await self._disk(recovery.mark_clean_stop, self._layout)
-        for pool in (self._disk_threads, self._unpack_threads):
-            pool.shutdown()
+                await self._threads.disk(recovery.mark_clean_stop, self._layout)
+        self._threads.close()
 
     # -- one upload ------------------------------------------------------------------------------
 
@@ -209,25 +203,25 @@ class Intake:
         limit = self._limits.max_result_bytes
         async for chunk in chunks:
             if held >= PIECE or len(pieces) >= MOST_PIECES:
-                await self._disk(upload.body.write, pieces)
+                await self._threads.disk(upload.body.write, pieces)
                 pieces, held = [], 0
                 if total >= checked + _CHECK_BYTES:
                     checked = total
-                    await self._disk(self._check_room)
+                    await self._threads.disk(self._check_room)
             pieces.append(chunk)
             held += len(chunk)
             total += len(chunk)
             if total > limit:
-                await self._disk(upload.body.write, pieces)
+                await self._threads.disk(upload.body.write, pieces)
                 raise Oversize(limit)
         return pieces
 
     async def _keep(self, upload: Upload, rest: list[bytes]) -> Verdict:
         try:
-            await self._disk(self._finish, upload, rest)
+            await self._threads.disk(self._finish, upload, rest)
             if upload.archive:
-                await self._in(self._unpack_threads, self._unpack, upload)
-                await self._disk(self._blobs.keep, upload.body)
+                await self._threads.unpack(self._unpack, upload)
+                await self._threads.disk(self._blobs.keep, upload.body)
         except (ReporterError, OSError) as error:
             return await self._fail(upload, error)
         record = upload.record()
@@ -246,7 +240,7 @@ class Intake:
                 self._step("answer")
                 return Stored(record.digest)
         await self._release(record.digest)
-        await self._disk(self._remove_tree_of, upload)
+        await self._threads.disk(self._remove_tree_of, upload)
         held = received.held
         if received.outcome is Outcome.DUPLICATE and held is not None:
             return Held(held.digest)
@@ -266,7 +260,7 @@ class Intake:
 
     async def _fail(self, upload: Upload, error: Exception) -> Failed:
         verdict = failed(error)
-        await self._disk(self._put_away, upload, verdict)
+        await self._threads.disk(self._put_away, upload, verdict)
         failure = Failure("attempt", upload.now(), verdict.reason)
         try:
             await self._store.mark_failed(upload.key, failure)
@@ -303,7 +297,7 @@ class Intake:
 
     async def _release(self, digest: str) -> None:
         with contextlib.suppress(OSError):
-            await self._disk(self._blobs.release, digest)
+            await self._threads.disk(self._blobs.release, digest)
 
     # -- trees -----------------------------------------------------------------------------------
 
@@ -314,7 +308,7 @@ class Intake:
     async def _place(self, entry: Entry, upload: Upload | None = None) -> None:
         prepared = None if upload is None else upload.tree
         try:
-            await self._disk(self._trees.settle, entry, prepared)
+            await self._threads.disk(self._trees.settle, entry, prepared)
         except (OSError, InvalidPayload) as error:
             # The row stands, so the answer does; the tree is made before the tarball is.
             log.get().error("Tree is not in place", key=str(entry.key), error=str(error))
@@ -322,33 +316,5 @@ class Intake:
         else:
             self._unsettled.discard(entry.key)
 
-    # -- threads ---------------------------------------------------------------------------------
-
     def _lock(self, key: Key) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())
-
-    async def _to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something that must not stop halfway when its caller is cancelled."""
-        job = asyncio.get_running_loop().create_task(work)
-        self._jobs.add(job)
-        job.add_done_callback(self._jobs.discard)
-        return await asyncio.shield(job)
-
-    async def _quiet(self) -> None:
-        # Not gather: it would cancel them when we are cancelled.
-        if self._jobs:
-            await asyncio.wait(self._jobs)
-
-    async def _disk(self, work: Callable[..., T], *args: object) -> T:
-        return await self._in(self._disk_threads, work, *args)
-
-    async def _in(self, pool: Executor, work: Callable[..., T], *args: object) -> T:
-        """Run something in a thread; also when cancelled, not back before the thread is."""
-        future = asyncio.get_running_loop().run_in_executor(pool, work, *args)
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            while not future.done():
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait((future,))
-            raise

@@ -5,8 +5,9 @@ They are checked for the whole archive before anything of it is created.
 
 from typing import Final
 
-from reporter.aggregator.intake.archive import Kind, Member, show
+from reporter.aggregator.intake.archive import Kind, Member
 from reporter.aggregator.intake.gunzip import BadArchive
+from reporter.aggregator.intake.headers import show
 
 _NOTES: Final = 100
 

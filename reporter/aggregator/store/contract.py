@@ -103,6 +103,9 @@ class Store(Protocol):
     def shift_heartbeats(self, seconds: float, now: float) -> None:
         """Make all ages smaller by `seconds`, in which this process was paused until `now`."""
 
+    def renew(self) -> None:
+        """Let the revision grow: time alone has changed what is shown, such as who is stale."""
+
     async def mark_failed(self, key: Key, failure: Failure) -> Marked:
         """Note a failed upload (`attempt`) or write an error of the aggregator's own (`final`).
 
@@ -116,6 +119,13 @@ class Store(Protocol):
         """Note that a plugin was started, which sets the deadline of its entries.
 
         The first launch stands, so a restarted aggregator may say it again.
+        """
+
+    async def workers_return(self, *, at: float) -> None:
+        """Note that workers can connect again since `at`; until then they were refused.
+
+        `open_run` has done the same for its own moment, but what follows it may take long: open
+        retry windows are moved as a restart asks for, ages of heartbeats start at zero.
         """
 
     async def lose(self, key: Key, text: str, *, at: float) -> bool:
@@ -137,9 +147,9 @@ class Store(Protocol):
     def snapshot(self) -> Snapshot:
         """Return the run as it is now: immutable, from memory, without I/O.
 
-        `revision` grows with each change of an entry, of progress or of the run, and whenever a
-        worker is heard for the first time or starts to beat. It never falls back, not even when
-        the process was killed. Later beats change only the ages, not the revision.
+        `revision` grows with each change of an entry, of progress or of the run, whenever a worker
+        is heard for the first time or starts to beat, and with `renew`. It never falls back, not
+        even when the process was killed. Later beats change only the ages, not the revision.
         """
 
     def entry(self, key: Key) -> Entry:

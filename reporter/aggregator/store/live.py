@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -97,6 +98,11 @@ class LiveStore:
         """Note the launch of a plugin."""
         await self._engine.commit(operations.launch(plugin, at))
 
+    async def workers_return(self, *, at: float) -> None:
+        """Note that workers can connect again."""
+        await self._engine.commit(operations.workers_return(at))
+        self.shift_heartbeats(math.inf, self._clock())
+
     async def lose(self, key: Key, text: str, *, at: float) -> bool:
         """Note that a record's bytes are gone."""
         self.entry(key)
@@ -146,6 +152,11 @@ class LiveStore:
         self._beats.shift(seconds, now)
         self._views.pop("beats", None)
         self._snapshot = None
+
+    def renew(self) -> None:
+        """Let the revision grow."""
+        self._wanted.set()
+        self._changed()
 
     # -- reading ---------------------------------------------------------------------------------
 

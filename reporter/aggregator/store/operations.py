@@ -124,17 +124,31 @@ def open_run(plan: Plan, now: float) -> Operation[Loaded]:
                 raise WrongRun(f"the store holds run {run.plan.run}, not {plan.run}")
             if run.plan != plan:
                 raise WrongRun(f"the store holds run {plan.run} with another plan")
-            entries = {}
-            for key in plan.keys:
-                old = ledger.entry(key)
-                entries[key] = rules.restarted(old, now)
-                _update(ledger, old, entries[key])
+            entries = _restarted(ledger, plan, now)
         first = run.revision + 1
         run = replace(run, revision=first + REVISIONS)
         ledger.put_run(run)
         return Loaded(run, first, entries, ledger.progress(), ledger.armed())
 
     return operation
+
+
+def workers_return(at: float) -> Operation[None]:
+    """Give open retry windows the time that a restart asks for."""
+
+    def operation(ledger: Ledger) -> None:
+        _restarted(ledger, known(ledger).plan, at)
+
+    return operation
+
+
+def _restarted(ledger: Ledger, plan: Plan, at: float) -> dict[Key, Entry]:
+    entries = {}
+    for key in plan.keys:
+        old = ledger.entry(key)
+        entries[key] = rules.restarted(old, at)
+        _update(ledger, old, entries[key])
+    return entries
 
 
 def record_result(key: Key, record: Record) -> Operation[Received]:

@@ -110,20 +110,19 @@ def open_database(
 def migrate(
     connection: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]]
 ) -> None:
-    """Bring the database to the newest version, each step in a transaction of its own."""
+    """Bring the database to the newest version, each step in a transaction of its own.
+
+    After an error the connection is of no use but to be closed, which undoes the step.
+    """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(migrations):
         raise StoreError(f"{path} has version {version}; this program knows {len(migrations)}")
     for number, statements in enumerate(migrations[version:], version + 1):
         connection.execute("BEGIN IMMEDIATE")
-        try:
-            for statement in statements:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {number}")
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute("COMMIT")
 
 
 def store_error(error: BaseException, path: Path) -> StoreError:

@@ -68,8 +68,13 @@ def lost(
 
 def stale(beat: Beat, now: float, interval: float = INTERVAL) -> bool:
     """Whether three heartbeats of a running worker are missing."""
+    return beat.armed and quiet(beat, now, interval)
+
+
+def quiet(beat: Beat, now: float, interval: float = INTERVAL) -> bool:
+    """Whether a worker that was heard once has been silent for three intervals, beating or not."""
     silent = age(beat, now)
-    return beat.armed and silent is not None and silent >= STALE_AFTER * interval
+    return silent is not None and silent >= STALE_AFTER * interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Plugin:
     identity: Literal["plugin", "node"] = "plugin"
     timeout_seconds: int | None = None
 
-    @property
+    @cached_property
     def keys(self) -> tuple[Key, ...]:
         """Its expected results, by node."""
         return tuple(Key(self.name, node) for node in sorted(self.nodes or (GLOBAL,)))

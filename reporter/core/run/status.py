@@ -94,7 +94,7 @@ def tar_info(snapshot: Snapshot) -> dict[str, Any]:
 def rfc3339(seconds: float) -> str:
     """Unix seconds as RFC 3339 in UTC with microseconds."""
     moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    return moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def _entry(

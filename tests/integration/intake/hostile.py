@@ -168,6 +168,10 @@ def hostile(outside: bytes) -> dict[str, tuple[bytes, Outcome]]:
             tgz(GOOD, file(b"x", BAD).replace(b"x", b"y", 1)),
             "bad tar header",
         ),
+        "checksum-in-words": (
+            tgz(GOOD, header(b"x")[:148] + b"checksum" + header(b"x")[156:]),
+            "bad tar header",
+        ),
         "checksum-of-blanks": (tgz(GOOD, bytes(148) + b" " * 8 + b"0" * 356), "bad tar header"),
         "negative-size": (
             tgz(file(b"x", b"", size_field=b"\xff" * 12)),

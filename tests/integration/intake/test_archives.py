@@ -121,6 +121,8 @@ def test_a40_gzip_that_is_no_archive(tmp_path: Path) -> None:
             assert Refused("no tar in it") == await here.put(E2E, body, meta)
         named = replace(ARCHIVE, filename="a.json.gz")
         assert Refused("the gzip stream is cut off") == await here.put(E2E, body[:-4], named)
+        large = gzip.compress(os.urandom(1_000_000))
+        assert Refused("the gzip stream is cut off") == await here.put(E2E, large[:-4], named)
         assert Stored(sha(body)) == await here.put(E2E, body, named)
         assert not here.store.entry(E2E).record.unpacked
 
@@ -267,6 +269,19 @@ def test_signed_checksums(tmp_path: Path) -> None:
         assert Stored(sha(body)) == await here.put(E2E, body, ARCHIVE)
 
     assert {"e2e/results/global/ü": b"1"} == play(tmp_path, story).files()
+
+
+def test_a_gzip_member_that_ends_where_a_read_does(tmp_path: Path) -> None:
+    """Of the next member only the first byte has been read by then."""
+    tar = file(b"a", os.urandom(100_000)) + END
+    # Not compressed, so that its length can be chosen: 64 KiB less one byte are read with it.
+    cut = next(n for n in range(65_400, 65_536) if 65_535 == len(gzip.compress(tar[:n], 0)))
+    body = gzip.compress(tar[:cut], 0) + gzip.compress(tar[cut:], 0)
+
+    async def story(here: Scene) -> None:
+        assert Stored(sha(body)) == await here.put(E2E, body, ARCHIVE)
+
+    assert {"e2e/results/global/a": tar[512:100_512]} == play(tmp_path, story).files()
 
 
 CPU = 2.0  # seconds

@@ -201,6 +201,18 @@ def test_below_the_reserve_while_unpacking(tmp_path: Path) -> None:
     play(tmp_path, story, limits=replace(LIMITS, disk_reserve=1))
 
 
+def test_below_the_reserve_while_the_body_comes(tmp_path: Path) -> None:
+    """Nor may a body whose length nobody said."""
+
+    async def story(here: Scene) -> None:
+        here.layout.free = lambda: 0  # type: ignore[method-assign]
+        verdict = await here.put(E2E, b"", JSON, *[bytes(2**20)] * 20)
+        assert DiskFull("no space left") == verdict
+        assert [] == here.leftovers()
+
+    play(tmp_path, story, limits=replace(LIMITS, disk_reserve=1))
+
+
 def _tmpfs() -> str | None:
     return None if os.geteuid() == 0 else "only root can mount a small file system"
 
@@ -229,7 +241,7 @@ def test_a46_on_a_small_disk(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "12m") as disk:
 
         async def story(here: Scene) -> None:
-            earlier = os.urandom(2**20 * 4)
+            earlier = os.urandom(2**20 * 4 + 100_000)  # so that a write is cut short
             assert Stored(sha(earlier)) == await here.put(NODE1, earlier, JSON)
             assert DiskFull("no space left") == await here.put(E2E, b"", JSON, *chunks)
             assert [] == here.leftovers()
@@ -245,11 +257,13 @@ def test_a46_on_a_small_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(_tmpfs() is not None, reason=str(_tmpfs()))
-def test_state_and_output_on_two_file_systems(tmp_path: Path) -> None:
-    """What cannot be renamed or linked across is copied."""
-    with small_disk(tmp_path / "state", "8m"):
+@pytest.mark.parametrize("small", ["state", "output"])
+def test_state_and_output_on_two_file_systems(tmp_path: Path, small: str) -> None:
+    """What cannot be renamed or linked across is copied; the fuller one says what is free."""
+    with small_disk(tmp_path / small, "8m"):
 
         async def story(here: Scene) -> None:
+            assert here.layout.free() <= 8 * 2**20
             await here.put(NODE1, b"1", JSON)
             await here.put(E2E, GOOD, ARCHIVE)
             assert Refused("not gzip") == await here.put(NODE2, b"2", ARCHIVE)

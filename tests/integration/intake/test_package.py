@@ -235,7 +235,7 @@ def test_names_of_every_kind_can_be_read_by_the_tar_program(tmp_path: Path) -> N
     """Long, deep, not UTF-8, with line breaks: names come out as they went in."""
     names = [
         b"n" * 255,
-        b"/".join([b"d" * 100] * 12) + b"/f",
+        b"/".join([b"d" * 100] * 30) + b"/f",
         b"\xff\xfe",
         "ü".encode(),
         b"a\nb",
@@ -257,6 +257,18 @@ def test_names_of_every_kind_can_be_read_by_the_tar_program(tmp_path: Path) -> N
     for name in names:
         with open(os.path.join(top, name), "rb") as found:
             assert name[:9] == found.read()
+
+
+def test_what_is_refused_meanwhile_is_not_kept(tmp_path: Path) -> None:
+    """The quarantine is being read."""
+
+    async def story(here: Scene) -> None:
+        await here.intake.package(here.store.snapshot())
+        await here.put(E2E, b"bad", ARCHIVE)
+
+    done = play(tmp_path, story)
+
+    assert ({}, []) == (done.files("quarantine"), done.leftovers())
 
 
 def test_a_large_file_keeps_its_content(tmp_path: Path) -> None:

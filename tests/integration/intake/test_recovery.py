@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reporter import log
-from reporter.aggregator.intake import Recovered, Stored
+from reporter.aggregator.intake import PackageFailed, Recovered, Stored
 from reporter.core.run.entry import State
 from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase
@@ -30,11 +31,11 @@ from tests.integration.intake.tars import file, tgz
 GOOD = tgz(file(b"a", b"A"))
 
 
-def restart(scene: Scene, story: Callable[[Scene], Awaitable[None]]) -> None:
-    """Start again on what is there, and see what the log says of it."""
+def restart(scene: Scene, story: Callable[[Scene], Awaitable[None]], *, quiet: bool = True) -> None:
+    """Start again on what is there."""
 
     async def told() -> None:
-        with log.capture():
+        with log.capture() if quiet else contextlib.nullcontext():
             async with scene.open():
                 await story(scene)
 
@@ -199,6 +200,22 @@ def test_the_bytes_of_a_replaced_report_are_gone(tmp_path: Path) -> None:
         assert {"error": "x", "cause": "worker_error"} == kept
 
     restart(scene, story)
+
+
+def test_bytes_that_have_changed(stopped: Scene) -> None:
+    """The start does not fail over them; the tree cannot be made, and the log says so."""
+    killed(stopped)
+    blob = stopped.layout.blob(sha(GOOD))
+    blob.write_bytes(bytes(len(GOOD)))
+
+    async def story(here: Scene) -> None:
+        assert [] == here.leftovers()
+        with pytest.raises(PackageFailed, match="not gzip"):
+            await here.intake.package(here.store.snapshot())
+
+    with log.capture() as events:
+        restart(stopped, story, quiet=False)
+    assert ["Tree is not in place"] == [event["message"] for event in events]
 
 
 def test_c12_a_finished_run_only_tidies_up(tmp_path: Path) -> None:

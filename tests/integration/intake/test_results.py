@@ -211,6 +211,9 @@ def test_the_same_bytes_for_two_keys(tmp_path: Path) -> None:
 
     assert {sha(b"same"), sha(b"other")} == done.blobs()
     assert b"same" == done.files()["sysd/results/node2/a.json"]
+    homes = (done.layout.result(NODE1), done.layout.result(NODE2))
+    same = {(home / "a.json").stat().st_ino for home in homes}
+    assert {done.layout.blob(sha(b"same")).stat().st_ino} == same
 
 
 def test_a44_declared_digests(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from reporter.link import Limits, NoAnswer, Progress, ResultSource
-from reporter.link import client as link_client
-from reporter.link import connection as link_connection
 from tests.integration.link.scripted import BEAT, Cut, HangUp, Hold, Say, Scripted, Silence
 
 
@@ -130,12 +128,11 @@ def test_part_of_an_answer_is_not_tried_again(connect):
         assert 2 == len(server.requests)
 
 
-def test_idle_connection_is_not_used_for_long(connect, monkeypatch):
+def test_idle_connection_is_not_used_for_long(connect):
     """Aggregators close after ten seconds; we do not wait for that."""
-    assert link_connection.KEPT_SECONDS < 10
-    monkeypatch.setattr(link_connection, "KEPT_SECONDS", 0.0)
+    assert Limits().idle < 10
     with Scripted() as server:
-        client = connect(server.config())
+        client = connect(server.config(), limits=Limits(idle=0.0))
         client.heartbeat()
         client.heartbeat()
         assert 2 == server.handshakes
@@ -150,13 +147,11 @@ def test_early_answer_to_progress_ends_the_connection(connect):
         assert 2 == server.handshakes
 
 
-def test_w20_heartbeat_gives_up_after_its_limit(connect, monkeypatch):
+def test_w20_heartbeat_gives_up_after_its_limit(connect):
     """W20: a hanging aggregator costs a beat five seconds and the upload nothing."""
-    assert (5.0, 10.0) == (link_client.HEARTBEAT_SECONDS, link_client.PROGRESS_SECONDS)
-    monkeypatch.setattr(link_client, "HEARTBEAT_SECONDS", 0.3)
-    monkeypatch.setattr(link_client, "PROGRESS_SECONDS", 0.3)
+    assert (5.0, 10.0) == (Limits().heartbeat, Limits().progress)
     with Scripted(health=[Silence()], progress=[Say(pace=0.1)]) as server:
-        client = connect(server.config())
+        client = connect(server.config(), limits=Limits(heartbeat=0.3, progress=0.3))
         with pytest.raises(NoAnswer, match="timed out"):
             client.heartbeat()
         with pytest.raises(NoAnswer, match="timed out"):

@@ -246,12 +246,14 @@ async def test_a_file_that_is_no_database_is_named_and_left_alone(place: World):
     assert before == place.path.read_bytes()
 
 
+@pytest.mark.parametrize("name", ["entry", "record", "sqlite_autoindex_progress_1"])
 @on_loop
-async def test_a_damaged_page_is_found_at_the_start(place: World):
-    """Not weeks later, when somebody reads it."""
+async def test_a_damaged_page_is_found_at_the_start(place: World, name: str):
+    """Not weeks later, when somebody writes there: also one that no start has to read."""
+    (page,) = ask(place.path, f"SELECT rootpage FROM sqlite_master WHERE name = '{name}'")
     with place.path.open("r+b") as file:
-        file.seek(4096)
-        file.write(b"\xff" * 4096 * 3)
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
     why = await start_fails(place)
     assert why.startswith(f"{place.path} is damaged (")
 

@@ -25,7 +25,7 @@ from reporter.aggregator.store import (
 from reporter.aggregator.store import sqlite as engine
 from reporter.aggregator.store.live import LiveStore
 from reporter.core.run.entry import Outcome, State
-from reporter.core.run.snapshot import Snapshot
+from reporter.core.run.snapshot import Phase, Snapshot
 from tests.integration.store.story import STEPS, Step, lasting
 from tests.integration.store.world import (
     E2E,
@@ -416,6 +416,39 @@ async def test_closing_waits_for_an_append_that_is_on_its_way(tmp_path: Path, di
         assert ProgressTaken.APPLIED == await append
     async with world.opened() as again:
         assert 60 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
+async def test_what_was_given_before_the_end_is_still_done(tmp_path: Path, disk):
+    """Also when it waits for the disk together with the end."""
+    world = World("sqlite", tmp_path, disk.connect)
+    async with world.opened(pace=3600.0) as store:
+        rest = Rest(disk)
+        calls = [asyncio.ensure_future(store.record_result(E2E, result()))]
+        await rest.begun.wait()
+        calls.append(asyncio.ensure_future(store.record_result(NODE1, result())))
+        await asyncio.sleep(0)
+        calls.append(asyncio.ensure_future(store._engine.close()))
+        await asyncio.sleep(0)
+        rest.over.set()
+        await asyncio.gather(*calls)
+    async with world.opened() as again:
+        assert State.COMPLETE == again.entry(NODE1).state
+
+
+@on_loop
+async def test_a_phase_that_was_refused_is_not_reached_by_the_next_write(tmp_path: Path, disk):
+    """Its caller was told that nothing has changed."""
+    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+        for key in PLAN.keys:
+            await store.record_result(key, result())
+        with log.capture():
+            failing(disk, sqlite3.SQLITE_FULL)
+            with pytest.raises(StoreFull):
+                await store.advance_run(Phase.POST_PROCESSING)
+            sound(disk)
+            assert await store.probe()
+        assert Phase.RUNNING == store.phase
 
 
 @on_loop

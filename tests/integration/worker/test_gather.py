@@ -286,6 +286,31 @@ def test_a_signal_during_the_delay(world: World) -> None:
     assert [2.5] == [put.at for put in world.puts]
 
 
+def test_a_signal_and_a_done_file_that_is_being_written(world: World) -> None:
+    """W12: a shell makes it and then fills it; without the delay we look in between."""
+    (world.results / "a.txt").write_bytes(b"-")
+    world.stop()
+    world.at(3.0, lambda: world.done(""))
+    world.at(3.3, lambda: world.done("a.txt"))
+
+    delivery = world.gather()
+
+    assert ["a.txt"] == [put.name for put in world.puts]
+    assert delivery.delivered
+
+
+def test_a_signal_and_a_done_file_that_stays_empty(world: World) -> None:
+    """W12: five seconds before the end of the grace period that is what is told."""
+    world.done("")
+    world.stop()
+
+    world.gather()
+
+    (put,) = world.puts
+    assert ("the done file is empty", "empty_done_file") == put.error
+    assert 55.0 <= put.at < 55.5
+
+
 def test_a_signal_before_the_first_look(world: World) -> None:
     """W12: the result is there already, and is not left behind."""
     (world.results / "a.txt").write_bytes(b"-")

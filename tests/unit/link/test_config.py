@@ -132,6 +132,30 @@ def test_w16_forms_of_the_key(form):
     assert config.client_key.strip() == (pair.pkcs8 if form == "pkcs8" else pair.sec1).strip()
 
 
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("CA_CERT", "-----BEGIN CERTIFICATE-----\n\udcff\n-----END CERTIFICATE-----\n"),
+        ("CLIENT_CERT", "-----BEGIN CERTIFICATE-----\n\udcff\n-----END CERTIFICATE-----\n"),
+        ("CLIENT_KEY", "-----BEGIN PRIVATE KEY-----\n\udcff\n-----END PRIVATE KEY-----\n"),
+        ("SONOBUOY_PROGRESS_PORT", "1" + "0" * 400),
+        ("SONOBUOY_PROGRESS_PORT", "9" * 5000),
+        ("WORKER_GRACE_SECONDS", "9" * 5000),
+    ],
+    ids=lambda value: value[:30].strip().encode("ascii", "replace").decode(),
+)
+def test_w16_what_no_library_likes(variable, text):
+    """W16: bytes that are no text and numbers without end are problems like any other."""
+    assert [variable] == names(environment(**{variable: text}))
+
+
+def test_w16_settings_file_without_a_bottom(tmp_path):
+    """W16: whoever filled it in, nobody may crash over it."""
+    (tmp_path / "worker.json").write_text("[" * 200_000)
+    environ = environment(WORKER_CONFIG_FILE=str(tmp_path / "worker.json"))
+    assert ["WORKER_CONFIG_FILE"] == names(environ)
+
+
 def test_w16_broken_key_is_named_and_not_shown():
     """W16: whatever is in it must not end in a log."""
     lines = identities().client.sec1.splitlines()
@@ -229,6 +253,8 @@ def test_w2_node_is_required_for_the_worker_of_a_node():
         ("-3s", 5.0, True),
         ("5", 5.0, True),
         ("250ms", 0.25, False),
+        ("9999999h", 5.0, True),
+        ("9" * 400 + "h", 5.0, True),
     ],
 )
 def test_w8_done_file_delay(text, expected, warned):

@@ -7,12 +7,14 @@ HEAVY = (
     "aiohttp",
     "asyncio",
     "cryptography",
+    "gzip",
     "jsonschema",
     "kubernetes",
     "prometheus_client",
     "pydantic",
     "requests",
     "structlog",
+    "tarfile",
 )
 PROGRAM = """
 import sys
@@ -33,7 +35,7 @@ print(*sorted(third))
 
 
 def test_link_imports_urllib3_and_nothing_else():
-    """No sidecar, no Kubernetes, no event loop, and `cryptography` only when it is needed."""
+    """No sidecar, no Kubernetes, no event loop; cryptography and archives only when needed."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, ",".join(HEAVY)],
         capture_output=True,
