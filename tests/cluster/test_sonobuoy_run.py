@@ -14,22 +14,32 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reporter import log
+from reporter.core.run.annotation import annotations
+from reporter.core.run.snapshot import Phase
 from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
 from tests.collecting.served import ROOT, free_port
 from tests.integration.scene import staged
+from tests.unit.run.world import E2E, NODE1, NODE2, RESULT, ours, sent, snapshot
 
 pytestmark = pytest.mark.cluster
 BOUND = 90.0
 PLUGINS = ("worker", "sidecar")
 ANNOTATION = "sonobuoy.hept.io/status"
-RESULTS = Path("/tmp/sonobuoy")  # whatever it is told
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "sonobuoy", "labels": {"sonobuoy-component": "aggregator"}},
+    "spec": {"nodeName": "nowhere", "containers": [{"name": "kube-sonobuoy", "image": "x"}]},
+}
+STORED = Path("/tmp/sonobuoy")  # whatever it is told
 
 
 @dataclass
@@ -125,14 +135,8 @@ def run(controlplane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[
         "ServiceAccountName": "sonobuoy-serviceaccount",
     }
     (folder / "config.json").write_text(json.dumps(config))
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "sonobuoy", "labels": {"sonobuoy-component": "aggregator"}},
-        "spec": {"nodeName": "nowhere", "containers": [{"name": "kube-sonobuoy", "image": "x"}]},
-    }
     controlplane.kubectl("create", "serviceaccount", "sonobuoy-serviceaccount", "-n", namespace)
-    controlplane.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(pod))
+    controlplane.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(POD))
     environ = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -152,8 +156,8 @@ def run(controlplane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[
     finally:
         process.kill()
         process.wait(BOUND)
-        shutil.rmtree(RESULTS / name, ignore_errors=True)
-        for archive in RESULTS.glob(f"*_{name}.tar.gz"):
+        shutil.rmtree(STORED / name, ignore_errors=True)
+        for archive in STORED.glob(f"*_{name}.tar.gz"):
             archive.unlink()
 
 
@@ -187,7 +191,7 @@ def test_our_worker_and_our_sidecar_complete_the_run(run: Run, tmp_path: Path) -
 
     run.wait(lambda: {"complete"} == {p["status"] for p in run.status().get("plugins", [])})
     run.wait(lambda: "Results available at" in (run.folder / "log").read_text())
-    (archive,) = RESULTS.glob(f"*_sonobuoy_{run.uuid}.tar.gz")
+    (archive,) = STORED.glob(f"*_sonobuoy_{run.uuid}.tar.gz")
     with tarfile.open(archive) as opened:
         stored = {
             name.removeprefix("./"): opened.extractfile(name).read().decode()  # type: ignore[union-attr]
@@ -200,3 +204,74 @@ def test_our_worker_and_our_sidecar_complete_the_run(run: Run, tmp_path: Path) -
             {"status": "success", "reason": "AllGood", "message": "fine"}
         ),
     } == stored
+
+
+def moments(status: dict[str, Any]) -> dict[str, Any]:
+    """Return a status with times as such: Go leaves out the zeros at the end of a fraction."""
+    for entry in status["plugins"]:
+        if "progress" in entry:
+            progress = entry["progress"]
+            progress["timestamp"] = datetime.fromisoformat(progress["timestamp"])
+    return status
+
+
+class TestReadBySonobuoy:
+    """K11: Sonobuoy's own command reads the annotation that our aggregator writes."""
+
+    @pytest.fixture(autouse=True)
+    def pod(self, controlplane: ControlPlane, namespace: str) -> None:
+        """The aggregator's Pod, as far as Sonobuoy looks at it."""
+        pod = {**POD, "metadata": {**POD["metadata"], "name": "status-aggregator-0"}}
+        controlplane.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(pod))
+        running = json.dumps({"status": {"phase": "Running"}})
+        patch = ("patch", "pod", "status-aggregator-0", "-n", namespace, "--subresource=status")
+        controlplane.kubectl(*patch, "--type=merge", "-p", running)
+
+    @pytest.fixture
+    def sonobuoy(self, controlplane: ControlPlane, namespace: str, tmp_path: Path) -> Any:
+        """The command, given the annotation to be read."""
+
+        def call(value: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+            controlplane.kubectl(
+                *("annotate", "--overwrite", "pod", "status-aggregator-0", "-n", namespace),
+                f"{ANNOTATION}={value}",
+            )
+            command = [str(program("sonobuoy")), *arguments, "-n", namespace]
+            return subprocess.run(
+                [*command, "--kubeconfig", str(controlplane.kubeconfig)],
+                env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+                capture_output=True,
+                text=True,
+                timeout=BOUND,
+                check=False,
+            )
+
+        return call
+
+    def test_status_is_the_same_after_a_way_through_its_structures(self, sonobuoy: Any) -> None:
+        """Every field is known to it and none gets lost."""
+        progress = sent(msg="m", total=3, completed=1, failures=("f",), errors=("e",))
+        ours_now = snapshot({E2E: RESULT, NODE1: ours()}, progress={NODE2: progress})
+        written = annotations(ours_now, strict=False).status
+        read = sonobuoy(written, "status", "--json")
+
+        assert (0, "") == (read.returncode, read.stderr)
+        assert moments(json.loads(written)) == moments(json.loads(read.stdout))
+
+    def test_progress_is_shown_in_its_words(self, sonobuoy: Any) -> None:
+        """Passed, failed, remaining."""
+        progress = sent(msg="m", total=3, completed=1, failures=("f",))
+        running = annotations(snapshot(progress={NODE2: progress}), strict=False).status
+
+        assert (
+            "Passed:  1, Failed:  1, Remaining:  1"
+            in sonobuoy(running, "status", "--show-all").stdout
+        )
+
+    @pytest.mark.long
+    def test_wait_ends_with_the_run(self, sonobuoy: Any) -> None:
+        """Well, also when a plugin failed: its scripts go on to fetch the results then."""
+        failed = snapshot({E2E: ours(), NODE1: RESULT, NODE2: RESULT}, phase=Phase.CLOSED)
+        value = annotations(failed, strict=False).status
+
+        assert 0 == sonobuoy(value, "wait", "--wait=1").returncode
