@@ -10,20 +10,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import HttpVersion11, RawRequestMessage
-from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.http import HttpVersion11
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
-from aiohttp.web_protocol import RequestHandler, _ErrInfo
+from aiohttp.web_protocol import RequestHandler
 
+from reporter.aggregator.http import heads
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.identity import Identity
 from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.http.observer import Observer
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-
-BODY_BUFFER = 64 * 1024
+BODY_BUFFER = 64 * 1024  # a body that nobody reads is held back at twice this
 _QUIET = 0.5  # a peer that sends nothing for so long has seen its answer
 
 
@@ -49,7 +46,7 @@ class Connection(RequestHandler):
 
     def __init__(
         self,
-        server: "Server",
+        server: web.Server,
         limits: Limits,
         observer: Observer,
         crowded: Callable[[], bool],
@@ -76,6 +73,11 @@ class Connection(RequestHandler):
         self._refusing = False
         self._dropped = 0
         self._gone: asyncio.Future[None] | None = None
+
+    @property
+    def at_work(self) -> bool:
+        """Whether a request is being handled."""
+        return self._request_in_progress
 
     # What comes in.
 
@@ -110,7 +112,7 @@ class Connection(RequestHandler):
         if self._request_count != count:
             self._look_at_new()
         elif self._head_size > self._limits.header_bytes + self._limits.request_line:
-            self._messages.append((_too_large(), EMPTY_PAYLOAD))
+            self._messages.append((heads.too_large(), EMPTY_PAYLOAD))
             self._refusing = True
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
@@ -132,7 +134,7 @@ class Connection(RequestHandler):
     def _look_at_new(self) -> None:
         """Check the size of heads that have just been parsed, and remember the newest body."""
         messages, size, self._head_size = self._messages, self._head_size, 0
-        if isinstance(messages[-1][0], _ErrInfo):
+        if isinstance(messages[-1][0], heads.Malformed):
             self._refusing = True
             if not self._body.is_eof():  # it would never end by itself
                 self._body.set_exception(web.RequestPayloadError(messages[-1][0].message))
@@ -141,11 +143,8 @@ class Connection(RequestHandler):
         if size <= self._limits.header_bytes:
             return
         for index, (message, _) in enumerate(messages):
-            if (
-                isinstance(message, RawRequestMessage)
-                and _size(message) > self._limits.header_bytes
-            ):
-                messages[index] = (_too_large(), EMPTY_PAYLOAD)
+            if heads.size(message) > self._limits.header_bytes:
+                messages[index] = (heads.too_large(), EMPTY_PAYLOAD)
                 self._refusing = True
 
     def hold_body(self) -> None:
@@ -213,11 +212,9 @@ class Connection(RequestHandler):
         return Answer(status, close=True)
 
     def _make_error_handler(
-        self, err_info: _ErrInfo
+        self, err_info: heads.Malformed
     ) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-        # The parser tells too many headers from a malformed one only by its words.
-        large = isinstance(err_info.exc, LineTooLong) or "Too many" in err_info.message
-        status = 431 if large else 400
+        status = heads.status_of(err_info)
 
         async def refuse(_: web.BaseRequest) -> web.StreamResponse:
             self._observer.request("other", status, 0.0, 0)
@@ -247,51 +244,5 @@ class Connection(RequestHandler):
             self._observer.unexpected("connection", error)
 
 
-class Server(web.Server):
-    """Makes the connections of one listener, and ends them."""
-
-    def __init__(
-        self,
-        handler: Handler,
-        limits: Limits,
-        observer: Observer,
-        crowded: Callable[[], bool],
-        lost: Callable[[asyncio.BaseProtocol], None],
-    ) -> None:
-        super().__init__(handler)
-        self._limits, self._observer = limits, observer
-        self._crowded, self._lost = crowded, lost
-
-    def __call__(self) -> Connection:
-        """Make the protocol of a new connection."""
-        return Connection(self, self._limits, self._observer, self._crowded, self._loop)
-
-    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """Tell the listener, too."""
-        super().connection_lost(handler, exc)
-        self._lost(handler)
-
-    def _make_request(
-        self,
-        message: RawRequestMessage,
-        payload: StreamReader,
-        protocol: RequestHandler,
-        writer: AbstractStreamWriter,
-        task: "asyncio.Task[None]",
-    ) -> web.BaseRequest:
-        assert isinstance(protocol, Connection)
-        protocol.begin()
-        return super()._make_request(message, payload, protocol, writer, task)
-
-
 def _nothing() -> None:
     """Do nothing: only TLS has a buffer of its own."""
-
-
-def _size(message: RawRequestMessage) -> int:
-    return sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
-
-
-def _too_large() -> _ErrInfo:
-    error: HttpProcessingError = LineTooLong(b"", 0)
-    return _ErrInfo(status=431, exc=error, message="head too large")

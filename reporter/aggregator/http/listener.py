@@ -7,12 +7,13 @@ import asyncio
 import errno
 import socket
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from reporter.aggregator.http.connection import Handler, Server
 from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.http.observer import Observer
+from reporter.aggregator.http.server import Handler, Server
 from reporter.aggregator.http.tls_protocol import RECEIVE, TlsProtocol
 
 _AT_ONCE = 64  # taken per turn of the loop, so that a rush leaves time for others
@@ -46,6 +47,7 @@ class Listener:
         self._open: dict[asyncio.BaseProtocol, asyncio.Transport | None] = {}
         self._starting: set[asyncio.Task[Any]] = set()
         self._reading = False
+        self._closing = False
 
     @property
     def connections(self) -> int:
@@ -84,13 +86,16 @@ class Listener:
 
     async def close(self, grace: float = 5.0) -> None:
         """Take no more connections, give requests at work `grace` seconds, and end the rest."""
+        self._closing = True
         if self._socket is not None:
             self._pause()
             self._socket.close()
             self._socket = None
         if self._server is not None:
+            self._server.close_idle()
+            await _until(lambda: self._server is None or not self._server.busy, grace)
             self._server.pre_shutdown()
-            await self._server.shutdown(grace)
+            await self._server.shutdown(_GOING)
         await self._gone()
         for transport in self._open.values():
             if transport is not None:
@@ -98,13 +103,10 @@ class Listener:
         await self._gone()
 
     async def _gone(self) -> None:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + _GOING
-        while self._open and loop.time() < end:
-            await asyncio.sleep(0.01)
+        await _until(lambda: not self._open, _GOING)
 
     def _crowded(self) -> bool:
-        return len(self._open) > self._limits.keep_connections
+        return self._closing or len(self._open) > self._limits.keep_connections
 
     def _resume(self) -> None:
         if self._socket is not None and not self._reading:
@@ -174,3 +176,11 @@ class Listener:
         self._open.pop(protocol, None)
         if not self._reading and len(self._open) < self._limits.connections:
             self._resume()
+
+
+async def _until(true: Callable[[], bool], seconds: float) -> None:
+    """Wait until something is true, or for so long."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not true() and loop.time() < end:
+        await asyncio.sleep(0.01)

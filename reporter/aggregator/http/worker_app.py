@@ -66,6 +66,8 @@ class WorkerApp:
             route, answer = "other", answers.NOT_FOUND
         else:
             route, answer = target.route, await self._serve(request, target, began)
+            if route is Route.RESULTS:
+                answer = answer.closing()
         received = request.content.total_bytes
         self._observer.request(route, answer.status, self._clock() - began, received)
         return answer
@@ -88,8 +90,7 @@ class WorkerApp:
             return await self._progress.post(request, key, subject, heard)
         if route is Route.HEARTBEAT:
             return self._heartbeats.get(key, subject)
-        answer = await self._uploads.put(request, key, subject, identity.serial, heard)
-        return answer.closing()
+        return await self._uploads.put(request, key, subject, identity.serial, heard)
 
     def _identity(self, request: web.BaseRequest) -> Identity | None:
         connection = request.protocol
@@ -101,5 +102,4 @@ class WorkerApp:
 
 
 def _refused(target: Target, why: str) -> Answer:
-    answer = answers.text(403, f"{target.subject} {why}")
-    return answer.closing() if target.route is Route.RESULTS else answer
+    return answers.text(403, f"{target.subject} {why}")

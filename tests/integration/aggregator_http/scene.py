@@ -12,6 +12,7 @@ from typing import Any
 from reporter.aggregator import intake as taking
 from reporter.aggregator.certificates import Pair
 from reporter.aggregator.http import Limits, Listener, WorkerApp
+from reporter.aggregator.http.results import Taker
 from reporter.aggregator.store import MemoryStore, Store
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key, parse_plan
@@ -137,9 +138,12 @@ async def serving(
     caps: taking.Limits | None = None,
     store: Store | None = None,
     plan: dict[str, Any] | None = None,
-    context: ssl.SSLContext | None = None,
+    taker: Taker | None = None,
 ) -> AsyncIterator[Scene]:
-    """Serve one run until the end of the block; nothing unexpected may have happened."""
+    """Serve one run until the end of the block; nothing unexpected may have happened.
+
+    `taker` takes uploads in place of the real intake.
+    """
     limits = limits or Limits()
     parsed = parse_plan(plan or PLAN)
     store = store or MemoryStore()
@@ -149,10 +153,10 @@ async def serving(
     intake = taking.Intake(layout, store, caps)
     await intake.recover(store.snapshot())
     seen = Seen()
-    app = WorkerApp(store, intake, parsed, limits, seen)
+    app = WorkerApp(store, taker or intake, parsed, limits, seen)
     listener = Listener(
         app,
-        ssl_context=context or certs.server_context(),
+        ssl_context=certs.server_context(),
         host="127.0.0.1",
         port=0,
         limits=limits,

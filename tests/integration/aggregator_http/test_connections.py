@@ -2,10 +2,15 @@
 
 import asyncio
 import contextlib
+import errno
+import os
+import resource
+import socket
 
 import pytest
 
 from reporter.aggregator.http import Limits
+from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (
     E2E,
     HEALTH,
@@ -15,7 +20,7 @@ from tests.integration.aggregator_http.scene import (
     serving,
     situation,
 )
-from tests.integration.aggregator_http.wire import HANG, chunks, head, request
+from tests.integration.aggregator_http.wire import HANG, Wire, chunks, head, request
 
 SOON = 10.0
 """What takes a second may take so long on a busy machine."""
@@ -114,6 +119,7 @@ async def test_an_idle_connection_is_closed(tmp_path):
         ("headers together", head("GET", HEALTH, *(f"X-{n}: {'x' * 900}" for n in range(60)))),
         ("number", head("GET", HEALTH, *(f"X-{n}: x" for n in range(101)))),
         ("without an end", b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 90 + b"Z: " + b"z" * 2_000_000),
+        ("many without an end", b"GET / HTTP/1.1\r\n" + (b"X: " + b"x" * 900 + b"\r\n") * 90),
         ("small ones without an end", b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200_000),
     ],
 )
@@ -314,6 +320,23 @@ async def test_a_client_that_does_not_take_its_answers(tmp_path):
 
 
 @situation
+async def test_an_upload_on_its_way_may_end_while_the_listener_closes(tmp_path):
+    """What has been sent already is not sent in vain; an idle connection is closed at once."""
+    async with serving(tmp_path) as scene, scene.connect() as idle, scene.connect() as wire:
+        await idle.send(request("POST", PROGRESS, b"{}"))
+        assert 200 == (await idle.reply()).status
+        await wire.send(request("PUT", RESULT[E2E], b"12345678")[:-4])
+        await scene.holds(wire)
+        closing = asyncio.ensure_future(scene.listener.close(grace=SOON))
+        assert b"" == await idle.rest()
+        await wire.send(b"5678")
+        reply = await wire.reply()
+        await asyncio.wait_for(closing, SOON)
+
+        assert (200, "close") == (reply.status, reply.headers["connection"])
+
+
+@situation
 async def test_the_listener_ends_what_hangs(tmp_path):
     """Stalled uploads and idle connections do not hold up its end."""
     async with serving(tmp_path) as scene, scene.connect() as idle, scene.connect() as slow:
@@ -330,6 +353,32 @@ async def test_the_listener_ends_what_hangs(tmp_path):
 async def test_a_listener_whose_socket_was_closed_under_it(tmp_path):
     """It says so when it is asked."""
     async with serving(tmp_path) as scene:
-        scene.listener._socket.detach()
+        os.close(scene.listener._socket.detach())
 
         assert not scene.listener.listening
+
+
+@situation
+async def test_no_more_files(tmp_path):
+    """The system has none left for a connection: told, and tried again a little later."""
+    async with serving(tmp_path) as scene:
+        sock = socket.create_connection(scene.address)
+        free = os.dup(sock.fileno())
+        os.close(free)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+        try:
+            await scene.seen.until(lambda: scene.seen.surprises)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        context = certs.client_context(certs.client("e2e"))
+        reader, writer = await asyncio.wait_for(
+            asyncio.open_connection(sock=sock, ssl=context, server_hostname="127.0.0.1"), HANG
+        )
+        wire = Wire(reader, writer)
+        await wire.send(request("GET", HEALTH))
+        assert 200 == (await wire.reply()).status
+        wire.cut()
+
+        assert [errno.EMFILE] == [error.errno for error in scene.seen.surprises]
+        scene.seen.surprises.clear()

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from reporter.aggregator.http import Limits
-from reporter.aggregator.store import MemoryStore, ProgressTaken
+from reporter.aggregator.store import MemoryStore, ProgressTaken, StoreFull
 from reporter.core.run.entry import State
 from reporter.core.run.progress import Progress, UpdateId
 from tests.integration.aggregator_http import certs
@@ -191,6 +191,36 @@ async def test_updates_of_one_key_wait_for_each_other(tmp_path):
         assert int(over.headers["retry-after"]) > 0
         assert {200} == {reply.status for reply in replies}
         assert [str(number) for number in range(17)] == store.order
+
+
+class FullStore(MemoryStore):
+    """Has no room for updates."""
+
+    async def record_progress(self, key, update, id, *, at):  # noqa: A002
+        """Fail."""
+        raise StoreFull("no space left")
+
+
+@situation
+async def test_an_update_that_cannot_be_kept(tmp_path):
+    """503: the same update may be sent again."""
+    async with serving(tmp_path, store=FullStore()) as scene:
+        reply = await scene.post(b'{"appendcompleted":1}')
+
+        assert (503, b"progress update for e2e/global: no space left\n") == reply.said
+
+
+@situation
+async def test_an_update_that_is_cut(tmp_path):
+    """Not taken, and the next one is."""
+    async with serving(tmp_path) as scene:
+        async with scene.connect() as wire:
+            await wire.send(head("POST", PROGRESS, "Content-Length: 10"), b"{}")
+            await until(lambda: scene.store.snapshot().beats)
+        await scene.seen.until(lambda: scene.seen.requests)
+
+        assert {} == scene.store.snapshot().progress
+        assert 200 == (await scene.post(b"{}")).status
 
 
 @situation
