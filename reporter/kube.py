@@ -2,17 +2,18 @@
 
 Objects go in and out as plain dicts; every failure is a domain error of `errors.py`. There are no
 retries here but one: a 401 is tried again with a token read anew. Rights needed by the sidecar:
-`jobs/status: get, patch`, `pods: get, watch`; by the aggregator: `pods: list, patch`.
+`jobs/status: get, patch`, `pods: get, watch`; by the aggregator: `pods: list, patch`; by people who
+ask what became of a Job: `jobs: get, list`, `pods: list`, `events: list`, `pods/log: get`.
 """
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from reporter.errors import SettingsError, Unavailable
 from reporter.kube_answers import MAX_OBJECT, MAX_REFUSAL, decode_object, refusal
-from reporter.kube_client import JSON_MERGE, Client, Request, transport
+from reporter.kube_client import JSON_MERGE, Client, Request, load_kubeconfig, transport
 from reporter.kube_watch import PodWatch
 
 __all__ = ["KubeApi", "PodWatch"]
@@ -26,9 +27,18 @@ The server sends a bookmark every 60 s; where no Pod of the cluster changes one 
 """
 LONGEST_IDLE = 30.0  # seconds; a new connection costs about 10 ms
 MOST_PODS = 10  # in one answer, which has its own limit: each may carry 256 KiB of annotations
+PAGE = 100  # objects asked for at once where there may be thousands
+MOST_EVENTS = 500
+LOG_BYTES = 64 * 1024
 
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 _POD = "/api/v1/namespaces/{namespace}/pods/{name}"
+_ALL_PODS = "/api/v1/pods"
+_LOG = "/api/v1/namespaces/{namespace}/pods/{name}/log"
+_EVENTS = "/api/v1/namespaces/{namespace}/events"
+_JOB = "/apis/batch/v1/namespaces/{namespace}/jobs/{name}"
+_JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
+_ALL_JOBS = "/apis/batch/v1/jobs"
 _JOB_STATUS = "/apis/batch/v1/namespaces/{namespace}/jobs/{name}/status"
 
 
@@ -89,6 +99,18 @@ class KubeApi:
             )
         )
 
+    @classmethod
+    def from_kubeconfig(
+        cls, files: str, *, context: str | None = None, relax_x509_strict: bool = False
+    ) -> "tuple[KubeApi, str]":
+        """Return the API that a kubeconfig names, and its context's namespace or nothing.
+
+        `files` is as in KUBECONFIG: several, separated by colons. Raises SettingsError when there
+        is none, when it is broken, or when its credentials cannot be had.
+        """
+        config, namespace = load_kubeconfig(files, context)
+        return cls(Client.configured(config, relax_x509_strict=relax_x509_strict)), namespace
+
     def get_pod(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the Pod."""
         request = Request("GET", _POD, {"namespace": namespace, "name": name})
@@ -112,19 +134,57 @@ class KubeApi:
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
         return self._object("Job", Request("PATCH", _JOB_STATUS, names, query, body), timeout)
 
-    def list_pods(
-        self, namespace: str, label_selector: str, *, timeout: float = 5.0
-    ) -> list[dict[str, Any]]:
-        """Return the Pods with these labels (`KEY=VALUE,...`), sorted by name, at most 10.
+    def view_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
+        """Return the whole Job, read as people may: their roles seldom name subresources."""
+        request = Request("GET", _JOB, {"namespace": namespace, "name": name})
+        return self._object("Job", request, timeout)
 
-        None in a namespace that does not exist.
+    def list_pods(
+        self,
+        namespace: str | None,
+        label_selector: str,
+        *,
+        limit: int = MOST_PODS,
+        timeout: float = 5.0,
+    ) -> list[dict[str, Any]]:
+        """Return the Pods with these labels (`KEY=VALUE,...`), sorted by name, at most `limit`.
+
+        None in a namespace that does not exist; `namespace` None means all.
         """
-        query = {"labelSelector": label_selector, "limit": str(MOST_PODS)}
-        request = Request("GET", _PODS, {"namespace": namespace}, query)
-        pods = self._object("PodList", request, timeout).get("items") or []
-        if not isinstance(pods, list) or not all(isinstance(pod, dict) for pod in pods):
-            raise Unavailable("the answer is no list of Pods")
-        return pods
+        query = {"labelSelector": label_selector, "limit": str(limit)}
+        path, names = _within(_PODS, _ALL_PODS, namespace)
+        return self._list("Pod", Request("GET", path, names, query), timeout)[0]
+
+    def list_jobs(
+        self, namespace: str | None, label_selector: str = "", *, timeout: float = 5.0
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the Jobs with these labels, page by page; `namespace` None means all.
+
+        `timeout` is for each page.
+        """
+        path, names = _within(_JOBS, _ALL_JOBS, namespace)
+        query = {"limit": str(PAGE)} | ({"labelSelector": label_selector} if label_selector else {})
+        more = ""
+        while True:
+            asked = query | ({"continue": more} if more else {})
+            page, more = self._list("Job", Request("GET", path, names, asked), timeout)
+            yield from page
+            if not more:
+                return
+
+    def list_events(
+        self, namespace: str, field_selector: str, *, timeout: float = 5.0
+    ) -> list[dict[str, Any]]:
+        """Return the events with these fields, as `involvedObject.uid=...`, at most 500."""
+        query = {"fieldSelector": field_selector, "limit": str(MOST_EVENTS)}
+        request = Request("GET", _EVENTS, {"namespace": namespace}, query)
+        return self._list("Event", request, timeout)[0]
+
+    def read_log(self, namespace: str, name: str, container: str, *, timeout: float = 5.0) -> bytes:
+        """Return the end of a container's log, at most 100 lines and 64 KiB."""
+        query = {"container": container, "tailLines": "100", "limitBytes": str(LOG_BYTES)}
+        request = Request("GET", _LOG, {"namespace": namespace, "name": name}, query)
+        return self._answer(request, timeout)
 
     def annotate_pod(
         self,
@@ -164,7 +224,21 @@ class KubeApi:
         """Close the idle connections. Watches are closed by themselves."""
         self._api.close()
 
+    def _list(
+        self, kind: str, request: Request, timeout: float
+    ) -> tuple[list[dict[str, Any]], str]:
+        """Return the objects, and what to ask with for more."""
+        found = self._object(f"{kind}List", request, timeout)
+        listed = found.get("items") or []
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+            raise Unavailable(f"the answer is no list of {kind}s")
+        more = found["metadata"].get("continue")
+        return listed, more if isinstance(more, str) else ""
+
     def _object(self, kind: str, request: Request, timeout: float) -> dict[str, Any]:
+        return decode_object(self._answer(request, timeout), kind)
+
+    def _answer(self, request: Request, timeout: float) -> bytes:
         now = self._clock()
         if now > self._used_at + LONGEST_IDLE:
             # Load balancers and firewalls forget idle connections without a word, and the first
@@ -181,4 +255,8 @@ class KubeApi:
             response.close()
         if not good:
             raise refusal(str(request), response.status, response.headers, data)
-        return decode_object(data, kind)
+        return bytes(data)
+
+
+def _within(path: str, everywhere: str, namespace: str | None) -> tuple[str, dict[str, str]]:
+    return (everywhere, {}) if namespace is None else (path, {"namespace": namespace})

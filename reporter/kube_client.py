@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from urllib3.exceptions import HTTPError
 
-from reporter.errors import Unavailable
+from reporter.errors import SettingsError, Unavailable
 from reporter.kube_answers import plain
 from reporter.kube_sockets import Cutoff, Pool
 
@@ -43,7 +43,9 @@ def _unopened(*packages: str) -> Iterator[None]:
             sys.modules.pop(name, None)
 
 
-with _unopened("kubernetes", "kubernetes.config", "kubernetes.utils"):
+_STAND_INS = ("kubernetes", "kubernetes.config", "kubernetes.utils")
+
+with _unopened(*_STAND_INS):
     from kubernetes.client.api_client import ApiClient
     from kubernetes.client.configuration import Configuration
     from kubernetes.client.exceptions import ApiException
@@ -106,6 +108,22 @@ class Client:
             }
         self._stale = self._loader is not None
 
+    @classmethod
+    def configured(cls, config: Any, *, relax_x509_strict: bool = False) -> Self:
+        """Return the client of a loaded configuration, which renews its own credentials.
+
+        SettingsError for a server that is not reached by https.
+        """
+        try:
+            made = cls(
+                config.host, ca_file=None, token_file=None, relax_x509_strict=relax_x509_strict
+            )
+        except ValueError as error:
+            raise SettingsError([f"kubeconfig: {error}"]) from None
+        made._config = config
+        config.retries = False
+        return made
+
     def open(self, cutoff: Cutoff | None = None) -> Any:
         """Return an ApiClient with a connection pool of its own."""
         api = ApiClient(self._config)
@@ -162,6 +180,32 @@ class Client:
             if self._stale and self._loader is not None:
                 InClusterConfigLoader(**self._loader).load_and_set(self._config)
                 self._stale = False
+
+
+def load_kubeconfig(files: str, context: str | None) -> tuple[Any, str]:
+    """Return the configuration of a kubeconfig's context, and its namespace or nothing.
+
+    A third of a second, as it needs all that the client's import leaves out, and as long as the
+    credential program takes that it may name. Raises SettingsError.
+    """
+    with _unopened(*_STAND_INS):
+        from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
+    try:
+        merged = KubeConfigMerger(files).config
+        if merged is None:
+            raise SettingsError([f"no kubeconfig at {plain(files)}"])
+        loader = KubeConfigLoader(merged, active_context=context, config_base_path=None)
+        config = Configuration()
+        loader.load_and_set(config)
+        namespace = loader.current_context["context"].get("namespace")
+    except SettingsError:
+        raise
+    # PyYAML's errors, and whatever a file of another shape leads the loader to.
+    except Exception as error:
+        raise SettingsError(
+            [plain(f"kubeconfig {files}: {error or type(error).__name__}")]
+        ) from None
+    return config, namespace if isinstance(namespace, str) else ""
 
 
 @contextmanager

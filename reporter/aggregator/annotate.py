@@ -24,8 +24,9 @@ JITTER = 1.0
 REPAIR = 300.0  # what is unchanged is written again: somebody may have damaged it
 LONGEST_BACK_OFF = 60.0
 QUIET = 300.0  # seconds between log lines about failures
-BUDGETS = (BUDGET, BUDGET // 2, BUDGET // 4, BUDGET // 16)
-"""Bytes of the status annotation, tried in this order: the Pod may carry other annotations too."""
+SHARES = (1, 2, 4, 16)
+"""Parts of its budget that the status annotation is cut to when the API server refuses it, in this
+order: the Pod may carry other annotations too."""
 
 
 class AnnotateApi(PodsApi, Protocol):
@@ -45,12 +46,13 @@ class AnnotateApi(PodsApi, Protocol):
 class Cadence:
     """When the next write is due. Times are monotonic seconds.
 
-    A run's status that no write has tried to show yet: at once. Other news: at least 5 s and at
-    most 6 s after the last write. No news: every 5 minutes. After a failure: 5 to 60 s later.
+    A run's status that no write has tried to show yet: at once. Other news: at least `gap` and at
+    most 1 s more after the last write. No news: every 5 minutes. After a failure: `gap` to 60 s
+    later.
     """
 
-    def __init__(self, rng: Callable[[], float]) -> None:
-        self._rng = rng
+    def __init__(self, rng: Callable[[], float], gap: float = GAP) -> None:
+        self._rng, self._gap = rng, gap
         self._tried: Hashable = None
         self._written: int | None = None
         self._not_before = self._repair_at = 0.0
@@ -67,7 +69,7 @@ class Cadence:
     def written(self, revision: int, status: Hashable, now: float) -> None:
         """Take note of a success."""
         self._tried, self._written, self._failures = status, revision, 0
-        self._not_before = now + GAP + JITTER * self._rng()
+        self._not_before = now + self._gap + JITTER * self._rng()
         self._repair_at = now + REPAIR
 
     def failed(self, status: Hashable, now: float, retry_after: float | None = None) -> None:
@@ -81,7 +83,7 @@ class Cadence:
             first=2 * GAP,
             longest=LONGEST_BACK_OFF,
         )
-        self._not_before = now + max(GAP, delay or 0.0)
+        self._not_before = now + max(self._gap, delay or 0.0)
 
 
 class Annotator:
@@ -89,7 +91,8 @@ class Annotator:
 
     `snapshot` gives the run as it is. Without `pod_name` the Pod is found by its labels. `strict`
     as in `core.run.annotation.annotations`. `on_failure` gets the word of each failed request
-    (`failure` of a KubeError, else `error`). `clock` is monotonic.
+    (`failure` of a KubeError, else `error`). `clock` is monotonic, `gap` in seconds, `budget` the
+    bytes of the status annotation.
     """
 
     def __init__(
@@ -100,14 +103,16 @@ class Annotator:
         *,
         pod_name: str = "",
         strict: bool = False,
+        gap: float = GAP,
+        budget: int = BUDGET,
         on_failure: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
         rng: Callable[[], float] = random.random,
     ) -> None:
         self._api, self._namespace, self._snapshot = api, namespace, snapshot
         self._own_name, self._name, self._strict = pod_name, pod_name, strict
-        self._on_failure, self._clock = on_failure, clock
-        self._cadence = Cadence(rng)
+        self._budget, self._on_failure, self._clock = budget, on_failure, clock
+        self._cadence = Cadence(rng, gap)
         self._seen: tuple[int, Hashable] = (-1, None)
         self._smaller, self._smaller_until = 0, 0.0
         self._failures, self._said, self._log_again = 0, False, 0.0
@@ -163,8 +168,9 @@ class Annotator:
         if self._clock() >= self._smaller_until:
             self._smaller = 0
         before = None
-        for tier in range(self._smaller, len(BUDGETS)):
-            values = annotations(snapshot, strict=self._strict, budget=BUDGETS[tier])
+        for tier in range(self._smaller, len(SHARES)):
+            budget = self._budget // SHARES[tier]
+            values = annotations(snapshot, strict=self._strict, budget=budget)
             if values == before:
                 continue
             before = values

@@ -1,6 +1,6 @@
 """The aggregator's parts, made from settings and given to each other. What runs when is `service`.
 
-The order of the calls is the one in which parts can be had: the store first, the listeners last.
+The order of the calls is the one in which parts can be had: the store before those who use it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from reporter.aggregator.annotate import Annotator
 from reporter.aggregator.certificates import Authority
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.health import Health
-from reporter.aggregator.http import Listener, StatusApp, WorkerApp
+from reporter.aggregator.http import Events, Listener, StatusApp, WorkerApp
 from reporter.aggregator.intake import Intake, Layout
 from reporter.aggregator.observer import Traffic
+from reporter.aggregator.reception import Reception
 from reporter.aggregator.store import SqliteStore, Store
 from reporter.aggregator.store.operations import Windows
-from reporter.aggregator.tls import worker_context
+from reporter.aggregator.tls import read_ca, worker_context
 from reporter.core.run.plan import Plan
 from reporter.metrics.aggregator import Metrics, Now
 from reporter.settings.aggregator import Settings
@@ -66,7 +67,7 @@ class Assembly:
         )
 
     def authority(self) -> Authority:
-        """Read the run's certificates, or make and export them.
+        """Read the run's certificates, or make and export them; blocks, for a thread.
 
         Raises CertificateError, OSError, and SettingsError when nobody would get them.
         """
@@ -104,7 +105,7 @@ class Assembly:
             clock=self.clock,
             wall=self.wall,
         )
-        ca = Path(chosen.worker_ca).read_bytes() if chosen.worker_ca else authority.ca
+        ca = read_ca(Path(chosen.worker_ca)) if chosen.worker_ca else authority.ca
         return app, Listener(
             app,
             ssl_context=worker_context(ca, authority.server),
@@ -130,26 +131,36 @@ class Assembly:
         )
         return self._health
 
-    def status(self, store: Store, health: Health) -> Listener:
-        """Make what serves probes, metrics and status. Raises CertificateError."""
+    def status(self, reception: Reception) -> Listener:
+        """Make what probes, scrapes and readers connect to. Raises CertificateError."""
         chosen = self.chosen
-        app = StatusApp(
-            store.snapshot,
-            health,
-            self.metrics.render,
-            configured.audience(chosen),
-            self._traffic,
-            interval=chosen.heartbeat_interval_seconds,
-            clock=self.clock,
-            wall=self.wall,
-        )
         return Listener(
-            app,
+            reception,
             ssl_context=configured.status_tls(chosen),
             host=chosen.status_listen.host,
             port=chosen.status_listen.port,
             limits=self._limits,
             observer=self._traffic,
+        )
+
+    def status_app(self, store: Store, health: Health) -> StatusApp:
+        """Make what serves probes, metrics and status of an open run."""
+        return StatusApp(
+            store.snapshot,
+            health,
+            self.metrics.render,
+            configured.audience(self.chosen),
+            self._traffic,
+            interval=self.chosen.heartbeat_interval_seconds,
+            clock=self.clock,
+            wall=self.wall,
+            events=Events(
+                store.snapshot,
+                store.subscribe,
+                clock=self.clock,
+                wall=self.wall,
+                interval=self.chosen.heartbeat_interval_seconds,
+            ),
         )
 
     def control(self, store: Store, intake: Intake, app: WorkerApp) -> Control:
@@ -179,6 +190,8 @@ class Assembly:
             store.snapshot,
             pod_name=self.chosen.pod_name,
             strict=self.chosen.status_values == "strict",
+            gap=self.chosen.annotation_seconds,
+            budget=self.chosen.annotation_bytes,
             on_failure=lambda _: self.metrics.count("annotation_failures"),
             clock=self.clock,
         )

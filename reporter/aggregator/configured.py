@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -80,13 +81,15 @@ def hand_out(chosen: Settings) -> Callable[[Issued], None]:
     """Return what exports the workers' certificates. It raises OSError and SettingsError."""
 
     def export(issued: Issued) -> None:
-        if not (chosen.export_certs or chosen.export_secrets or chosen.worker_ca):
+        if not (chosen.export_certs or chosen.export_secrets):
             raise SettingsError(
                 [
                     "EXPORT_CERTS and EXPORT_SECRETS are unset: one of them must be set at a run's "
-                    "first start, or no worker can ever connect; or WORKER_CA"
+                    "first start, or no worker can ever connect"
                 ]
             )
+        if chosen.worker_ca:
+            issued = replace(issued, clients={})  # the listener would not know them
         if chosen.export_certs:
             export_files(issued, Path(chosen.export_certs))
         if chosen.export_secrets:

@@ -6,6 +6,7 @@ failed is tried again by a later one. Sockets, requests and the clock's hands ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +17,7 @@ from reporter.aggregator.journal import Journal
 from reporter.aggregator.seldom import Seldom
 from reporter.aggregator.store import Store, StoreError
 from reporter.aggregator.sweep import Found, Silence, overdue
+from reporter.core.run.beats import LATE
 from reporter.core.run.entry import Marked, may_close
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Failure
@@ -70,7 +72,7 @@ class Control:
         self._reading, self._count, self._clock, self._wall = reading, count, clock, wall
         self._silence = Silence(store, timing.heartbeat_timeout, timing.heartbeat_interval)
         self._launched: set[str] = set()
-        self._resumed = False
+        self._looked: float | None = None  # Unix time
         self._seldom = Seldom()
         self._log = log.get()
         self._journal = Journal(store.snapshot())
@@ -87,12 +89,16 @@ class Control:
                 await self._resume()
                 await self._launch()
                 await self._sweep()
-            self._journal.look(self._store.snapshot())
+            self.tell()
             await self._conclude()
         except StoreError as error:
             self._seldom.say(
                 self._clock(), self._log.error, "The store refuses to write", error=error
             )
+
+    def tell(self) -> None:
+        """Log what has become of the entries since it was last told."""
+        self._journal.look(self._store.snapshot())
 
     async def mark_failed(self, plugin: str, node: str | None, failure: Failure) -> None:
         """Give up one entry of a plugin, or without a node all that are open. Raises StoreError.
@@ -118,10 +124,13 @@ class Control:
                 await self._results.settle(key)
 
     async def _resume(self) -> None:
-        """Before the first look: the time in which workers could not connect does not count."""
-        if not self._resumed:
-            await self._store.workers_return(at=self._wall())
-            self._resumed = True
+        """Let the time in which workers could not reach us not count: our start, a pause."""
+        now = self._wall()
+        if self._looked is None:
+            self._store.shift_heartbeats(math.inf, self._clock())
+        if self._looked is None or now - self._looked > LATE:
+            await self._store.workers_return(at=now)
+        self._looked = now
 
     async def _launch(self) -> None:
         """Start the clocks of the first group of plugins that is not through.

@@ -83,6 +83,8 @@ def _secret(
 
 def _write_all(directory: Path, pairs: dict[str, Pair], ca: bytes) -> None:
     private_directory(directory)
+    # One that is there is of a start that was killed before it could keep what it made.
+    (directory / "ca.pem").unlink(missing_ok=True)
     for name, pair in pairs.items():
         write_private(directory / f"{name}.key", pair.key)
         write_private(directory / f"{name}.crt", pair.certificate)

@@ -59,12 +59,14 @@ class Health:
 
     def checks(self) -> dict[str, str | None]:
         """Name what must work, each with its problem or nothing."""
-        listening = self.done_listening or self._listener.listening
+        over = self.done_listening
+        listening = over or self._listener.listening
+        expired = not over and self._authority.expired(self._wall())
         return {
             "worker-listener": None if listening else "workers cannot connect",
             "store": None if self._store.writable else "not writable",
             "disk": self._disk_problem(),
-            "certificates": "expired" if self._authority.expired(self._wall()) else None,
+            "certificates": "expired" if expired else None,
         }
 
     def now(self) -> Now:

@@ -28,10 +28,6 @@ class Traffic:
             self._say("Request failed", about=(route, code), route=route, code=code)
         elif code == 403 and route in ("results", "progress", "heartbeat"):
             self._say("Request refused", about=(route, code), route=route, code=code)
-        else:
-            self._log.debug(
-                "Request", route=route, code=code, seconds=round(seconds, 3), received=received
-            )
 
     def tls_failure(self, reason: str, peer: str, text: str) -> None:
         """Count a failed handshake."""

@@ -7,7 +7,9 @@ than one that looks alive.
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from reporter.aggregator.control import Control
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Listener
 from reporter.aggregator.intake import Intake
+from reporter.aggregator.reception import Reception
 from reporter.aggregator.seldom import Seldom
 from reporter.aggregator.store import Store
 from reporter.core.run.plan import Plan
@@ -32,8 +35,9 @@ GOOD, FAILED = 0, 1
 
 _TICK = 1.0  # seconds between looks at the run, the sockets and the clock
 _PACE = 0.25  # between looks that changes ask for: a busy run changes all the time
-_SHOWN = 2.0  # how long probes see that workers cannot connect before the process ends
+_SHOWN = 1.5  # how long probes see that workers cannot connect before the process ends
 _GRACE = 5.0  # for requests at work when we stop
+_NO_GRACE = 0.5  # when we have to be gone soon: within 5 s after the workers' socket
 _REMINDER = 600.0  # between warnings about certificates
 
 
@@ -44,6 +48,8 @@ class Service:
         self._settings, self._plan, self._stop = chosen, plan, stop
         self._make = Assembly(chosen, plan, api)
         self._clock, self._wall, self._log = self._make.clock, self._make.wall, log.get()
+        self._grace = _GRACE
+        self._last_words: Callable[[], None] = lambda: None
 
     async def run(self) -> int:
         """Work until SIGTERM. Raises ReporterError and OSError when it cannot even start."""
@@ -73,41 +79,84 @@ class Service:
             stopping.set()
 
     async def _serve(self, parts: AsyncExitStack, stopping: asyncio.Event) -> int:
-        """Start everything, in the order in which it can be promised; `parts` ends it backwards."""
-        make = self._make
+        """Start everything and wait for the first reason to end; `parts` ends it backwards."""
+        tasks: list[asyncio.Task[None]] = []
+        asked = asyncio.create_task(_set(stopping))
+        starting = asyncio.create_task(self._start(parts, tasks))
+        try:
+            await asyncio.wait((asked, starting), return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                # It may take minutes, and a start that ends halfway is one like after a kill.
+                starting.cancel()
+                await asyncio.wait((starting,))
+                if starting.cancelled():
+                    return GOOD
+            ends = {asked: GOOD} | dict.fromkeys(starting.result(), FAILED)
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (asked, *tasks):
+                task.cancel()
+        for task in done:
+            task.result()
+        return max(ends[task] for task in done)
+
+    async def _start(
+        self, parts: AsyncExitStack, tasks: list[asyncio.Task[None]]
+    ) -> tuple[asyncio.Task[None], ...]:
+        """Start everything, in the order in which it can be promised.
+
+        Adds to `tasks`, and returns those of them that are not to end.
+        """
+        make, reception = self._make, Reception()
+        host, port = await self._listen(parts, make.status(reception))
+        self._log.info("Status is served", host=host, port=port)
         make.layout.prepare()
         known = make.layout.database.exists()
         store = make.store()
         parts.push_async_callback(store.close)
         await store.open_run(self._plan, now=self._wall())
-        tasks: list[asyncio.Task[object]] = []
         # They end when the intake has, which gives up a tarball in the making.
-        parts.push_async_callback(_ended, tasks)
+        parts.push_async_callback(self._ended, tasks)
         intake = make.intake(store)
         parts.push_async_callback(intake.close)
         await self._recover(store, intake, known=known)
-        authority = make.authority()
+        # A plan of many nodes has as many keys to be made and files to be written.
+        authority = await asyncio.to_thread(make.authority)
         app, workers = make.workers(store, intake, authority)
         health = make.health(store, authority, app, workers)
-        await self._listen(parts, workers, make.status(store, health))
+        # Workers are the first to be turned away in the end, and probes see it.
+        host, port = await self._listen(parts, workers)
+        shown = make.status_app(store, health)
+        parts.callback(shown.close)
+        reception.open(shown)
+        # What is here now stays: without it in every search, cycles left by connections are found
+        # early, before many of them hold memory.
+        gc.collect()
+        gc.freeze()
+        address = self._settings.advertised(socket.gethostname(), port)
+        self._log.info("Workers are served", host=host, port=port, url=f"https://{address}")
         control = make.control(store, intake, app)
-        ends = {
-            asyncio.create_task(stopping.wait()): GOOD,
-            asyncio.create_task(self._watch(health, workers, control, authority)): FAILED,
-            asyncio.create_task(self._control(store, control)): FAILED,
-        }
-        tasks += ends
+        self._last_words = control.tell
+        lasting = (
+            asyncio.create_task(self._watch(health, workers, control, authority)),
+            asyncio.create_task(self._control(store, control)),
+        )
+        tasks += lasting
         if annotator := make.annotator(store):
             # The run neither waits for it nor ends with it.
             tasks.append(asyncio.create_task(annotator.run()))
-        try:
-            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-        for task in done:
-            task.result()
-        return max(ends[task] for task in done)
+        return lasting
+
+    async def _listen(self, parts: AsyncExitStack, listener: Listener) -> tuple[str, int]:
+        parts.push_async_callback(self._close, listener)
+        return await listener.start()
+
+    async def _close(self, listener: Listener) -> None:
+        await listener.close(self._grace)
+
+    async def _ended(self, tasks: list[asyncio.Task[None]]) -> None:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._last_words()
 
     async def _recover(self, store: Store, intake: Intake, *, known: bool) -> None:
         found = await intake.recover(store.snapshot())
@@ -123,16 +172,6 @@ class Service:
             unfinished=found.unfinished,
             rebuilt=found.rebuilt,
         )
-
-    async def _listen(self, parts: AsyncExitStack, workers: Listener, status: Listener) -> None:
-        # Workers are the first to be turned away, and probes see it.
-        for listener in (status, workers):
-            parts.push_async_callback(listener.close, _GRACE)
-        host, port = await status.start()
-        self._log.info("Status is served", host=host, port=port)
-        host, port = await workers.start()
-        address = self._settings.advertised(socket.gethostname(), port)
-        self._log.info("Workers are served", host=host, port=port, url=f"https://{address}")
 
     async def _control(self, store: Store, control: Control) -> None:
         """Tick when something has changed, and once a second."""
@@ -157,15 +196,16 @@ class Service:
             if not health.done_listening and not workers.listening:
                 self._log.critical("Workers can no longer connect: a restart has to help")
                 await asyncio.sleep(_SHOWN)
+                self._grace = _NO_GRACE
                 return
-            if warning := authority.warning(self._wall()):
+            if not health.done_listening and (warning := authority.warning(self._wall())):
                 seldom.say(now, self._log.warning, "Certificates end", problem=warning)
             closed = control.closed_at
             over = closed is not None and now - closed >= self._settings.linger_seconds
             if over and not health.done_listening:
                 health.done_listening = True
                 self._log.info("Workers are no longer served: the run is closed")
-                await workers.close(_GRACE)
+                await self._close(workers)
             await asyncio.sleep(_TICK)
 
 
@@ -178,5 +218,5 @@ async def _first(event: asyncio.Event, seconds: float) -> None:
         return
 
 
-async def _ended(tasks: list[asyncio.Task[object]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
+async def _set(event: asyncio.Event) -> None:
+    await event.wait()

@@ -31,6 +31,17 @@ def worker_context(ca: bytes, server: Pair) -> ssl.SSLContext:
     return context
 
 
+def read_ca(path: Path) -> bytes:
+    """Return the CA certificates of a PEM file. Raises CertificateError when it has none."""
+    try:
+        # What bundles have between the blocks is anything.
+        text = path.read_bytes().decode("ascii", "ignore")
+        _server_context().load_verify_locations(cadata=text)
+    except (OSError, ValueError) as error:
+        raise CertificateError(f"{path}: {_why(error)}") from None
+    return text.encode("ascii")
+
+
 def status_context(certificate: Path, key: Path, client_ca: Path | None = None) -> ssl.SSLContext:
     """Return the status listener's context from PEM files.
 

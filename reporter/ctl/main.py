@@ -10,11 +10,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from itertools import takewhile
 from typing import NamedTuple, TextIO, cast
 
 from reporter import __version__
-
-GOOD, USAGE, INTERRUPTED, NOBODY_READS = 0, 2, 130, 141
+from reporter.ctl.exits import CANNOT_TELL, INTERRUPTED, NOBODY_READS, USAGE, CannotTell
 
 
 class Command(NamedTuple):
@@ -26,9 +26,15 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
+    Command("status", "status", "show how a run is"),
+    Command("wait", "wait", "wait until a run is over"),
+    Command("explain", "explain", "say what happened to a Job and what to do"),
+    Command("jobs", "jobs", "list the Jobs that have a status reporter"),
     Command("try", "trial", "run a command as the adapter on this machine, without a cluster"),
     Command("validate", "validate", "say what is wrong with a result file"),
 )
+_OWN_SIGNALS = ("try", "validate")
+"""Commands that ask nobody else: one has its own word on signals, one has no time for any."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,10 +47,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
+    except CannotTell as error:
+        from reporter.ctl.tell import tell
+
+        tell(str(error))
+        return CANNOT_TELL
     except BrokenPipeError:
         # As `| head` does. Python flushes once more at its end and must not fail there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOBODY_READS
+    except Exception:
+        # Python would end with 1, and that says that a run has failed.
+        import traceback
+
+        traceback.print_exc()
+        return CANNOT_TELL
     return code
 
 
@@ -63,11 +80,30 @@ def _run(arguments: Sequence[str]) -> int:
             module = import_module(f"reporter.ctl.{command.module}")
             own.description = module.DESCRIPTION
             own.formatter_class = argparse.RawDescriptionHelpFormatter
-            own.set_defaults(run=module.run, error=own.error)
+            own.set_defaults(run=module.run, error=own.error, command=command.name)
             module.arguments(own)
+            if _wants_help(command.name, arguments[1:]):
+                own.print_help()
+                own.exit()
     if not arguments:
         parser.print_help(cast(TextIO, sys.stderr))
         return USAGE
     options = parser.parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = options.run
-    return run(options)
+    if options.command in _OWN_SIGNALS:
+        return run(options)
+    from reporter.ctl.interrupt import at_once
+
+    with at_once():
+        return run(options)
+
+
+def _wants_help(command: str, arguments: Sequence[str]) -> bool:
+    """Say whether help is asked for, wherever: who asks for it may not know what else is wrong."""
+    own = list(arguments)
+    # What follows there is another program's.
+    if command == "try":
+        own = list(takewhile(lambda each: each.startswith("-") and each != "--", own))
+    elif "--" in own:
+        own = own[: own.index("--")]
+    return "-h" in own or "--help" in own

@@ -5,6 +5,7 @@ who is trusted in `trust.py`. Nothing here logs: what happens on the way goes to
 """
 
 import json
+import math
 import os
 import random
 import threading
@@ -47,7 +48,7 @@ class AggregatorClient:
     - `retry`: a try of a delivery failed (`attempt`, `status`, `trouble`, `delay` in seconds);
     - `another_result_held`: the aggregator has one of this worker already (`ours`, `held`: hex);
     - `checked_by_hand`: the aggregator's certificate has Sonobuoy's shape;
-    - `certificate_expires`: within the hour, or has already (`seconds`).
+    - `certificate_expires`: within the hour, or has already (`seconds`); said once.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class AggregatorClient:
         clock: Callable[[], float] = time.monotonic,
         rng: Callable[[], float] = random.random,
         stop: Stop | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] = time.sleep,
         wall: Callable[[], float] = time.time,
         on_event: Event = lambda _event, _facts: None,
         limits: Limits | None = None,
@@ -71,11 +72,14 @@ class AggregatorClient:
         self._kept = Kept(self._limits.idle)
         self._in_order = threading.Lock()
         self._epoch, self._seq = os.urandom(8).hex(), 0
+        self._told_expiry = False
         self._features: frozenset[str] | None = None
         self._told_by_hand = False
+        self._warn_of_expiry()  # hours before a delivery fails for it
 
     def close(self) -> None:
-        """Close idle connections. The client must not be used afterwards."""
+        """Close idle connections; deliveries under way in other threads are given up."""
+        self._patience.end()
         self._kept.close()
 
     def __enter__(self) -> Self:
@@ -251,8 +255,10 @@ class AggregatorClient:
 
     def _warn_of_expiry(self) -> None:
         until = pem.expires(self.config.client_cert)
-        if until is not None and until - self._wall() < EXPIRY_WARNING_SECONDS:
-            self._on_event("certificate_expires", {"seconds": until - self._wall()})
+        left = math.inf if until is None else until - self._wall()
+        if left < EXPIRY_WARNING_SECONDS and not self._told_expiry:
+            self._told_expiry = True
+            self._on_event("certificate_expires", {"seconds": left})
 
 
 def _for_seconds(seconds: float) -> Left:

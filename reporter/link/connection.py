@@ -98,7 +98,7 @@ class Connection(HTTPSConnection):
         text = b""
         try:
             text = response.read(MAX_BODY)
-        except (OSError, HTTPException, HTTPError):
+        except (OSError, HTTPException, HTTPError, ValueError):  # ValueError: a negative chunk
             whole = False  # the status is what counts
         if not whole or len(text) == MAX_BODY:
             self.close()

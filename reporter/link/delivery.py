@@ -42,12 +42,17 @@ class Patience:
         *,
         clock: Callable[[], float],
         stop: Stop | None,
-        sleep: Callable[[float], None],
+        sleep: Callable[[float], object],
     ) -> None:
         self.clock = clock
         self._grace, self._stop, self._sleep = grace, stop or threading.Event(), sleep
         self._lock = threading.Lock()
         self._stopped_at: float | None = None
+        self._over = False
+
+    def end(self) -> None:
+        """Leave no time for anything."""
+        self._over = True
 
     def pause(self, seconds: float) -> None:
         """Wait; a stop that comes meanwhile ends it, one that has come before does not."""
@@ -60,6 +65,8 @@ class Patience:
         """Tell from now on the seconds left until `end`, or less: until the grace is over."""
 
         def left() -> float:
+            if self._over:
+                return 0.0
             now = self.clock()
             within = math.inf if end is None else end - now
             if not self._stop.is_set():

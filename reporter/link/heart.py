@@ -6,7 +6,7 @@ Nothing waits for a beat and none is tried again: the next one comes soon.
 import random
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from reporter.errors import ReporterError
 from reporter.link.answers import Beat
@@ -16,6 +16,7 @@ INTERVAL_SECONDS = 15.0
 SPREAD = 0.1
 FINAL = (404, 410)
 """Answers after which no other can come: a peer that knows no beats, a closed run."""
+_EVENTS = {0: "heartbeat_unanswered", **dict.fromkeys(FINAL, "heartbeats_end")}
 
 
 class Client(Protocol):
@@ -33,6 +34,7 @@ class Heart:
     with a word and its facts; `over` is what the pauses are waited on:
 
     - `heartbeat_unanswered`: the first of a series (`trouble`);
+    - `heartbeat_refused`: the first of a series of that answer (`status`);
     - `heartbeats_end`: the peer knows none, or its run is closed (`status`).
     """
 
@@ -48,7 +50,7 @@ class Heart:
         self._client, self._interval = client, interval
         self._on_event, self._rng = on_event, rng
         self._over = over or threading.Event()
-        self._silent = False
+        self._last = 200
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
 
     def start(self) -> None:
@@ -73,15 +75,14 @@ class Heart:
 
     def _beat(self) -> bool:
         """Beat once and say whether to go on."""
+        facts: dict[str, Any]
         try:
             status = self._client.heartbeat().status
+            facts = {"status": status}
         except ReporterError as error:
-            # One line is enough until it works again: the upload will say more.
-            if not self._silent:
-                self._on_event("heartbeat_unanswered", {"trouble": str(error)})
-            self._silent = True
-            return True
-        self._silent = False
-        if status in FINAL:
-            self._on_event("heartbeats_end", {"status": status})
+            status, facts = 0, {"trouble": str(error)}
+        # One line is enough until it changes: the upload will say more.
+        if status not in (200, self._last):
+            self._on_event(_EVENTS.get(status, "heartbeat_refused"), facts)
+        self._last = status
         return status not in FINAL

@@ -1,8 +1,8 @@
 """The relay: progress from a plugin on this machine's own address on to the aggregator.
 
 One thread. Reading never waits for one client while another is there; forwarding is one at a time,
-in the order in which requests were complete, and the plugin gets the aggregator's own answer. What
-HTTP looks like is in `relay_http.py`.
+in the order in which requests were complete. What is forwarded, and when once more, is in
+`forwarding.py`, what HTTP looks like in `relay_http.py`.
 """
 
 import contextlib
@@ -15,31 +15,19 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from reporter.core.retry import next_delay
-from reporter.core.run.progress import parse_progress
-from reporter.errors import InvalidPayload, ReporterError
-from reporter.link.answers import Reply
 from reporter.link.delivery import Event
-from reporter.link.policy import Meaning, meaning
-from reporter.link.relay_http import CONTINUE, Answer, Incoming
+from reporter.link.forwarding import Client, Forwarding
+from reporter.link.relay_http import CONTINUE, Incoming
 
 ADDRESSES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 READ_SECONDS = 5.0
 RETRY_PORT_SECONDS = 10.0
-LONGEST_RESEND_SECONDS = 15.0
 MOST_CONNECTIONS = 16
 _CHUNK = 64 * 1024
 _MOST_IGNORED_BYTES = 1024 * 1024
 _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
-
-
-class Client(Protocol):
-    """What the relay needs of `AggregatorClient`."""
-
-    def post_progress(self, update: bytes, /) -> Reply:
-        """Send it once and return the answer, or raise a ReporterError."""
 
 
 @dataclass(eq=False)
@@ -55,16 +43,13 @@ class Relay:
     """`http://localhost:PORT/progress`, for POST and PUT; `start` it and `close` it.
 
     Who is not on this machine cannot reach it. While another process has the port it tries again
-    every ten seconds. An update that was not accepted is not sent again behind the plugin's back,
-    except the newest one that replaces what was there before it: until a newer one comes, nobody
-    can be told less of the truth by it.
+    every ten seconds. The plugin gets the aggregator's own answer, or a 500 where there is none.
 
     `on_event` is called with a word and its facts, the last three at most once:
 
     - `relay_listens`: the port is ours (`port`);
     - `relay_port_taken`: it is somebody else's (`port`, `trouble`);
-    - `progress_not_delivered`: the aggregator was not reached (`trouble`);
-    - `progress_unwanted`: it answers 404, as Sonobuoy's does for the worker of a node (`status`).
+    - `progress_not_delivered` and `progress_unwanted`: see `Forwarding`.
     """
 
     def __init__(
@@ -78,16 +63,13 @@ class Relay:
         retry_port: float = RETRY_PORT_SECONDS,
         patience: float = READ_SECONDS,
     ) -> None:
-        self._client, self._wanted_port, self._on_event = client, port, on_event
-        self._clock, self._rng = clock, rng
+        self._forwarding = Forwarding(client, on_event=on_event, rng=rng, clock=clock)
+        self._wanted_port, self._on_event, self._clock = port, on_event, clock
         self._retry_port, self._patience = retry_port, patience
         self._connections: list[_Connection] = []
         self._listeners: list[socket.socket] = []
         self._listen_at: float | None = None
-        self._kept: bytes | None = None
-        self._resend_at = 0.0
-        self._tries = 0
-        self._said: set[str] = set()
+        self._taken_said = False
         self.listening = threading.Event()
         """Set while the port is ours."""
         self.port = port
@@ -111,8 +93,8 @@ class Relay:
             os.write(self._close, b"\0")
         self._thread.join()
         os.close(self._close)
-        if last_try and self._kept is not None:
-            self._forward(self._kept)
+        if last_try:
+            self._forwarding.resend()
 
     # The thread
 
@@ -140,16 +122,14 @@ class Relay:
             self._drop(connection)
         if self._listen_at is not None and self._listen_at <= now:
             self._listen()
-        if self._kept is not None and self._resend_at <= now:
-            self._resend(self._kept)
+        resend_at = self._forwarding.resend_at
+        if resend_at is not None and resend_at <= now:
+            self._forwarding.resend()
         return True
 
     def _until_next(self) -> float | None:
         moments = [connection.deadline for connection in self._connections]
-        if self._listen_at is not None:
-            moments.append(self._listen_at)
-        if self._kept is not None:
-            moments.append(self._resend_at)
+        moments += [m for m in (self._listen_at, self._forwarding.resend_at) if m is not None]
         return max(0.0, min(moments) - self._clock()) if moments else None
 
     # The port
@@ -174,7 +154,9 @@ class Relay:
                 listener.close()
             self._listeners.clear()
             self._listen_at = self._clock() + self._retry_port
-            self._say_once("relay_port_taken", port=port, trouble=str(error))
+            if not self._taken_said:
+                self._taken_said = True
+                self._on_event("relay_port_taken", {"port": port, "trouble": str(error)})
             return
         for listener in self._listeners:
             self._selector.register(listener, selectors.EVENT_READ)
@@ -234,7 +216,7 @@ class Relay:
         if not incoming.complete:
             return
         began = self._clock()
-        answer = incoming.refusal or self._take(incoming.body or b"")
+        answer = incoming.refusal or self._forwarding.take(incoming.body or b"")
         # The others could not be read meanwhile.
         for other in self._connections:
             other.deadline += self._clock() - began
@@ -263,53 +245,6 @@ class Relay:
             self._connections.remove(connection)
             self._selector.unregister(connection.socket)
             connection.socket.close()
-
-    # Forwarding
-
-    def _take(self, body: bytes) -> Answer:
-        # Whatever comes now is newer; a kept one sent after it could undo it.
-        self._kept, self._tries = None, 0
-        answer, again = self._forward(body)
-        if again and _replaces(body):
-            self._keep(body)
-        return answer
-
-    def _resend(self, body: bytes) -> None:
-        _, again = self._forward(body)
-        if again:
-            self._keep(body)
-        else:
-            self._kept = None
-
-    def _keep(self, body: bytes) -> None:
-        self._kept = body
-        self._tries += 1
-        delay = next_delay(self._tries, self._rng, first=1.0, longest=LONGEST_RESEND_SECONDS)
-        self._resend_at = self._clock() + (delay or 0.0)
-
-    def _forward(self, body: bytes) -> tuple[Answer, bool]:
-        """Return what the plugin is told, and whether another try could turn out better."""
-        try:
-            reply = self._client.post_progress(body)
-        except ReporterError as error:
-            self._say_once("progress_not_delivered", trouble=str(error))
-            return Answer(500), True
-        if reply.status == 404:
-            self._say_once("progress_unwanted", status=404)
-        again = meaning(reply.status) is Meaning.RETRY
-        return Answer(reply.status, reply.body, reply.content_type), again
-
-    def _say_once(self, event: str, **fields: Any) -> None:
-        if event not in self._said:
-            self._said.add(event)
-            self._on_event(event, fields)
-
-
-def _replaces(body: bytes) -> bool:
-    try:
-        return not parse_progress(body).appending
-    except InvalidPayload:
-        return False
 
 
 def _listener(family: socket.AddressFamily, address: str, port: int) -> socket.socket:

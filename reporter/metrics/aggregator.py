@@ -171,7 +171,7 @@ def _current(now: Now) -> Iterator[Metric]:
         expiry.add_metric([certificate], moment)
     yield expiry
     values: dict[str, tuple[str, float | None]] = {
-        "run_final": ("1 once the set of results is final.", now.final),
+        "run_final": ("1 once the run is over: packed, or packing it has failed.", now.final),
         "revision": ("Number of the last change of the run.", now.revision),
         "connections": ("Connections of workers that are open.", now.connections),
         "uploads": ("Results that are being read.", now.uploads),

@@ -106,9 +106,10 @@ class Settings(Variables):
         shown="none",
     )
     worker_ca: Path = setting(
-        "CA file of your own for the workers' certificates, in place of the run's",
+        "CA file of your own for the workers' certificates, in place of the run's; of what a run "
+        "makes, workers then need `ca.pem` alone, and nothing else is exported",
         "",
-        _PATH_RULE,
+        "a path, given with EXPORT_CERTS and without EXPORT_SECRETS",
         shown="the run's CA",
     )
     status_tls_cert: Path = setting(
@@ -145,6 +146,15 @@ class Settings(Variables):
     )
     pod_name: OptionalName = setting(
         "our own Pod", "", NAME_RULE, shown="found by Sonobuoy's labels"
+    )
+    annotation_seconds: Integer = _whole(
+        "least time between two writes of the status to the Pod", 5, 1, 3_600
+    )
+    annotation_bytes: Integer = _whole(
+        "largest `sonobuoy.hept.io/status`; all annotations of a Pod have 262144 together",
+        192 * KIB,
+        4 * KIB,
+        256 * KIB,
     )
     kubernetes_relax_x509_strict: Boolean = setting(
         "accept a cluster CA that Python 3.13's strict check refuses", False, "true or false"
@@ -238,6 +248,13 @@ class Settings(Variables):
             return host_port(address)
         except ValueError:
             return HostPort(address, port)
+
+    @field_validator("worker_ca")
+    @classmethod
+    def _with_files_alone(cls, value: str, info: ValidationInfo) -> str:
+        if value and (not info.data.get("export_certs") or info.data.get("export_secrets")):
+            raise ValueError
+        return value
 
     @field_validator("status_tls_key")
     @classmethod

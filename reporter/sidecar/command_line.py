@@ -41,7 +41,7 @@ def help_text() -> str:
     lines += [
         "",
         "With AGGREGATOR_URL it also forwards progress and the result to a status-aggregator:",
-        "docs/aggregator.md.",
+        "README.md, Many Jobs: the aggregator.",
         "",
         "  --check    validate the variables, print what is in force, exit 2 if any is wrong",
         "  --version  print the version",
@@ -73,5 +73,7 @@ def _check_link(environ: Mapping[str, str]) -> int:
         for problem in error.problems:
             print(f"no link to the aggregator: {problem}", file=sys.stderr)
         return BAD_SETTINGS
+    for warning in config.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     print(f"AGGREGATOR_URL={config.aggregator_url} ({config.plugin}/{config.node})")
     return GOOD

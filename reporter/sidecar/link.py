@@ -48,6 +48,7 @@ _WORDS = {
     "progress_not_delivered": ("warning", "Progress was not delivered"),
     "progress_unwanted": ("warning", "The aggregator takes no progress"),
     "heartbeat_unanswered": ("warning", "A heartbeat was not answered"),
+    "heartbeat_refused": ("warning", "The aggregator refuses the heartbeats"),
     "heartbeats_end": ("info", "The aggregator takes no heartbeats"),
 }
 """Level and sentence for what the link says in one word."""
@@ -71,7 +72,10 @@ class Link:
         self._log = log.get(plugin=config.plugin, node=config.node)
         self._url = config.aggregator_url
         self._hurry = threading.Event()
-        self._client = AggregatorClient(config, stop=self._hurry, on_event=self._said)
+        self._closed = threading.Event()
+        self._client = AggregatorClient(
+            config, stop=self._hurry, sleep=self._closed.wait, on_event=self._said
+        )
         self._courier = Courier(self._client, on_event=self._carried, wake=wake)
         interval = config.heartbeat_seconds
         self._heart = (
@@ -94,16 +98,17 @@ class Link:
     def close(self) -> None:
         """End everything; what hangs is left to the end of the process."""
         self._hurry.set()
+        self._closed.set()
         closing = threading.Thread(target=self._close, name="link-close", daemon=True)
         closing.start()
         closing.join(LEAVE)
 
     def _close(self) -> None:
+        self._client.close()
         self._courier.close()
         self._relay.close()
         if self._heart is not None:
             self._heart.close()
-        self._client.close()
 
     def observed(self, o: Observation) -> None:
         """Hear of a pass."""
@@ -209,10 +214,16 @@ def _written(said: ResultPayload) -> bytes:
 def link_config(environ: Mapping[str, str], *, drop_key: bool = False) -> WorkerConfig:
     """Read the link's settings. Raises ConfigError with every problem."""
     scope = environ.get("AGGREGATOR_SCOPE", "").strip() or "global"
+    problems = []
     if scope not in {"global", "node"}:
-        raise ConfigError([f"AGGREGATOR_SCOPE: {scope[:40]!r} is neither global nor node"])
+        problems = [f"AGGREGATOR_SCOPE: {scope[:40]!r} is neither global nor node"]
     known: Literal["global", "node"] = "node" if scope == "node" else "global"
-    config = WorkerConfig.from_env(environ, scope=known, drop_key=drop_key)
+    try:
+        config = WorkerConfig.from_env(environ, scope=known, drop_key=drop_key)
+    except ConfigError as error:
+        raise ConfigError(problems + error.problems) from None
+    if problems:
+        raise ConfigError(problems)
     # How long a delivery may go on after SIGTERM the Pod's own grace period says (`stay`).
     return replace(config, grace_seconds=LONGEST_GRACE)
 

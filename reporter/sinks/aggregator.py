@@ -112,10 +112,11 @@ class Courier:
             self._changed.notify()
 
     def close(self) -> None:
-        """Carry nothing more. A request on its way is not waited for: it may hang."""
+        """Carry nothing more, and wait for what is on its way; its end is told to nobody."""
         with self._changed:
             self._closed = True
             self._changed.notify()
+        self._thread.join()
 
     def _run(self) -> None:
         while True:
@@ -179,7 +180,8 @@ class Courier:
             # Who waits for this thread must not wait for one that has died.
             text = f"{type(error).__name__}: {error}"
         ok = delivery is not None and delivery.delivered
-        self._on_event("delivered" if ok else "lost", {"delivery": delivery, "text": text})
+        if not self._closed:
+            self._on_event("delivered" if ok else "lost", {"delivery": delivery, "text": text})
         if ok and self._newest is not None:
             # The aggregator was away when this came, and is back.
             self._update(self._newest)

@@ -14,15 +14,15 @@ class PodsApi(Protocol):
     """The two calls made here."""
 
     def list_pods(
-        self, namespace: str, label_selector: str, *, timeout: float = ...
+        self, namespace: str | None, label_selector: str, *, timeout: float = ...
     ) -> list[dict[str, Any]]:
-        """Return the Pods with that label. Raises KubeError."""
+        """Return the Pods with that label, of all namespaces for None. Raises KubeError."""
 
     def get_pod(self, namespace: str, name: str, *, timeout: float = ...) -> dict[str, Any]:
         """Return the Pod. Raises KubeError."""
 
 
-def find_aggregator(api: PodsApi, namespace: str, *, timeout: float = 5.0) -> Picked:
+def find_aggregator(api: PodsApi, namespace: str | None, *, timeout: float = 5.0) -> Picked:
     """Return the Pod that is labelled as an aggregator's, newest way first. Raises KubeError.
 
     `timeout` in seconds is for each of at most two requests.
@@ -34,15 +34,20 @@ def find_aggregator(api: PodsApi, namespace: str, *, timeout: float = 5.0) -> Pi
     return Picked(None)
 
 
-def read_run_status(api: PodsApi, namespace: str, *, timeout: float = 5.0) -> Reading:
+def read_run_status(api: PodsApi, namespace: str | None, *, timeout: float = 5.0) -> Reading:
     """Ask the cluster how the run in `namespace` is. Everything that goes wrong is an outcome.
 
-    A namespace that does not exist looks like one without Pods. Rights: `pods: list`, and `get`
-    where no Pod is labelled. `timeout` in seconds is for each of at most three requests.
+    None stands for whichever namespace has a Pod with an aggregator's label. A namespace that does
+    not exist looks like one without Pods. Rights: `pods: list`, and `get` where no Pod is labelled.
+    `timeout` in seconds is for each of at most three requests.
     """
     try:
         picked = find_aggregator(api, namespace, timeout=timeout)
-        pod: Mapping[str, Any] = picked.pod or api.get_pod(namespace, DEFAULT_POD, timeout=timeout)
+        if picked.pod is None and namespace is None:
+            return Reading(Found.NOT_FOUND, detail="no aggregator runs in any namespace")
+        pod: Mapping[str, Any] = picked.pod or api.get_pod(
+            namespace or "", DEFAULT_POD, timeout=timeout
+        )
     except NotFound:
         return Reading(Found.NOT_FOUND, detail=f"no aggregator runs in namespace {namespace!r}")
     except Forbidden as error:

@@ -77,11 +77,12 @@ class AutoTar:
         *,
         every: float = EVERY_SECONDS,
         patience: float = PATIENCE_SECONDS,
+        over: threading.Event | None = None,
     ) -> None:
         self._get_pod, self._worker, self._results = get_pod, worker, results
         self._every, self._patience = every, patience
         self._log = log.get()
-        self._over = threading.Event()
+        self._over = over or threading.Event()  # what the pauses are waited on
         self._thread = threading.Thread(target=self._run, name="auto-tar", daemon=True)
         self.failure: Failure | None = None
         """Set once, when no result can come any more."""

@@ -35,6 +35,7 @@ _EVENTS = {
     "progress_not_delivered": ("warning", "Progress was not delivered"),
     "progress_unwanted": ("warning", "The aggregator takes no progress of this worker"),
     "heartbeat_unanswered": ("warning", "A heartbeat was not answered"),
+    "heartbeat_refused": ("warning", "The aggregator refuses the heartbeats"),
     "heartbeats_end": ("info", "The aggregator takes no heartbeats"),
 }
 """Level and sentence for what the link says in one word."""

@@ -7,9 +7,11 @@ import select
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from tests.bed.product_image import build_product_image
 from tests.runs.jobs import ADAPTER, FORMS, REPORTER, writes
 from tests.runs.run import Run, explained, state, touch
 from tests.runs.scenario import Scenario, result
@@ -19,6 +21,7 @@ pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
 
 MEGABYTE = 1_000_000
 MOST_MEMORY = 56 * MEGABYTE
+MOST_IMAGE = 20 * MEGABYTE
 MOST_SECONDS_TO_EXIT = 1.0
 GO = "until [ -e /results/go ]; do sleep 0.05; done"
 
@@ -43,6 +46,13 @@ class Exit:
         thread = threading.Thread(target=wait)
         thread.start()
         return thread
+
+
+def test_image_adds_little_to_its_base(product_image: str, tmp_path: Path) -> None:
+    """At most 20 MB, compressed, for all programs: nodes pull it."""
+    built = build_product_image(tmp_path / "image.tar")
+
+    assert built.own_bytes <= MOST_IMAGE
 
 
 def _name(run: Run) -> str:

@@ -1,1 +1,1 @@
-"""A real aggregator as a process, and load on it: for benchmarks and long tests."""
+"""A real aggregator, as a process or deployed, and load on it: for benchmarks and slow tests."""

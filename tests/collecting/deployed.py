@@ -224,8 +224,12 @@ class Deployed:
         return shown
 
     def log(self, pod: str = POD, container: str = CONTAINER) -> list[Object]:
-        """What a container has logged."""
-        return [json.loads(line.text) for line in self.node.logs(self.namespace, pod, container)]
+        """What a container has logged, in all its runs."""
+        lines, restart = list[Object](), 0
+        while found := self.node.logs(self.namespace, pod, container, restart):
+            lines += [json.loads(line.text) for line in found]
+            restart += 1
+        return lines
 
     def pod_of(self, job: str) -> Object:
         """The Pod of a Job."""

@@ -3,8 +3,8 @@
     launch_trapped.py TRAP run ...
 
 The file TRAP says `kill STEP`, `hold STEP` (until it says something else), or the name of an error
-number and STEP, or nothing. It is read at each step, so it can be set while the process works. Steps are those of the intake, `COMMIT` (of the
-database), and what is named below.
+number and STEP, or nothing. It is read at each step, so it can be set while the process works.
+Steps are those of the intake, `COMMIT` (of the database), and what is named below.
 """
 
 import errno
@@ -26,7 +26,11 @@ from reporter.aggregator.main import main  # noqa: E402
 from reporter.aggregator.store import SqliteStore  # noqa: E402
 
 TRAP = Path(sys.argv[1])
-DISK = {"ENOSPC": sqlite3.SQLITE_FULL, "EIO": sqlite3.SQLITE_IOERR_WRITE}
+DISK = {
+    "ENOSPC": sqlite3.SQLITE_FULL,
+    "EIO": sqlite3.SQLITE_IOERR_WRITE,
+    "EROFS": sqlite3.SQLITE_READONLY,
+}
 
 
 def due(name: str) -> str:

@@ -24,7 +24,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Load:
-    """What one load run saw. `statuses` by kind and status, `milliseconds` by kind and rank."""
+    """What one load run saw. `statuses` by kind and status, `milliseconds` by kind and rank.
+
+    `digests` (Base64) and `progress` are by node: of results that were answered with 200 or 409,
+    and the last update that was sent and the last that was answered with 200.
+    """
 
     statuses: dict[str, dict[str, int]]
     errors: dict[str, int]
@@ -32,6 +36,7 @@ class Load:
     seconds: float
     bytes: int
     digests: dict[str, str]
+    progress: dict[str, dict[str, int]]
 
     def answered(self, kind: str, status: int = 200) -> int:
         """Return how many requests of a kind were answered so."""
@@ -41,7 +46,15 @@ class Load:
 def run(target: Target, mode: str, *, timeout: float = 900.0, **options: Any) -> Load:
     """Run one mode to its end; `options` are flags of the program."""
     with start(target, mode, **options) as process:
+        return finish(process, timeout)
+
+
+def finish(process: subprocess.Popen[bytes], timeout: float) -> Load:
+    """Wait for the end of a mode that was started, and return what it saw."""
+    try:
         out, _ = process.communicate(timeout=timeout)
+    finally:
+        process.kill()
     assert 0 == process.returncode, out
     found = json.loads(out)
     return Load(**{name: found.get(name) or {} for name in Load.__dataclass_fields__})

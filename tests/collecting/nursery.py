@@ -22,7 +22,7 @@ ROOT = HERE.parents[1]
 
 
 class Forked:
-    """A process that a nursery has started; knows what `subprocess.Popen` does, as far as needed."""
+    """A process that a nursery has started; as much of `subprocess.Popen` as is needed."""
 
     def __init__(self, nursery: Nursery, pid: int) -> None:
         self.pid = pid

@@ -171,7 +171,7 @@ class Aggregator:
 
     def worker(self, plugin: str) -> Worker:
         """Return a client with the certificate of a plugin."""
-        return Worker(self.port, self.certificates, plugin)
+        return Worker.of(self.port, self.certificates, plugin)
 
     def wait_ready(self) -> None:
         """Return when `/readyz` says so; fail when the process has ended."""

@@ -9,7 +9,7 @@ import ssl
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 BOUND = 60.0
 """Nothing takes so long unless it hangs."""
@@ -33,17 +33,27 @@ def digest_of(body: bytes) -> str:
     return f"sha-256=:{b64encode(sha256(body).digest()).decode()}:"
 
 
+def head(method: str, path: str, *headers: str) -> bytes:
+    """Write the head of a request, for a bare connection."""
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: a", *headers, "", ""]).encode()
+
+
 class Worker:
-    """Speaks for one plugin, with the certificate that was exported for it.
+    """Speaks for one plugin.
 
     Keys are written as in paths: `global/PLUGIN` or `by-node/NODE/PLUGIN`.
     """
 
-    def __init__(self, port: int, certificates: Path, plugin: str) -> None:
-        self.address = ("127.0.0.1", port)
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self.context.load_verify_locations(certificates / "ca.pem")
-        self.context.load_cert_chain(certificates / f"{plugin}.crt", certificates / f"{plugin}.key")
+    def __init__(self, port: int, context: ssl.SSLContext) -> None:
+        self.address, self.context = ("127.0.0.1", port), context
+
+    @classmethod
+    def of(cls, port: int, certificates: Path, plugin: str) -> Self:
+        """Return one with what was exported."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(certificates / "ca.pem")
+        context.load_cert_chain(certificates / f"{plugin}.crt", certificates / f"{plugin}.key")
+        return cls(port, context)
 
     def connect(self, timeout: float = BOUND) -> ssl.SSLSocket:
         """Return a bare connection."""

@@ -10,18 +10,18 @@ from tests.fakekube.jobstatus import MAX_BODY, STRATEGIC, patched
 from tests.fakekube.journal import Entry
 from tests.fakekube.podmeta import JSON_MERGE, annotated
 from tests.fakekube.rbac import Tokens
-from tests.fakekube.store import Store
+from tests.fakekube.store import API_VERSIONS, Store
 
 _PATH = re.compile(
-    r"/(?:api/v1|apis/(?P<group>batch)/v1)/namespaces/(?P<namespace>[^/]+)"
-    r"/(?P<resource>pods|jobs)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?"
+    r"/(?:api/v1|apis/(?P<group>batch)/v1)(?:/namespaces/(?P<namespace>[^/]+))?"
+    r"/(?P<resource>pods|jobs|events)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?"
 )
 _PATCHES = {STRATEGIC, JSON_MERGE, "application/json-patch+json"}
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a path names."""
+    """What a path names; a namespace of "" means all."""
 
     group: str
     namespace: str
@@ -31,7 +31,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        return {"pods": "Pod", "jobs": "Job"}[self.resource]
+        return {"pods": "Pod", "jobs": "Job", "events": "Event"}[self.resource]
 
 
 def target_of(path: str) -> Target | None:
@@ -42,7 +42,9 @@ def target_of(path: str) -> Target | None:
     group, namespace, resource, name, subresource = found.group(
         "group", "namespace", "resource", "name", "subresource"
     )
-    return Target(group or "", namespace, resource, name, subresource)
+    if name is not None and namespace is None:
+        return None
+    return Target(group or "", namespace or "", resource, name, subresource)
 
 
 def selected_name(entry: Entry) -> str | None:
@@ -67,7 +69,7 @@ def answer(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], 
     """Return the object of a 200 and warnings. Raises ApiError or NotImitated."""
     if entry.method == "GET" and target.name is not None and target.subresource in {None, "status"}:
         return store.get(target.kind, target.namespace, target.name), []
-    if entry.method == "GET" and target.resource == "pods" and target.name is None:
+    if entry.method == "GET" and target.name is None:
         return _list(entry, target, store), []
     if (entry.method, target.resource, target.subresource) == ("PATCH", "pods", None):
         return _annotate(entry, target, store)
@@ -77,23 +79,43 @@ def answer(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], 
 
 
 def _list(entry: Entry, target: Target, store: Store) -> dict[str, Any]:
-    wanted, labels = selected_name(entry), _selected_labels(entry)
+    wanted, labels = _selected_fields(entry), _selected_labels(entry)
     with store.changed:
-        found = sorted(store.find("Pod", target.namespace), key=lambda pod: pod["metadata"]["name"])
+        found = sorted(
+            store.find(target.kind, target.namespace or None),
+            key=lambda one: (one["metadata"]["namespace"], one["metadata"]["name"]),
+        )
         items = [
             # What the elements are is said once, by the list.
-            {key: value for key, value in pod.items() if key not in {"kind", "apiVersion"}}
-            for pod in found
-            if wanted in {None, pod["metadata"]["name"]}
-            and labels.items() <= pod["metadata"].get("labels", {}).items()
+            {key: value for key, value in one.items() if key not in {"kind", "apiVersion"}}
+            for one in found
+            if all(_field(one, path) == value for path, value in wanted.items())
+            and labels.items() <= one["metadata"].get("labels", {}).items()
         ]
         meta = {"resourceVersion": str(store.version)}
-    if limit := int(entry.query.get("limit") or 0):
+    limit, begin = int(entry.query.get("limit") or 0), int(entry.query.get("continue") or 0)
+    items = items[begin:]
+    if limit:
         left = len(items) - limit
         if left > 0:
-            meta |= {"continue": "opaque", "remainingItemCount": left}  # type: ignore[dict-item]
+            meta |= {"continue": str(begin + limit), "remainingItemCount": left}  # type: ignore[dict-item]
         items = items[:limit]
-    return {"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": items}
+    version = API_VERSIONS[target.kind]
+    return {"kind": f"{target.kind}List", "apiVersion": version, "metadata": meta, "items": items}
+
+
+def _selected_fields(entry: Entry) -> dict[str, str]:
+    found = {}
+    for term in filter(None, entry.query.get("fieldSelector", "").split(",")):
+        path, _, value = term.partition("=")
+        found[path] = value.lstrip("=")
+    return found
+
+
+def _field(found: Any, path: str) -> Any:
+    for key in path.split("."):
+        found = found.get(key, {})
+    return found
 
 
 def _selected_labels(entry: Entry) -> dict[str, str]:

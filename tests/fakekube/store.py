@@ -10,7 +10,7 @@ from typing import Any
 from tests.fakekube.answers import ApiError, not_found
 
 Object = dict[str, Any]
-API_VERSIONS = {"Pod": "v1", "Job": "batch/v1"}
+API_VERSIONS = {"Pod": "v1", "Job": "batch/v1", "Event": "v1"}
 
 
 def stamp(moment: datetime) -> str:
@@ -39,13 +39,13 @@ class Store:
                 raise not_found(kind, name)
             return copy.deepcopy(found)
 
-    def find(self, kind: str, namespace: str) -> list[Object]:
-        """Return copies of all objects of that kind there."""
+    def find(self, kind: str, namespace: str | None) -> list[Object]:
+        """Return copies of all objects of that kind there; None means all namespaces."""
         with self.changed:
             return [
                 copy.deepcopy(found)
                 for (one, space, _), found in self._objects.items()
-                if (one, space) == (kind, namespace)
+                if one == kind and namespace in {None, space}
             ]
 
     def create(self, kind: str, given: Object) -> Object:

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from reporter import log
+from tests.integration.collecting import nursery, start
 from tests.integration.scene import Scene, staged
+
+__all__ = ["nursery", "scene", "start"]
 
 
 @pytest.fixture

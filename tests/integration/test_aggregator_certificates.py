@@ -854,11 +854,21 @@ def test_files_of_an_earlier_run_are_replaced(issued: Issued, tmp_path: Path) ->
 
 def test_the_ca_comes_last(issued: Issued, tmp_path: Path) -> None:
     """Who waits for it finds everything else."""
-    (tmp_path / "ca.pem" / "in the way").mkdir(parents=True)
+    (tmp_path / ".ca.pem.new").mkdir()
     with pytest.raises(OSError, match=r"ca\.pem"):
         export_files(issued, tmp_path)
 
     assert 8 == len([path for path in tmp_path.iterdir() if path.suffix in {".crt", ".key"}])
+
+
+def test_the_ca_of_a_start_that_was_killed_goes_first(issued: Issued, tmp_path: Path) -> None:
+    """Who waits for it must not find it beside keys of another CA."""
+    export_files(issue(), tmp_path)
+    (tmp_path / ".e2e.key.new").mkdir()
+    with pytest.raises(OSError, match=r"e2e\.key"):
+        export_files(issued, tmp_path)
+
+    assert not (tmp_path / "ca.pem").exists()
 
 
 def test_secret_manifests(issued: Issued, tmp_path: Path) -> None:

@@ -59,8 +59,8 @@ class World:
         self.pages, self.reading, self.counted = Pages(), set[Key](), list[str]()
         self.full: StoreFull | None = None
 
-    async def start(self) -> World:
-        """Open the run as a fresh process does."""
+    async def start(self, *, recovering: float = 0.0) -> World:
+        """Open the run as a fresh process does, which takes so long to get its disk in order."""
         self.files = Files()
         self.store = MemoryStore(
             self.pages,
@@ -70,6 +70,7 @@ class World:
             before_commit=self._commit,
         )
         await self.store.open_run(self.plan, now=self.wall)
+        self.move(recovering)
         self.control = Control(
             self.store,
             self.files,
@@ -83,13 +84,13 @@ class World:
         await self.control.tick()
         return self
 
-    async def restart(self, after: float = 0.0) -> None:
+    async def restart(self, after: float = 0.0, *, recovering: float = 0.0) -> None:
         """Be killed, stay away for `after` seconds, start again with another monotonic clock."""
         self.wall += after
         self.mono = 5.0
         self.reading.clear()
         await self.store.close()
-        await self.start()
+        await self.start(recovering=recovering)
 
     async def pass_time(self, seconds: float, step: float = 1.0) -> None:
         """Let time go by as the process sees it, a tick each `step`."""
@@ -215,7 +216,7 @@ class TestWait:
             await world.start()
             for _ in range(6):
                 await world.attempt(E2E)
-                await world.pass_time(99.5, step=12.5)
+                await world.pass_time(99.5, step=10)
                 assert world.store.entry(E2E).retrying
                 await world.pass_time(0.5)
 
@@ -515,6 +516,46 @@ class TestHeartbeats:
         # What was heard before is written every 5 s, at the latest when the store is closed.
         play(story())
 
+    def test_aggregator_was_long_in_starting(self):
+        """A53: what a start takes, with workers refused, makes nobody older either."""
+        plan = Plan("r", (Plugin("a"),), 360_000)
+        key = Key("a", "global")
+
+        async def story():
+            world = await World(plan).start()
+            world.beat(key)
+            await world.pass_time(10)
+            await world.restart(recovering=600)
+            assert 0 == world.shown(key)["last-heartbeat"]
+            await world.pass_time(119)
+            assert (State.RUNNING, None) == world.state(key)
+            await world.pass_time(6)
+            assert (State.TIMED_OUT, Cause.HEARTBEAT) == world.state(key)
+
+        play(story())
+
+    @pytest.mark.parametrize("beating", [False, True])
+    def test_who_reads_by_the_revision(self, world, beating):
+        """It grows when a worker has been silent for three intervals, and when it is back."""
+
+        async def story():
+            await world.start()
+            world.store.record_heartbeat(NODE1, world.mono, beat=beating)
+            await world.pass_time(1)
+            before = world.store.snapshot().revision
+            await world.pass_time(40)
+            assert before == world.store.snapshot().revision
+            await world.pass_time(10)
+            assert beating is world.shown(NODE1)["stale"]
+            assert before + 1 == world.store.snapshot().revision
+            await world.pass_time(30)
+            assert before + 1 == world.store.snapshot().revision
+            world.store.record_heartbeat(NODE1, world.mono, beat=beating)
+            await world.pass_time(5)
+            assert before + 2 == world.store.snapshot().revision
+
+        play(story())
+
 
 class TestErrorsFromInside:
     """What launchers and watchers tell."""
@@ -586,6 +627,29 @@ class TestRestarts:
             await world.pass_time(1)
             assert (State.FAILED, Cause.UPLOAD_FAILED) == world.state(E2E)
             assert Phase.CLOSED is world.store.phase
+
+        play(story())
+
+    @pytest.mark.parametrize("how", ["start", "pause", "clock"])
+    def test_workers_could_not_connect_for_long(self, world, how):
+        """C11: the 30 s begin when they can: after a slow start, a pause, a jump of the clock."""
+
+        async def story():
+            await world.start()
+            await world.attempt(E2E)
+            match how:
+                case "start":
+                    await world.restart(recovering=600)
+                case "pause":
+                    world.move(600)
+                    await world.control.tick()
+                case "clock":
+                    world.wall += 600
+                    await world.control.tick()
+            await world.pass_time(29)
+            assert world.store.entry(E2E).retrying
+            await world.pass_time(1)
+            assert (State.FAILED, Cause.UPLOAD_FAILED) == world.state(E2E)
 
         play(story())
 

@@ -39,13 +39,6 @@ BY_NODE, GLOBAL = {"node": "node1", "plugin": "sysd"}, {"node": "global", "plugi
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    """Quick starts."""
-    with Nursery() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def aggregator(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[Aggregator]:
     """One aggregator for all operations: whatever was sent before, the document has to be right."""
     folder = tmp_path_factory.mktemp("openapi")
@@ -111,12 +104,12 @@ def test_the_document_is_openapi() -> None:
 
 def references(node: Any) -> Iterator[str]:
     """Every reference below a node of the document."""
-    for value in (
-        node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    ):
-        if isinstance(node, dict) and value is node.get("$ref"):
-            yield value
-        yield from references(value)
+    if isinstance(node, dict):
+        yield from [node["$ref"]] if "$ref" in node else []
+        node = list(node.values())
+    if isinstance(node, list):
+        for each in node:
+            yield from references(each)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +151,22 @@ def test_other_methods(aggregator: Aggregator, name: str) -> None:
             answer = session.request(other, url, timeout=60, verify=session.verify)
             assert (405, b"") == (answer.status_code, answer.content)
             assert method == answer.headers["Allow"]
+
+
+@pytest.mark.parametrize("name", STATUS)
+def test_other_methods_of_the_status_listener(aggregator: Aggregator, name: str) -> None:
+    """405 with Allow; HEAD is GET without the body."""
+    path = name.partition(" ")[2].format(**GLOBAL)
+    url = f"http://127.0.0.1:{aggregator.status_port}{path}"
+    assert "405" in DOCUMENT["paths"][name.partition(" ")[2]]["get"]["responses"]
+    with requests.Session() as session:
+        session.trust_env = False
+        for other in ("PUT", "POST", "DELETE", "PATCH", "OPTIONS"):
+            answer = session.request(other, url, timeout=60)
+            assert (405, b"") == (answer.status_code, answer.content)
+            assert "GET, HEAD" == answer.headers["Allow"]
+        answer = session.head(url, timeout=60)
+        assert (200, b"") == (answer.status_code, answer.content)
 
 
 def valid(name: str, document: Any) -> Any:

@@ -149,6 +149,7 @@ def test_absent_aggregator_is_left_when_sigterm_ends_the_time(scene: Scene) -> N
 
 def test_absent_aggregator_has_the_grace_period_of_the_native_form(scene: Scene) -> None:
     """Tried until two seconds before its end, whatever a worker's own grace period is."""
+    before = set(threading.enumerate())
     with Scripted(listening=False) as aggregator:
         scene.create(form="native", pod=short_grace)
         reporter = scene.start(**linked(aggregator, WORKER_GRACE_SECONDS="2.5"))
@@ -159,6 +160,11 @@ def test_absent_aggregator_has_the_grace_period_of_the_native_form(scene: Scene)
     (ended,) = scene.said("Reporter ends")
     assert 2.0 <= ended["stopSeconds"]
     assert 1 == len(scene.said("Not delivered to the aggregator in time"))
+    left = set(threading.enumerate()) - before
+    for thread in [thread for thread in left if thread.name in ("courier", "relay")]:
+        thread.join(BOUND)
+        assert not thread.is_alive()
+    assert [] == scene.said("Not delivered to the aggregator")
 
 
 def test_native_form_delivers_before_the_pod_ends(scene: Scene, aggregator: Scripted) -> None:

@@ -202,3 +202,19 @@ def test_500_kills_under_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         )
     assert KILLS == len(starts)
     assert results > KILLS
+
+
+@pytest.mark.timeout(300)
+def test_killed_in_its_first_start(tmp_path: Path) -> None:
+    """A run whose first start was killed, and its second, has one set of certificates that work."""
+    chance = random.Random(SEED)
+    with Nursery() as nursery:
+        for number in range(60):
+            folder = tmp_path / str(number)
+            aggregator = Aggregator(folder, plan("load", []), nursery=nursery)
+            for _ in range(1 + number % 2):
+                aggregator.launch()
+                time.sleep(chance.uniform(0, LONGEST_START / 2))
+                aggregator.kill()
+            with aggregator:
+                assert 200 == aggregator.worker("load").put("global/load").status

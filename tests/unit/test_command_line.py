@@ -6,6 +6,7 @@ from reporter import __version__
 from reporter.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sidecar.main import main
+from tests.integration.link.certs import identities
 
 GOOD = {"JOB_NAME": "job", "JOB_NAMESPACE": "default", "POD_NAME": "pod"}
 
@@ -54,6 +55,41 @@ def test_check_shows_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     """They are no error."""
     assert 0 == ask("--check", **GOOD, LOG_LEVEL="loud")
     assert capsys.readouterr().err.startswith("warning: LOG_LEVEL=")
+
+
+def linked(**changes: str) -> dict[str, str]:
+    """Settings with a link to an aggregator."""
+    who = identities()
+    link = {
+        "AGGREGATOR_URL": "https://aggregator.example:8080/",
+        "RESULT_TYPE": "e2e",
+        "CA_CERT": who.ca.pem,
+        "CLIENT_CERT": who.client.certificate,
+        "CLIENT_KEY": who.client.sec1,
+    }
+    return {**GOOD, **link, **changes}
+
+
+def test_check_shows_the_link(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where to, and as whom; nothing of the key."""
+    twice = identities().ca.pem * 2
+    assert 0 == ask("--check", **linked(AGGREGATOR_SCOPE="node", NODE_NAME="node1", CA_CERT=twice))
+    out, err = capsys.readouterr()
+    assert "AGGREGATOR_URL=https://aggregator.example:8080 (e2e/node1)" == out.splitlines()[-1]
+    assert "warning: CA_CERT: the first of 2 certificates is used\n" == err
+    assert "PRIVATE KEY" not in out
+
+
+def test_check_names_every_problem_of_the_link(capsys: pytest.CaptureFixture[str]) -> None:
+    """At once; the sidecar itself would run without a link."""
+    wrong = linked(AGGREGATOR_SCOPE="galaxy", RESULT_TYPE="", CLIENT_KEY="no key")
+    assert 2 == ask("--check", **wrong)
+    lines = capsys.readouterr().err.splitlines()
+    prefix = "no link to the aggregator: "
+    assert all(line.startswith(prefix) for line in lines)
+    assert {"AGGREGATOR_SCOPE", "RESULT_TYPE", "CLIENT_KEY"} == {
+        line.removeprefix(prefix).partition(":")[0] for line in lines
+    }
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

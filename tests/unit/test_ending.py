@@ -1,11 +1,13 @@
-"""The exit code of the classic form, as a table."""
+"""The exit code of the classic form, and the end of a delivery, as tables."""
 
 import pytest
 
+from reporter.core.case import Policy
 from reporter.core.condition import Attempt, Note, Standing
-from reporter.core.facts import Job
+from reporter.core.facts import Form, Job
 from reporter.publish import Outcome
-from reporter.sidecar.ending import BAD_SETTINGS, exit_code
+from reporter.sidecar.ending import BAD_SETTINGS, delivery_end, exit_code
+from tests.situations import deleted, in_form, observed, pod
 
 POLICIES = ("infrastructure", "failure", "never")
 ROWS_OF_OUR_OWN = ("T", "O", "I", "X", "W1", "W2", "W3", "C", "D", "E", "N", "M", "A")
@@ -60,3 +62,36 @@ def test_stopped_before_anything_was_written(policy: str) -> None:
 def test_bad_settings_have_a_code_of_their_own() -> None:
     """Published."""
     assert 2 == BAD_SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("form", "stopped", "concluded", "expected"),
+    [
+        (Form.CLASSIC, None, 10, 40),
+        (Form.CLASSIC, 12, 10, 40),
+        (Form.CLASSIC, 5, 30, 33),
+        (Form.NATIVE, None, 10, float("inf")),
+        (Form.NATIVE, 12, 10, 40),
+        (Form.NATIVE, 500, 10, 528),
+    ],
+)
+def test_w24_end_of_a_delivery(
+    form: Form, stopped: float | None, concluded: float, expected: float
+) -> None:
+    """W24: 30 s in the classic form, the grace period less 2 s in both."""
+    o = in_form(observed((1, pod())), form)
+
+    assert expected == delivery_end(o, Policy(), stopped, concluded)
+
+
+def test_w24_end_of_a_delivery_when_the_deletion_came_long_before() -> None:
+    """W24: a native sidecar has what the others have left of the Pod's grace period."""
+    o = in_form(observed((20, deleted(pod(), 20))), Form.NATIVE)
+
+    assert 48 == delivery_end(o, Policy(), 45, 10)
+
+
+@pytest.mark.parametrize(("form", "expected"), [(None, 40), (Form.NATIVE, float("inf"))])
+def test_w24_end_of_a_delivery_without_a_look(form: Form | None, expected: float) -> None:
+    """W24: as the settings say, else as short as in the classic form."""
+    assert expected == delivery_end(None, Policy(form=form), None, 10)

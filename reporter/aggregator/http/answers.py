@@ -19,19 +19,21 @@ JSON: Final = (
     ("Content-Type", "application/json"),
     ("X-Content-Type-Options", "nosniff"),
 )
+_WITHOUT_LENGTH: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Answer(web.StreamResponse):
     """A complete answer. May be shared by requests, as nothing of a request is kept in it.
 
-    `close` says whether the connection ends with it; `closing()` is the same answer with that.
+    A `body` of None is one that is not known yet: its end is that of the connection. `close` says
+    whether the connection ends with it; `closing()` is the same answer with that.
     """
 
     def __init__(
         self,
         status: int,
-        body: bytes = b"",
+        body: bytes | None = b"",
         headers: Iterable[tuple[str, str]] = (),
         *,
         close: bool = False,
@@ -39,12 +41,12 @@ class Answer(web.StreamResponse):
         super().__init__(status=status)
         lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
         lines += [f"{name}: {value}" for name, value in headers]
-        if status != HTTPStatus.NOT_MODIFIED:
+        if body is not None and status not in _WITHOUT_LENGTH:
             lines.append(f"Content-Length: {len(body)}")
         if close:
             lines.append("Connection: close")
         self._bytes = "\r\n".join(lines).encode("latin-1") + b"\r\nDate: "
-        self._content = body
+        self._content = body or b""
         self._given = tuple(headers)
         self._keep_alive = not close
         self._closing: Answer | None = self if close else None
@@ -102,6 +104,18 @@ def result_digest(sha256: str) -> tuple[tuple[str, str], ...]:
         return ()
     value = b64encode(bytes.fromhex(sha256)).decode("ascii")
     return (("Result-Digest", f"sha-256=:{value}:"),)
+
+
+def matches(request: web.BaseRequest, tag: str) -> bool:
+    """Say whether `If-None-Match` names what we have; weakly, as a GET compares."""
+    header = request.headers.get("If-None-Match", "")
+    tags = [each.strip().removeprefix("W/") for each in header.split(",")]
+    return tag in tags or "*" in tags
+
+
+def not_modified(tag: str) -> Answer:
+    """Answer that the reader has it already."""
+    return Answer(304, b"", (("ETag", tag), ("Cache-Control", "no-cache")))
 
 
 NOT_FOUND: Final = text(404, "404 page not found")

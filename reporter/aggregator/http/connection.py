@@ -194,6 +194,12 @@ class Connection(RequestHandler):
             if self.transport is not None:
                 self.transport.abort()
 
+    def gone(self) -> asyncio.Future[None]:
+        """Return what is done once the connection is lost."""
+        if self._gone is None:
+            self._gone = self._loop.create_future()
+        return self._gone
+
     def begin(self) -> None:
         """Note that a request is about to be handled."""
         self._answered = False
@@ -228,13 +234,13 @@ class Connection(RequestHandler):
         A close with bytes unread makes the kernel reset the connection, and the answer is lost.
         """
         end = self._loop.time() + self._limits.discard
-        self._gone = self._loop.create_future()
+        gone = self.gone()
         while self.transport is not None and (left := end - self._loop.time()) > 0:
             dropped = self._dropped
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, _QUIET)):
-                    await asyncio.shield(self._gone)
-            if self._gone.done() or dropped == self._dropped:
+                    await asyncio.shield(gone)
+            if gone.done() or dropped == self._dropped:
                 return
 
     def log_exception(self, *args: Any, **kw: Any) -> None:

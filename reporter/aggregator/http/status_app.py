@@ -7,9 +7,10 @@ from typing import Protocol
 
 from aiohttp import web
 
-from reporter.aggregator.http import answers
+from reporter.aggregator.http import answers, page
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.audience import Audience
+from reporter.aggregator.http.events import Events, Stream
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.target import path_of, segment
 from reporter.core.run.beats import INTERVAL
@@ -23,6 +24,7 @@ _NOT_ALLOWED = Answer(405, b"", (("Allow", ", ".join(_ALLOWED)),))
 _FORBIDDEN = answers.text(
     403, "run data is for local peers, or for clients with a certificate where one is asked for"
 )
+_RUN_DATA = frozenset({"/status", "/events", *page.PATHS})
 _PROBES = ("/livez", "/healthz", "/readyz")
 
 
@@ -41,7 +43,7 @@ class StatusApp:
     """The handler of the status listener.
 
     `metrics` gets the `Accept` header. `interval` is that of the heartbeats, `clock` the monotonic
-    clock they are measured with, `wall` gives Unix time.
+    clock they are measured with, `wall` gives Unix time. Without `events` there is no `/events`.
     """
 
     def __init__(
@@ -55,10 +57,12 @@ class StatusApp:
         interval: float = INTERVAL,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        events: Events | None = None,
     ) -> None:
         self._snapshot, self._health, self._metrics = snapshot, health, metrics
         self._audience, self._observer = audience, observer
         self._interval, self._clock, self._wall = interval, clock, wall
+        self._events = events
         self._made: tuple[tuple[int, int], Answer] | None = None
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
@@ -67,7 +71,14 @@ class StatusApp:
         route, answer = self._serve(request)
         received = request.content.total_bytes
         self._observer.request(route, answer.status, self._clock() - began, received)
+        if isinstance(answer, Stream):
+            await answer.run(request)
         return answer
+
+    def close(self) -> None:
+        """End what would never end by itself."""
+        if self._events is not None:
+            self._events.close()
 
     def _serve(self, request: web.BaseRequest) -> tuple[str, Answer]:
         path = path_of(request.raw_path)
@@ -75,7 +86,7 @@ class StatusApp:
             return "probe", self._checked(request) or self._probe(request, path)
         if path == "/metrics":
             return "metrics", self._checked(request) or self._scrape(request)
-        if path == "/status" or path.startswith("/status/"):
+        if path in _RUN_DATA or path.startswith("/status/"):
             return "status", self._run_data(request, path)
         return "other", answers.NOT_FOUND
 
@@ -107,6 +118,10 @@ class StatusApp:
             return refusal
         if not self._audience.admits(request):
             return _FORBIDDEN
+        if asset := page.answer(path, request):
+            return asset
+        if path == "/events":
+            return self._events.answer(request) if self._events else answers.NOT_FOUND
         snapshot = self._snapshot()
         key = None
         if path != "/status":
@@ -114,8 +129,8 @@ class StatusApp:
             if key is None or key not in snapshot.entries:
                 return answers.NOT_FOUND
         tag = f'"{snapshot.revision}"'
-        if _known(request.headers.get("If-None-Match", ""), tag):
-            return Answer(304, b"", (("ETag", tag), ("Cache-Control", "no-cache")))
+        if answers.matches(request, tag):
+            return answers.not_modified(tag)
         if key is None:
             return self._whole(snapshot, tag)
         now, mono = self._wall(), self._clock()
@@ -145,9 +160,3 @@ def _key(path: str) -> Key | None:
             plugin, node = segment(raw_plugin), segment(raw_node)
             return None if plugin is None or node is None else Key(plugin, node)
     return None
-
-
-def _known(header: str, tag: str) -> bool:
-    """Say whether `If-None-Match` names what we have; weakly, as a GET compares."""
-    tags = [each.strip().removeprefix("W/") for each in header.split(",")]
-    return tag in tags or "*" in tags

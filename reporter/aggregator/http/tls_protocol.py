@@ -74,8 +74,15 @@ class TlsProtocol(SSLProtocol):
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Tell both sides."""
+        """Tell both sides, and let go of OpenSSL's buffers.
+
+        A connection is part of cycles that only the garbage collector ends, late: until then it
+        would keep 100 KiB.
+        """
         super().connection_lost(exc)
+        self._sslobj = None
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._extra.clear()
         self._lost(self)
 
     def _shaken(self, waiter: "asyncio.Future[None]") -> None:

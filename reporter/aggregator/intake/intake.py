@@ -46,7 +46,7 @@ from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.core.run.status import rfc3339
 from reporter.errors import InvalidPayload, ReporterError
 
-PIECE: Final = 512 * 1024  # bytes of one body in memory; also what is written and hashed at once
+PIECE: Final = 256 * 1024  # bytes of one body in memory; also what is written and hashed at once
 _CHECK_BYTES: Final = 16 * 1024 * 1024  # of one body between two looks at the free space
 
 

@@ -122,10 +122,10 @@ class Store(Protocol):
         """
 
     async def workers_return(self, *, at: float) -> None:
-        """Note that workers can connect again since `at`; until then they were refused.
+        """Note that workers can connect again since `at`; until then they could not.
 
-        `open_run` has done the same for its own moment, but what follows it may take long: open
-        retry windows are moved as a restart asks for, ages of heartbeats start at zero.
+        Open retry windows are moved as a restart asks for. `open_run` has done so for its own
+        moment, but what follows it may take long, and a process may be paused.
         """
 
     async def lose(self, key: Key, text: str, *, at: float) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -101,7 +100,6 @@ class LiveStore:
     async def workers_return(self, *, at: float) -> None:
         """Note that workers can connect again."""
         await self._engine.commit(operations.workers_return(at))
-        self.shift_heartbeats(math.inf, self._clock())
 
     async def lose(self, key: Key, text: str, *, at: float) -> bool:
         """Note that a record's bytes are gone."""

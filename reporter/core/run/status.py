@@ -29,10 +29,17 @@ def status_document(
     snapshot: Snapshot, *, now: float, mono: float, interval: float = INTERVAL
 ) -> dict[str, Any]:
     """The whole run. `now` is Unix seconds, `mono` the clock of the heartbeats."""
+    fields = run_fields(snapshot, now=now)
+    first = {name: fields.pop(name) for name in ("status", "percent_complete")}
+    plugins = [_entry(snapshot, key, mono, interval) for key in snapshot.entries]
+    return {**first, "plugins": plugins, **fields}
+
+
+def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
+    """The run without its entries."""
     return {
         "status": str(run_status(snapshot)),
         "percent_complete": percent_complete(snapshot),
-        "plugins": [_entry(snapshot, key, mono, interval) for key in snapshot.entries],
         "api_version": API_VERSION,
         "run": snapshot.plan.run,
         "revision": snapshot.revision,

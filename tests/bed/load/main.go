@@ -38,12 +38,19 @@ var (
 	beatEvery   = flag.Float64("beat-every", 15, "fleet: seconds between two heartbeats of a worker")
 )
 
+// history is the last update of a worker that was sent, and the last one that was answered with 200.
+type history struct {
+	Sent     int `json:"sent"`
+	Answered int `json:"answered"`
+}
+
 type tally struct {
 	sync.Mutex
 	Statuses  map[string]map[int]int        `json:"statuses"`
 	Errors    map[string]int                `json:"errors"`
 	Millis    map[string]map[string]float64 `json:"milliseconds"`
 	Digests   map[string]string             `json:"digests,omitempty"`
+	Progress  map[string]history            `json:"progress,omitempty"`
 	Seconds   float64                       `json:"seconds"`
 	Bytes     int64                         `json:"bytes"`
 	durations map[string][]float64
@@ -52,7 +59,8 @@ type tally struct {
 func newTally() *tally {
 	return &tally{
 		Statuses: map[string]map[int]int{}, Errors: map[string]int{}, Digests: map[string]string{},
-		Millis: map[string]map[string]float64{}, durations: map[string][]float64{},
+		Progress: map[string]history{},
+		Millis:   map[string]map[string]float64{}, durations: map[string][]float64{},
 	}
 }
 
@@ -139,7 +147,15 @@ func (w *worker) send(kind, method, path string, body []byte, chunked bool) int 
 
 func (w *worker) progress(completed int) {
 	body := fmt.Sprintf(`{"msg":"step %d of the work","total":1000000,"completed":%d,"failures":["one"]}`, completed, completed)
-	w.send("progress", http.MethodPost, "progress", []byte(body), false)
+	status := w.send("progress", http.MethodPost, "progress", []byte(body), false)
+	w.tally.Lock()
+	defer w.tally.Unlock()
+	seen := w.tally.Progress[w.node]
+	seen.Sent = completed
+	if status == http.StatusOK {
+		seen.Answered = completed
+	}
+	w.tally.Progress[w.node] = seen
 }
 
 func (w *worker) result(seed uint64) {
@@ -151,7 +167,13 @@ func (w *worker) result(seed uint64) {
 			body[at+i] = byte(word >> (8 * i))
 		}
 	}
-	if status := w.send("result", http.MethodPut, "results", body, true); status == http.StatusOK {
+	// As workers do when the connection breaks; 409 then says that it had come.
+	status, broken := 0, 0
+	for ; status == 0 && broken < 5; broken++ {
+		time.Sleep(time.Duration(broken) * time.Second)
+		status = w.send("result", http.MethodPut, "results", body, true)
+	}
+	if status == http.StatusOK || (status == http.StatusConflict && broken > 1) {
 		sum := sha256.Sum256(body)
 		w.tally.Lock()
 		w.tally.Digests[w.node] = base64.StdEncoding.EncodeToString(sum[:])

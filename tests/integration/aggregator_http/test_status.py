@@ -186,7 +186,7 @@ async def test_other_methods(path):
         assert (405, b"", "GET, HEAD") == (*reply.said, reply.headers["allow"])
 
 
-@pytest.mark.parametrize("path", ["/", "/events", "/statusx", "/livez/", "/debug", "//status"])
+@pytest.mark.parametrize("path", ["/events/", "/statusx", "/livez/", "/debug", "//status"])
 @situation
 async def test_paths_that_do_not_exist(path):
     """404."""

@@ -128,6 +128,16 @@ def test_part_of_an_answer_is_not_tried_again(connect):
         assert 2 == len(server.requests)
 
 
+@pytest.mark.parametrize("body", [b"-5\r\nabc", b"zz\r\n", b"ffffffffffffffffff\r\nabc"])
+def test_answer_that_cannot_be_read_is_its_status(connect, body):
+    """Whatever a proxy makes of it: the library's own errors must not end a worker's thread."""
+    broken = Say(200, body, headers={"Transfer-Encoding": "chunked"}, close=True)
+    with Scripted(progress=[broken, Say()]) as server:
+        client = connect(server.config())
+        assert [200, 200] == [client.post_progress(b"{}").status for _ in range(2)]
+        assert 2 == server.handshakes
+
+
 def test_idle_connection_is_not_used_for_long(connect):
     """Aggregators close after ten seconds; we do not wait for that."""
     assert Limits().idle < 10

@@ -6,6 +6,7 @@ import io
 import itertools
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -204,6 +205,17 @@ def test_budget_ends_a_try_that_is_under_way(connect):
     assert (Outcome.GAVE_UP, 0, "timed out") == (delivery.outcome, delivery.status, delivery.text)
 
 
+def test_close_ends_a_delivery_that_is_under_way(connect):
+    """Another thread's, which would go on for minutes."""
+    with Scripted(results=[Silence()]) as server:
+        client = connect(server.config(), clock=time.monotonic)
+        with ThreadPoolExecutor(1) as pool:
+            sent = pool.submit(client.put_result, RESULT)
+            server.heard(1)
+            client.close()
+            assert (Outcome.GAVE_UP, 1) == (sent.result().outcome, sent.result().attempts)
+
+
 @pytest.mark.parametrize(
     "act",
     [
@@ -319,8 +331,20 @@ def test_unreadable_source_is_raised_before_any_request(connect, tmp_path):
 
 
 def test_certificate_about_to_expire_is_told(connect, events):
-    """Less than an hour: the next run of this worker will fail."""
+    """Less than an hour: said at the start, while something can be done about it, and once."""
     with Scripted() as server:
-        connect(server.config(), wall=lambda: time.time() + 23.5 * 3600).put_result(RESULT)
+        client = connect(server.config(), wall=lambda: time.time() + 23.5 * 3600)
+        assert ["certificate_expires"] == [name for name, _ in events]
+        client.put_result(RESULT)
     assert ["certificate_expires"] == [name for name, _ in events]
     assert 0 < events[0][1]["seconds"] < 3600
+
+
+def test_certificate_that_comes_to_its_end_is_told(connect, events):
+    """It was good for the whole day when the work began."""
+    hours = iter([0.0, 23.5])
+    with Scripted() as server:
+        client = connect(server.config(), wall=lambda: time.time() + next(hours) * 3600)
+        assert [] == events
+        client.put_result(RESULT)
+    assert ["certificate_expires"] == [name for name, _ in events]

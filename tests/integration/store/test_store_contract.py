@@ -566,6 +566,20 @@ async def test_a_pause_of_the_process_is_taken_off_all_ages(world: World):
         assert [70.0, 100.0] == [beat.heard_at for beat in store.snapshot().beats.values()]
 
 
+@on_loop
+async def test_windows_are_moved_again_when_workers_can_connect(world: World):
+    """C11: from then on 30 s at least; what has longer, and what has none, stays as it is."""
+    async with world.opened() as store:
+        await store.mark_failed(E2E, failed_try(NOW))
+        await store.mark_failed(NODE1, failed_try(NOW + 50.0))
+        await store.workers_return(at=NOW + 100.0)
+        assert [NOW + 130.0, NOW + 170.0] == [store.entry(key).window.until for key in (E2E, NODE1)]
+        assert store.entry(NODE2).window is None
+        revision = store.snapshot().revision
+        await store.workers_return(at=NOW + 100.0)
+        assert revision == store.snapshot().revision
+
+
 # -- snapshots, revisions, subscribers -----------------------------------------------------------
 
 
@@ -620,6 +634,7 @@ async def test_the_revision_grows_by_one_per_change_and_only_then(world: World):
             (1, lambda: beat(store, 1.0)),
             (0, lambda: beat(store, 2.0)),
             (0, store.probe),
+            (1, lambda: renew(store)),
             (1, lambda: store.advance_run(Phase.POST_PROCESSING)),
             (0, lambda: store.advance_run(Phase.POST_PROCESSING)),
             (1, lambda: store.advance_run(Phase.CLOSED, tar=TAR)),
@@ -628,6 +643,11 @@ async def test_the_revision_grows_by_one_per_change_and_only_then(world: World):
             before = store.snapshot().revision
             await step()
             assert (number, grows) == (number, store.snapshot().revision - before)
+
+
+async def renew(store: Store) -> None:
+    """Time alone has changed something."""
+    store.renew()
 
 
 async def beat(store: Store, mono: float, key: Key = E2E) -> None:

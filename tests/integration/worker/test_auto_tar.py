@@ -211,6 +211,34 @@ def test_a_sonobuoy_aggregator_hears_nothing_of_a_crash(plugin: Plugin) -> None:
     assert 1 == len(plugin.scripted.heard(1, "health"))
 
 
+class Pauses(threading.Event):
+    """Records the pauses instead of waiting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited.append(timeout)
+        return False
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [(0, [5.0, 5.0]), (1, [5.0, 5.0, 30.0])], ids=["well", "crashed"]
+)
+def test_the_pace(tmp_path: Path, code: int, expected: list[float]) -> None:
+    """W10, W11: two looks five seconds apart; half a minute more after a crash."""
+    pauses = Pauses()
+    auto_tar = AutoTar(lambda: pod(terminated(code)), OURS, tmp_path, over=pauses)
+    with log.capture():
+        auto_tar.start()
+        auto_tar.close()
+
+    assert expected == pauses.waited
+    assert (code == 0) == (tmp_path / "done").exists()
+    assert (code == 1) == (auto_tar.failure is not None)
+
+
 def test_a_done_file_after_a_crash(plugin: Plugin) -> None:
     """W11: half a minute for whoever knows of results."""
     plugin.show(terminated(1))

@@ -87,13 +87,14 @@ def test_no_more_where_none_are_wanted(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 500, 503])
-def test_any_other_answer_changes_nothing(status: int) -> None:
-    """W20: an aggregator that has trouble gets the next one too."""
+def test_any_other_answer_is_said_and_ends_nothing(status: int) -> None:
+    """W20: somebody can put it right in time, so the next one is sent too."""
     aggregator = Aggregator(Beat(status))
 
-    beat(aggregator, Pauses(10))
+    told = beat(aggregator, Pauses(10))
 
     assert 10 == aggregator.beats
+    assert [("heartbeat_refused", {"status": status})] == told
 
 
 def test_no_answer_is_said_once_until_it_works_again() -> None:
@@ -105,6 +106,16 @@ def test_no_answer_is_said_once_until_it_works_again() -> None:
 
     assert ["heartbeat_unanswered"] * 2 == [event for event, _ in told]
     assert 8 == aggregator.beats
+
+
+def test_new_trouble_is_said_too() -> None:
+    """W20: one line for each kind in a row, whatever it was before."""
+    away = NoAnswer("refused")
+    aggregator = Aggregator(away, Beat(503), Beat(503), Beat(403), away, Beat(200), Beat(403))
+
+    told = beat(aggregator, Pauses(7))
+
+    assert [None, 503, 403, None, 403] == [facts.get("status") for _, facts in told]
 
 
 def test_an_end_does_not_wait_for_the_next_beat() -> None:

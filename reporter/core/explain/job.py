@@ -1,0 +1,160 @@
+"""All that is to be said of a Job: what stands on it, what became of it, what is in the way."""
+
+from collections.abc import Iterator
+
+from reporter.core.explain.finding import Finding, Object, Objects, info, problem, warning
+from reporter.core.explain.pod import explain_pod, last_event
+from reporter.core.explain.setting import find_setup, judge
+from reporter.core.explain.verdict import Verdict, tell, verdicts
+from reporter.core.objects import items, moment, section, text
+
+_OVER = ("Complete", "Failed")
+_REASONS = {
+    "BackoffLimitExceeded": "its Pods failed more often than backoffLimit allows",
+    "DeadlineExceeded": "it ran longer than its activeDeadlineSeconds",
+    "PodFailurePolicy": "a rule of its podFailurePolicy ended it",
+    "FailedIndexes": "some of its indexes failed",
+    "MaxFailedIndexesExceeded": "more indexes failed than maxFailedIndexes allows",
+}
+_NOT_CREATED = frozenset({"FailedCreate", "FailedValidation"})
+
+
+def standing(job: Object) -> list[Verdict]:
+    """Return the verdicts on a Job, those of an older reporter included where one is set up."""
+    setup = find_setup(section(job, "spec", "template", "spec"))
+    return verdicts(job, setup.condition if setup else "")
+
+
+def findings(objects: Objects) -> list[Finding]:
+    """Say what happened and what to do, what stands on the Job first. Never raises."""
+    job = objects.job
+    setup = find_setup(section(job, "spec", "template", "spec"))
+    pods = sorted(objects.pods, key=_created)
+    newest = pods[-1] if pods else None
+    found = verdicts(job, setup.condition if setup else "")
+    said: list[Finding] = []
+    for verdict in found:
+        said += [tell(verdict), *_doubts(verdict, objects, newest)]
+    if newest is not None and setup is None:
+        # Something may put it into Pods that the template does not show.
+        setup = find_setup(section(newest, "spec"))
+    if setup is not None or not found:
+        said += judge(job, setup)
+    said += _job(objects)
+    if newest is not None:
+        log = objects.logs.get(text(section(newest, "metadata"), "name"), "")
+        said += explain_pod(newest, setup, objects.events, log, objects.now)
+    else:
+        said += _no_pod(objects)
+    if not found and setup is not None and newest is not None and not _explained(said):
+        said.append(_silent(newest))
+    said += [
+        warning("unread", f"The {what} could not be read: {why}")
+        for what, why in objects.unread.items()
+    ]
+    return said
+
+
+def _doubts(verdict: Verdict, objects: Objects, newest: Object | None) -> Iterator[Finding]:
+    """Say when a verdict is not about the present."""
+    over = newest is None or text(section(newest, "status"), "phase") in {"Succeeded", "Failed"}
+    if verdict.running and (over or _ended(objects.job)) and "pods" not in objects.unread:
+        yield problem(
+            "reporter-gone",
+            "It says that work goes on, but nothing runs any more: the reporter was killed "
+            "together with its Pod, so nobody could write how it ended.",
+            "What follows is all that is known; run the Job again if that is not enough.",
+        )
+    name = text(section(newest or {}, "metadata"), "name")
+    if verdict.pod and name and verdict.pod != name:
+        yield info(
+            "earlier-attempt",
+            f"This verdict is of an earlier attempt (Pod {verdict.pod}); now there is Pod {name}.",
+        )
+    if text(section(verdict.evidence or {}, "pod"), "look") == "forbidden":
+        yield problem(
+            "missing-rights",
+            "The reporter may not read its Pod, so only the result file counts.",
+            "Bind the Role of deploy/base to the Pod's service account (pods: get, watch).",
+        )
+
+
+def _job(objects: Objects) -> Iterator[Finding]:
+    job = objects.job
+    if section(job, "spec").get("suspend") is True:
+        yield problem(
+            "suspended",
+            "The Job is suspended: it has no Pods until it is resumed.",
+            'kubectl patch job NAME -p \'{"spec":{"suspend":false}}\'',
+        )
+    if "deletionTimestamp" in section(job, "metadata"):
+        yield info("deleting", "The Job is being deleted.")
+    for condition in items(section(job, "status"), "conditions"):
+        if text(condition, "status") != "True" or text(condition, "type") not in _OVER:
+            continue
+        if text(condition, "type") == "Complete":
+            yield info("job-complete", "The Job itself is complete.")
+            continue
+        reason = text(condition, "reason")
+        why = _REASONS.get(reason, text(condition, "message") or "without a reason")
+        yield info("job-failed", f"The Job itself has failed ({reason}): {why}.")
+
+
+def _no_pod(objects: Objects) -> Iterator[Finding]:
+    if "pods" in objects.unread or section(objects.job, "spec").get("suspend") is True:
+        return
+    if _ended(objects.job):
+        yield info("pods-gone", "Its Pods are gone; the conditions above are all that is left.")
+    elif why := last_event(objects.events, _NOT_CREATED):
+        yield problem(
+            "no-pod",
+            f"The Job cannot make its Pod ({why}).",
+            "A quota, an admission policy or a missing service account is in the way: the message "
+            "names it.",
+        )
+    else:
+        yield problem(
+            "no-pod",
+            "The Job has no Pod.",
+            "If that lasts longer than a few seconds: is the controller manager running? "
+            "kubectl describe job",
+        )
+
+
+def _silent(pod: Object) -> Finding:
+    name = text(section(pod, "metadata"), "name")
+    return problem(
+        "no-condition",
+        f"The reporter has written nothing on the Job yet (Pod {name}).",
+        f"If that lasts: kubectl logs {name} -c status-reporter says what it waits for.",
+    )
+
+
+_EXPLAINS = frozenset(
+    {"missing-rights", "unschedulable", "gated", "image-trouble", "config-trouble", "start-trouble"}
+) | {
+    "crash-loop",
+    "reporter-failed",
+    "volume",
+    "sandbox",
+    "creating",
+    "settings",
+    "evicted",
+    "lost",
+}
+
+
+def _explained(said: list[Finding]) -> bool:
+    return any(finding.code in _EXPLAINS for finding in said)
+
+
+def _ended(job: Object) -> bool:
+    return any(
+        text(condition, "type") in _OVER and text(condition, "status") == "True"
+        for condition in items(section(job, "status"), "conditions")
+    )
+
+
+def _created(pod: Object) -> tuple[float, str]:
+    metadata = section(pod, "metadata")
+    return moment(metadata, "creationTimestamp") or 0.0, text(metadata, "uid")

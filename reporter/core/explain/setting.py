@@ -1,0 +1,128 @@
+"""How the reporter was set up in a Pod's spec, and what of that cannot work."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from reporter.core.explain.finding import Finding, Object, problem, warning
+from reporter.core.facts import Form
+from reporter.core.objects import items, number, section, text
+from reporter.core.pod import Names, find_adapter, find_form
+from reporter.core.text import go_duration
+
+REPORTER: Final = "status-reporter"
+_OWN: Final = frozenset({"JOB_NAME", "JOB_NAMESPACE", "POD_NAME"})
+_MARGIN = 10  # seconds between the wait time's end and a deadline, so that the verdict is written
+_RESULTS = "/results/adapter-result.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The reporter's container as far as it matters here; `values` are its literal variables."""
+
+    name: str
+    form: Form
+    image: str
+    values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def wait(self) -> int:
+        """MAX_WAIT_TIME_SECONDS."""
+        return _seconds(self.values.get("MAX_WAIT_TIME_SECONDS", ""), 300)
+
+    @property
+    def condition(self) -> str:
+        """CONDITION_TYPE."""
+        return self.values.get("CONDITION_TYPE", "").strip() or "Available"
+
+    @property
+    def names(self) -> Names:
+        """How this reporter finds the adapter."""
+        return Names(
+            self.name,
+            self.values.get("ADAPTER_CONTAINER_NAME", "").strip(),
+            self.values.get("RESULTS_PATH", "").strip() or _RESULTS,
+        )
+
+
+def find_setup(spec: Object) -> Setup | None:
+    """Find the reporter: by its name, else by the three variables that only it needs."""
+    everyone = [*items(spec, "initContainers"), *items(spec, "containers")]
+    for container in everyone:
+        given = {text(each, "name") for each in items(container, "env")}
+        if text(container, "name") == REPORTER or given >= _OWN:
+            values = {text(each, "name"): text(each, "value") for each in items(container, "env")}
+            name = text(container, "name")
+            form = find_form(spec, name) or Form.CLASSIC
+            return Setup(name, form, text(container, "image"), values)
+    return None
+
+
+def judge(job: Object, setup: Setup | None) -> Iterator[Finding]:
+    """Say what of it cannot work, whatever the Pods do."""
+    if setup is None:
+        yield problem(
+            "no-reporter",
+            "No status reporter runs in this Job's Pods, so nobody writes a condition.",
+            "Add the sidecar to the Pod template (deploy/ has it as a kustomize component), or ask "
+            "for another Job.",
+        )
+        return
+    spec = section(job, "spec", "template", "spec")
+    yield from _times(job, spec, setup)
+    yield from _names(job, spec, setup)
+    if (number(section(job, "spec"), "parallelism") or 1) > 1:
+        yield warning(
+            "parallel",
+            "The Job runs several Pods at once: only the newest one's verdict stands.",
+            "Use one Job for each verdict.",
+        )
+
+
+def _times(job: Object, spec: Object, setup: Setup) -> Iterator[Finding]:
+    limits = {
+        "Job": number(section(job, "spec"), "activeDeadlineSeconds"),
+        "Pod": number(spec, "activeDeadlineSeconds"),
+    }
+    for owner, limit in limits.items():
+        if limit is not None and setup.wait + _MARGIN > limit:
+            yield warning(
+                "wait-beyond-deadline",
+                f"The reporter may wait {go_duration(setup.wait)}, but the {owner}'s "
+                f"activeDeadlineSeconds ends all work after {go_duration(limit)}: a hanging "
+                "adapter is never reported as such.",
+                f"Set MAX_WAIT_TIME_SECONDS to at most {max(limit - _MARGIN, 1)}, or the deadline "
+                f"to at least {setup.wait + _MARGIN}.",
+            )
+    poll = _seconds(setup.values.get("POLL_INTERVAL_SECONDS", ""), 2)
+    if poll >= setup.wait:
+        yield problem(
+            "settings",
+            f"POLL_INTERVAL_SECONDS ({poll}) has to be less than MAX_WAIT_TIME_SECONDS "
+            f"({setup.wait}): the reporter does not start.",
+            "Set a shorter interval or a longer wait.",
+        )
+
+
+def _names(job: Object, spec: Object, setup: Setup) -> Iterator[Finding]:
+    for variable, owned in (("JOB_NAME", "name"), ("JOB_NAMESPACE", "namespace")):
+        told, real = setup.values.get(variable, ""), text(section(job, "metadata"), owned)
+        if told and "$(" not in told and told != real:
+            yield problem(
+                "settings",
+                f"The reporter is told {variable}={told}, but this Job's {owned} is {real}: it "
+                "writes elsewhere, or nowhere.",
+                f"Set {variable} to {real}, or take it from the Pod's labels and namespace.",
+            )
+    _, misfit, _ = find_adapter({"metadata": {}, "spec": spec}, setup.names)
+    if misfit:
+        yield problem(
+            "settings",
+            f"The reporter finds no adapter: {misfit}.",
+            "Set ADAPTER_CONTAINER_NAME to the container that does the work.",
+        )
+
+
+def _seconds(value: str, default: int) -> int:
+    value = value.strip()
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 12 else default

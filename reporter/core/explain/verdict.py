@@ -1,0 +1,176 @@
+"""The verdicts that stand on a Job, and what each row of the contract asks people to do."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reporter.core.condition import ANNOTATION_PREFIX, annotation_key
+from reporter.core.explain.finding import Finding, Object, Weight
+from reporter.core.objects import items, number, section, text
+from reporter.core.rows import REASONS
+
+_NATIVE: Final = frozenset(
+    {"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended"}
+)
+
+TODO: Final = {
+    "R": "It is the adapter's own word: look at its log, or ask its author.",
+    "T": "See whether the adapter hangs (kubectl logs), or give it more time: "
+    "MAX_WAIT_TIME_SECONDS on the reporter.",
+    "O": "Raise the adapter's resources.limits.memory, or find what uses so much.",
+    "I": "Ask the adapter's author; `status-ctl validate FILE` names every fault of such a file. "
+    "Half-written files are avoided by writing another one and renaming it.",
+    "X": "Look at the adapter's log: it ended before it wrote a result.",
+    "missing": "The adapter ended well and wrote nothing to RESULTS_PATH on the shared volume: "
+    "check path and mount, or set RESULT_REQUIRED=false if it is not meant to write.",
+    "S": "",
+    "W1": "Check the image's name and tag, that the registry can be reached from the node, and "
+    "imagePullSecrets.",
+    "W2": "Create the ConfigMap, Secret or key that the message names, or mend the reference.",
+    "W3": "Check the container's command, working directory and hooks, or what the init container "
+    "that is named needs.",
+    "C": "Look at the log of the run before (kubectl logs --previous); backoffLimit says how often "
+    "it is tried again.",
+    "D": "Give the Job or the Pod a longer activeDeadlineSeconds, or make the work shorter.",
+    "E": "Run it again; a podFailurePolicy that ignores DisruptionTarget does that by itself.",
+    "N": "Nobody can know how it would have ended: run it again.",
+    "M": "Mend the reporter's settings as the message says; `status-reporter --check` checks them.",
+    "A": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One condition with what stands beside it. `row` is empty where there is no annotation.
+
+    `evidence` and `after` are the annotation's; `final` is None where nobody says so.
+    """
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: str
+    row: str = ""
+    final: bool | None = None
+    pod: str = ""
+    evidence: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether the work is done well."""
+        return self.status == "True"
+
+    @property
+    def running(self) -> bool:
+        """Whether it says that work goes on."""
+        return self.row == "A" or (not self.row and self.reason == REASONS["A"])
+
+
+def verdicts(job: Object, also: str = "") -> list[Verdict]:
+    """Return what a reporter has written on the Job: conditions with our annotation.
+
+    `also` is a type that counts without one, as an older reporter writes it.
+    """
+    notes = dict(_notes(job))
+    found = []
+    for condition in items(section(job, "status"), "conditions"):
+        kind = text(condition, "type")
+        note = notes.get(annotation_key(kind))
+        if kind in _NATIVE or (note is None and (not also or kind != also)):
+            continue
+        note = note or {}
+        final = note.get("final")
+        found.append(
+            Verdict(
+                kind,
+                text(condition, "status"),
+                text(condition, "reason"),
+                text(condition, "message"),
+                text(condition, "lastTransitionTime"),
+                text(note, "rule"),
+                final if isinstance(final, bool) else None,
+                text(section(note, "attempt"), "pod"),
+                section(note, "evidence"),
+                section(note, "after") or None,
+            )
+        )
+    return found
+
+
+def tell(verdict: Verdict) -> Finding:
+    """Say what a verdict means and what to do."""
+    row = verdict.row or _row(verdict.reason)
+    weight = Weight.INFO if verdict.good or verdict.running else Weight.PROBLEM
+    name = f"{verdict.type}={verdict.status} {verdict.reason}"
+    how = {True: "final", False: "may still change", None: ""}[verdict.final]
+    code = "missing" if verdict.reason == "AdapterMissingResults" else row
+    todo = TODO.get(code, "")
+    if row == "R" and verdict.good:
+        todo = ""
+    if verdict.after:
+        weight = Weight.WARNING
+        todo = "It reported success and then ended badly: look at the adapter's log."
+    what = f"{name}: {verdict.message}" + (f" ({how})" if how else "")
+    return Finding("verdict", weight, what, todo, tuple(_evidence(verdict)))
+
+
+def _notes(job: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for key, value in section(job, "metadata", "annotations").items():
+        if key.startswith(ANNOTATION_PREFIX) and isinstance(value, str):
+            try:
+                note = json.loads(value)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(note, dict) and section(note, "attempt"):
+                yield key, note
+
+
+def _row(reason: str) -> str:
+    if reason in {"AdapterExitedWithError", "AdapterMissingResults"}:
+        return "X"
+    return next((row for row, known in REASONS.items() if known == reason), "R")
+
+
+def _evidence(verdict: Verdict) -> Iterator[str]:
+    """The facts of the annotation in words, those that people ask for."""
+    shown = verdict.evidence or {}
+    if file := section(shown, "file"):
+        cause = text(file, "cause")
+        yield f"result file: {text(file, 'state')}" + (f" ({cause})" if cause else "")
+    if adapter := section(shown, "adapter"):
+        yield f"adapter {text(adapter, 'container')!r}: {_container(adapter)}"
+    if last := section(shown, "lastEndedRun"):
+        yield f"its last run that ended: {_ended(last)}"
+    pod = section(shown, "pod")
+    if blocked := section(pod, "blockedBy"):
+        yield f"init container {text(blocked, 'container')!r} is in the way: {_container(blocked)}"
+    if text(pod, "disruption"):
+        yield f"the platform took the Pod away: {text(pod, 'disruption')}"
+    if text(pod, "look") not in {"", "seen"}:
+        yield f"the reporter's look at the Pod: {text(pod, 'look')}"
+    if verdict.after:
+        yield f"after that the adapter ended: {_ended(verdict.after)}"
+    waited = shown.get("waitedSeconds")
+    if isinstance(waited, int | float):
+        yield f"waited {waited:.0f} s; seen at {text(shown, 'observedAt')} in Pod {verdict.pod}"
+
+
+def _container(shown: Mapping[str, Any]) -> str:
+    state = text(shown, "state")
+    restarts = number(shown, "restarts") or 0
+    again = f", restarted {restarts} times" if restarts else ""
+    if state == "terminated":
+        return _ended(shown) + again
+    why = ": ".join(filter(None, (text(shown, "reason"), text(shown, "message"))))
+    last = section(shown, "last")
+    before = f"; the run before: {_ended(last)}" if last else ""
+    return state + (f" ({why})" if why else "") + again + before
+
+
+def _ended(run: Mapping[str, Any]) -> str:
+    said = ": ".join(filter(None, (text(run, "reason"), text(run, "message"))))
+    killed = ", killed, perhaps for memory" if run.get("maybeOutOfMemory") else ""
+    return f"exit code {number(run, 'exitCode') or 0}" + (f" ({said})" if said else "") + killed

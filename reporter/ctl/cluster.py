@@ -1,0 +1,84 @@
+"""The user's cluster: the options that name it, and the door to it.
+
+The Kubernetes client is imported only when a cluster is asked: that takes a third of a second.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporter.ctl.exits import CannotTell
+from reporter.errors import KubeError, SettingsError
+
+if TYPE_CHECKING:
+    from reporter.kube import KubeApi
+
+TIMEOUT = 15.0  # seconds for one request
+
+
+def cluster_arguments(parser: argparse.ArgumentParser, *, everywhere: bool) -> None:
+    """Declare `-n`, `--context`, `--kubeconfig`, and `-A` where it makes sense."""
+    group = parser.add_argument_group("cluster")
+    group.add_argument(
+        "-n", "--namespace", metavar="NS", help="the namespace (default: the context's)"
+    )
+    if everywhere:
+        group.add_argument(
+            "-A", "--all-namespaces", action="store_true", help="look in all namespaces"
+        )
+    group.add_argument("--context", metavar="NAME", help="the kubeconfig's context")
+    group.add_argument(
+        "--kubeconfig", metavar="FILE", help="the kubeconfig (default: $KUBECONFIG, ~/.kube/config)"
+    )
+
+
+def named(options: argparse.Namespace) -> bool:
+    """Say whether the options name a cluster or a namespace."""
+    everywhere = getattr(options, "all_namespaces", False)
+    return bool(everywhere or options.namespace or options.context or options.kubeconfig)
+
+
+def reachable(environ: Mapping[str, str] = os.environ) -> bool:
+    """Say whether there is a cluster to try without being told one."""
+    if environ.get("KUBERNETES_SERVICE_HOST") or environ.get("KUBECONFIG"):
+        return True
+    return (Path.home() / ".kube" / "config").exists()
+
+
+def open_cluster(options: argparse.Namespace) -> "tuple[KubeApi, str | None]":
+    """Return the API and the namespace; None for all of them. Raises CannotTell."""
+    from reporter.kube import KubeApi
+
+    relax = os.environ.get("KUBERNETES_RELAX_X509_STRICT", "").lower() == "true"
+    files = options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    mounted = bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+    try:
+        if mounted and not options.kubeconfig and not options.context and not _some(files):
+            api, namespace = KubeApi.in_cluster(relax_x509_strict=relax), _own_namespace()
+        else:
+            api, namespace = KubeApi.from_kubeconfig(
+                files, context=options.context, relax_x509_strict=relax
+            )
+    except SettingsError as error:
+        raise CannotTell(str(error)) from None
+    if getattr(options, "all_namespaces", False):
+        return api, None
+    return api, options.namespace or namespace or "default"
+
+
+def said(error: KubeError) -> str:
+    """Say what the API server did not do."""
+    return f"the cluster does not tell ({error.failure.replace('_', ' ')}): {error}"
+
+
+def _some(files: str) -> bool:
+    return any(Path(name).expanduser().exists() for name in files.split(os.pathsep) if name)
+
+
+def _own_namespace() -> str:
+    try:
+        return Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace").read_text().strip()
+    except OSError:
+        return ""

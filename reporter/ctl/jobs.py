@@ -1,0 +1,137 @@
+"""`status-ctl jobs`: the verdicts on all Jobs, straight from their conditions."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from reporter.core.explain.job import standing
+from reporter.core.explain.setting import find_setup
+from reporter.core.explain.verdict import Verdict
+from reporter.core.objects import epoch, section, text
+from reporter.ctl import show
+from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
+from reporter.ctl.exits import GOOD, CannotTell
+from reporter.ctl.table import table, terminal_columns
+from reporter.ctl.tell import tell
+from reporter.errors import KubeError
+
+DESCRIPTION = """\
+Lists the Jobs that a status reporter looks after: those with its condition, and those whose Pods
+have a reporter that has written none yet. No aggregator is needed.
+
+exit codes:
+  0    it could read them, whatever they say
+  2    wrong usage
+  4    cannot tell: not reachable, forbidden
+  130  Ctrl-C"""
+
+API_VERSION = "v1"
+_NARROW = ("NAME", "CONDITION", "STATUS", "REASON", "FINAL", "SINCE", "MESSAGE")
+_WIDE = (*_NARROW[:-1], "ROW", "POD", _NARROW[-1])
+_FINAL = {True: "yes", False: "no", None: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One Job and one verdict on it, or none yet."""
+
+    namespace: str
+    name: str
+    uid: str
+    verdict: Verdict | None
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("-l", "--selector", metavar="LABELS", default="", help="as KEY=VALUE,...")
+    show.arguments(parser)
+    cluster_arguments(parser, everywhere=True)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read all Jobs, show those that are ours, and return the exit code."""
+    api, namespace = open_cluster(options)
+    try:
+        jobs = api.list_jobs(namespace, options.selector, timeout=TIMEOUT)
+        lines = [line for job in jobs for line in _lines(job)]
+    except KubeError as error:
+        raise CannotTell(said(error)) from None
+    finally:
+        api.close()
+    match options.output:
+        case "name":
+            show.put_names(dict.fromkeys(f"job.batch/{line.name}" for line in lines))
+        case "json" | "yaml":
+            document = {"api_version": API_VERSION, "kind": "Jobs", "items": _items(lines)}
+            show.put_data(options.output, document)
+        case form if lines:
+            show.put(_table(lines, options, wide=form == "wide", everywhere=namespace is None))
+    if not lines:
+        where = "any namespace" if namespace is None else f"namespace {namespace!r}"
+        tell(f"no Job in {where} has a status reporter")
+    return GOOD
+
+
+def _lines(job: dict[str, Any]) -> Iterator[Line]:
+    metadata = section(job, "metadata")
+    names = (text(metadata, "namespace"), text(metadata, "name"), text(metadata, "uid"))
+    found = standing(job)
+    for verdict in found:
+        yield Line(*names, verdict)
+    if not found and find_setup(section(job, "spec", "template", "spec")):
+        yield Line(*names, None)
+
+
+def _table(
+    lines: list[Line], options: argparse.Namespace, *, wide: bool, everywhere: bool
+) -> list[str]:
+    header = _WIDE if wide else _NARROW
+    cells = [_cells(line, wide=wide) for line in lines]
+    if everywhere:
+        header = ("NAMESPACE", *header)
+        cells = [[line.namespace, *row] for line, row in zip(lines, cells, strict=True)]
+    columns = None if wide else terminal_columns(sys.stdout)
+    return table(header, cells, columns=columns, colours=show.colours(options))
+
+
+def _cells(line: Line, *, wide: bool) -> list[str]:
+    verdict = line.verdict
+    if verdict is None:
+        return [line.name, *[""] * (7 if wide else 5), "no condition yet"]
+    since = epoch(verdict.since)
+    age = show.ago(None if since is None else time.time() - since)
+    cells = [line.name, verdict.type, verdict.status, verdict.reason, _FINAL[verdict.final], age]
+    if wide:
+        cells += [verdict.row, verdict.pod]
+    return [*cells, verdict.message]
+
+
+def _items(lines: list[Line]) -> list[dict[str, Any]]:
+    found = []
+    for line in lines:
+        verdict = line.verdict
+        shown = None
+        if verdict is not None:
+            shown = {
+                "type": verdict.type,
+                "status": verdict.status,
+                "reason": verdict.reason,
+                "message": verdict.message,
+                "since": verdict.since,
+                "final": verdict.final,
+                "row": verdict.row,
+                "pod": verdict.pod,
+                "evidence": dict(verdict.evidence or {}),
+            }
+        found.append(
+            {
+                "namespace": line.namespace,
+                "name": line.name,
+                "uid": line.uid,
+                "condition": shown,
+            }
+        )
+    return found

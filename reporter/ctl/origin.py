@@ -1,0 +1,222 @@
+"""Where the status of a run comes from: a URL, a connection file, or the aggregator's Pod.
+
+What was named wins, and then nothing else is tried; otherwise the first of these that there is. How
+the status is shown is not here.
+"""
+
+import argparse
+import os
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+from reporter.core.run.reading import Found
+from reporter.core.run.view import Look, of_reading, read_document
+from reporter.ctl import cluster
+from reporter.ctl.exits import CannotTell
+from reporter.ctl.place import TRADITIONAL, own_place, read_connection
+from reporter.ctl.server import ANSWER, Address, NoAnswer, StatusServer, as_file
+from reporter.ctl.tell import tell
+from reporter.wire.connection import Connection, Refused
+
+MAX_AGE = 48 * 3600
+HINTS = """\
+no run was named, and none could be found. One of these helps:
+  status-ctl {command} -n NAMESPACE [--context NAME]
+      reads the annotation on the aggregator's Pod
+  kubectl -n NAMESPACE port-forward pod/status-aggregator-0 8081
+      in another terminal, then: status-ctl {command} --url http://127.0.0.1:8081
+  status-ctl connect --url https://HOST:PORT --ca ca.pem --cert client.crt --key client.key
+      where the status listener can be reached; afterwards: status-ctl {command}"""
+_LENGTH = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?|(\d+)")
+_VARIABLES = {"url": "STATUS_CTL_URL", "ca": "STATUS_CTL_CA"} | {
+    "cert": "STATUS_CTL_CERT",
+    "key": "STATUS_CTL_KEY",
+}
+
+
+class Origin(Protocol):
+    """Something that can be asked again and again how a run is."""
+
+    pause: float
+    """Seconds between two looks that make sense."""
+    name: str
+
+    def look(self, timeout: float = ANSWER) -> Look:
+        """Ask. Whatever goes wrong is an outcome."""
+
+
+class ByHttp:
+    """The status listener."""
+
+    pause = 1.0
+
+    def __init__(self, server: StatusServer) -> None:
+        self.server, self.name = server, server.url
+        self._tag, self._document = "", dict[str, Any]()
+
+    def look(self, timeout: float = ANSWER) -> Look:
+        """Ask `/status`; while nothing changed, the answer is the last document."""
+        try:
+            answer = self.server.get("/status", tag=self._tag, timeout=timeout)
+        except NoAnswer as error:
+            return Look(Found.UNREACHABLE, detail=str(error))
+        match answer.status:
+            case 200:
+                return self._read(answer.body, answer.tag)
+            case 304 if self._tag:
+                return Look(Found.OK, self._document)
+            case 401 | 403:
+                return Look(Found.FORBIDDEN, detail=f"{self.name}: {refusal(answer.body)}")
+            case 404:
+                return Look(Found.NOT_FOUND, detail=f"{self.name}: serves no run's status")
+        return Look(Found.UNREACHABLE, detail=f"{self.name}: answered {answer.status}")
+
+    def _read(self, body: bytes, tag: str) -> Look:
+        document = read_document(body)
+        if document is None:
+            self._tag = ""
+            return Look(Found.BAD_STATUS, detail=f"{self.name}: the answer is no run's status")
+        self._tag, self._document = tag, dict(document)
+        return Look(Found.OK, document)
+
+
+class ByCluster:
+    """The annotations on the aggregator's Pod. `namespace` None: wherever one is."""
+
+    pause = 2.0
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._api, self._namespace = cluster.open_cluster(options)
+        self.name = f"namespace {self._namespace}" if self._namespace else "all namespaces"
+
+    def look(self, timeout: float = ANSWER) -> Look:
+        """Ask the API server."""
+        from reporter.sources.run_status import read_run_status
+
+        return of_reading(read_run_status(self._api, self._namespace, timeout=timeout))
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that say where the status comes from."""
+    group = parser.add_argument_group(
+        "where the status comes from",
+        "without any of these: the connection file (see `status-ctl connect`), then the cluster",
+    )
+    group.add_argument("--url", metavar="URL", help="the status listener (or STATUS_CTL_URL)")
+    group.add_argument("--ca", metavar="FILE", help="who signed its certificate (STATUS_CTL_CA)")
+    group.add_argument("--cert", metavar="FILE", help="your certificate (STATUS_CTL_CERT)")
+    group.add_argument("--key", metavar="FILE", help="its key (STATUS_CTL_KEY)")
+    group.add_argument("--connection", metavar="FILE", help="this connection file and no other")
+    group.add_argument(
+        "--max-age",
+        metavar="TIME",
+        type=length,
+        default=MAX_AGE,
+        help="how old a connection file may be, as 48h or 30m (default: 48h)",
+    )
+    cluster.cluster_arguments(parser, everywhere=True)
+
+
+def choose(
+    options: argparse.Namespace,
+    environ: Mapping[str, str] = os.environ,
+    traditional: Path = TRADITIONAL,
+) -> Origin:
+    """Return where to ask. Raises CannotTell with what to do when there is nothing.
+
+    `traditional` is where other tools of this kind leave their connection file.
+    """
+    by_flag = [name for name in ("url", "connection") if getattr(options, name)]
+    if cluster.named(options):
+        by_flag.append("namespace")
+    if len(by_flag) > 1:
+        options.error("name the run once: by --url, by --connection, or by the cluster's options")
+    if not by_flag and environ.get(_VARIABLES["url"]):
+        by_flag.append("url")
+    match by_flag:
+        case ["url"]:
+            return ByHttp(by_url(options, environ))
+        case ["connection"]:
+            return _by_file(Path(options.connection), options)
+        case ["namespace"]:
+            return ByCluster(options)
+    refused = []
+    for path in (own_place(environ), traditional):
+        try:
+            return _by_file(path, options, absent_is_fine=True)
+        except FileNotFoundError:
+            continue
+        except CannotTell as error:
+            refused.append(str(error))
+    for line in refused:
+        tell(line)
+    if cluster.reachable(environ):
+        return ByCluster(options)
+    raise CannotTell(HINTS.format(command=options.command))
+
+
+def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusServer:
+    """Return the server that options and environment name; a usage error where they are wrong."""
+    chosen = {
+        name: getattr(options, name) or environ.get(variable, "")
+        for name, variable in _VARIABLES.items()
+    }
+    if bool(chosen["cert"]) < bool(chosen["key"]):
+        options.error("--key without --cert")
+    try:
+        ca = Path(chosen["ca"]).read_text() if chosen["ca"] else ""
+        return StatusServer(Address(chosen["url"], ca, chosen["cert"], chosen["key"]))
+    except OSError as error:
+        _usage(options, f"cannot read {error.filename}: {error.strerror}")
+    except ValueError as error:
+        _usage(options, str(error))
+
+
+def by_connection(connection: Connection) -> StatusServer:
+    """Return the server that a connection file names. ValueError where it cannot be used."""
+    with as_file(connection.certificate) as certificate, as_file(connection.key) as key:
+        shown = bool(connection.certificate)
+        return StatusServer(
+            Address(
+                connection.address,
+                connection.ca,
+                certificate if shown else "",
+                key if shown else "",
+            )
+        )
+
+
+def length(text: str) -> int:
+    """Read a length of time in seconds: `48h`, `1h30m`, `90s`, or just seconds."""
+    found = _LENGTH.fullmatch(text) if text.isascii() else None
+    if not text or found is None or len(text) > 12:
+        raise argparse.ArgumentTypeError(f"not a length of time like 48h, 30m or 90s: {text!r}")
+    hours, minutes, seconds, bare = (int(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds + bare
+
+
+def refusal(body: bytes) -> str:
+    """Say why run data was refused, in the server's words where it has any."""
+    return body[:300].decode(errors="replace").strip() or "it shows the run's status to others only"
+
+
+def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = False) -> ByHttp:
+    try:
+        connection = read_connection(path, now=time.time(), max_age=options.max_age)
+        return ByHttp(by_connection(connection))
+    except Refused as error:
+        raise CannotTell(f"{path} {error}") from None
+    except FileNotFoundError:
+        if absent_is_fine:
+            raise
+        raise CannotTell(f"{path} does not exist") from None
+    except ValueError as error:
+        raise CannotTell(f"{path} is broken: {error}") from None
+
+
+def _usage(options: argparse.Namespace, text: str) -> NoReturn:
+    options.error(text)
+    raise AssertionError("error() does not return")

@@ -1,0 +1,68 @@
+"""A run as text: its summary in a line, its entries as a table."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from reporter.core.objects import section, text
+from reporter.core.run.view import Document, Row, failed, over, rows
+from reporter.core.text import clean
+from reporter.ctl import show
+from reporter.ctl.table import paint, table, terminal_columns
+
+_NARROW = ("PLUGIN", "NODE", "STATUS", "RESULT", "PROGRESS", "HEARD", "DETAIL")
+_WIDE = (*_NARROW[:-1], "TRIES", "SIZE", "RECEIVED", _NARROW[-1])
+
+
+def put_run(document: Document, options: argparse.Namespace) -> None:
+    """Write a run in the form that was asked for."""
+    match options.output:
+        case "name":
+            show.put_names(row.key for row in rows(document))
+        case "json" | "yaml":
+            show.put_data(options.output, document)
+        case form:
+            show.put(run_lines(document, options, wide=form == "wide"))
+
+
+def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = False) -> list[str]:
+    """Return summary and table."""
+    entries, colours = list(rows(document)), show.colours(options)
+    status = text(document, "status")
+    lines = [paint(status, colours.get(status, "")) + summary(document, entries)[len(status) :]]
+    if error := text(document, "error"):
+        lines.append(f"the aggregator itself failed: {clean(error, 1024)}")
+    if entries:
+        header = _WIDE if wide else _NARROW
+        cells = [_cells(row, wide=wide) for row in entries]
+        columns = None if wide else terminal_columns(sys.stdout)
+        lines += ["", *table(header, cells, columns=columns, colours=colours)]
+    tar = section(document, "tar-info")
+    if wide and text(tar, "name"):
+        lines += ["", f"results: {clean(text(tar, 'name'), 255)} (sha256 {text(tar, 'sha256')})"]
+    return lines
+
+
+def summary(document: Document, entries: Sequence[Row]) -> str:
+    """Say in a line how the run is."""
+    decided, bad = sum(row.decided for row in entries), sum(row.bad for row in entries)
+    share = document.get("percent_complete")
+    number = share if isinstance(share, int | float) else 0
+    parts = [f"{text(document, 'status')}: {decided} of {len(entries)} done ({number:.0%})"]
+    if bad:
+        parts.append(f"{bad} failed")
+    if over(document):
+        parts.append("final")
+    elif failed(document):
+        parts.append("not final, a late result can still turn it")
+    if run := text(document, "run"):
+        parts.append(f"run {clean(run, 253)}")
+    return ", ".join(parts)
+
+
+def _cells(row: Row, *, wide: bool) -> list[str]:
+    heard = show.ago(row.heard) + (" stale" if row.stale else "")
+    cells = [row.plugin, row.node, row.status, row.result, row.progress, heard]
+    if wide:
+        cells += [str(row.attempts or ""), show.size(row.size), row.received[:19]]
+    return [*cells, row.detail]

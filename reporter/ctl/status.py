@@ -1,0 +1,37 @@
+"""`status-ctl status`: one look at a run."""
+
+import argparse
+
+from reporter.core.run.view import failed
+from reporter.ctl import origin, show
+from reporter.ctl.exits import FAILED, GOOD, CannotTell
+from reporter.ctl.run_table import put_run
+from reporter.ctl.tell import tell
+
+DESCRIPTION = """\
+Shows how a run is: its status and a line for each plugin and node. The status is read from the
+aggregator's status listener, or from the annotation on its Pod.
+
+exit codes:
+  0    the run has not failed (it may be running)
+  1    it has failed
+  2    wrong usage
+  4    cannot tell: not reachable, forbidden, no such run
+  130  Ctrl-C"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    show.arguments(parser)
+    origin.arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Look once, show it, and return the exit code."""
+    look = origin.choose(options).look()
+    if look.warning:
+        tell(look.warning)
+    if look.document is None:
+        raise CannotTell(f"{look.detail} ({look.outcome.replace('_', ' ')})")
+    put_run(look.document, options)
+    return FAILED if failed(look.document) else GOOD

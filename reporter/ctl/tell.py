@@ -1,0 +1,12 @@
+"""What is said to a person beside the data: on standard error, never in the way of a script."""
+
+import sys
+
+from reporter.core.text import clean
+
+
+def tell(text: str) -> None:
+    """Say it, each line made safe for a terminal."""
+    for at, line in enumerate(text.splitlines() or [""]):
+        kept = line[: len(line) - len(line.lstrip(" "))] + clean(line, 4096)
+        print(f"status-ctl: {kept}" if at == 0 else kept, file=sys.stderr, flush=True)

@@ -1,0 +1,99 @@
+"""The connection file: where a run's status is served, and the certificates to read it with.
+
+`{host_address, created_at, ca_cert, client_cert, client_key}`, certificates and key as PEM text.
+What is in it and whether that can be used; where it lies and who may read it is not here.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reporter.core.objects import epoch, stamp, text
+from reporter.core.text import go_duration
+from reporter.wire.pem import not_after
+
+MAX_BYTES: Final = 1024 * 1024
+_SLACK = 300.0  # seconds that the writer's clock may be ahead of ours
+_CLIENT = ("client_cert", "client_key")
+
+
+class Refused(ValueError):
+    """The file cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """`address` is a URL, or HOST:PORT for one with https. Empty text where there is none."""
+
+    address: str
+    created_at: float
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+
+
+def encode(connection: Connection) -> bytes:
+    """Return the file's content."""
+    fields = {
+        "host_address": connection.address,
+        "created_at": stamp(connection.created_at),
+        "ca_cert": connection.ca,
+        "client_cert": connection.certificate,
+        "client_key": connection.key,
+    }
+    return (json.dumps(fields, indent=1) + "\n").encode()
+
+
+def decode(data: bytes, *, now: float, max_age: float) -> Connection:
+    """Read it. Raises Refused when it is broken, too old, or its certificates have ended.
+
+    `now` is Unix seconds, `max_age` in seconds.
+    """
+    fields = _fields(data)
+    created = epoch(text(fields, "created_at"))
+    if created is None:
+        raise Refused("is broken: created_at is no time")
+    if created > now + _SLACK:
+        raise Refused(f"is broken: it says it was made in the future, at {stamp(created)}")
+    if now - created > max_age:
+        age, limit = go_duration(int(now - created)), go_duration(int(max_age))
+        raise Refused(f"is too old: made {age} ago, and at most {limit} is accepted (--max-age)")
+    for name in ("ca_cert", "client_cert"):
+        if pem := text(fields, name):
+            _check_end(name, pem, now)
+    return Connection(
+        text(fields, "host_address"),
+        created,
+        text(fields, "ca_cert"),
+        text(fields, "client_cert"),
+        text(fields, "client_key"),
+    )
+
+
+def _fields(data: bytes) -> Mapping[str, Any]:
+    if len(data) > MAX_BYTES:
+        raise Refused(f"is broken: larger than {MAX_BYTES} bytes")
+    try:
+        fields = json.loads(data.decode())
+    except (ValueError, RecursionError):
+        raise Refused("is broken: not JSON") from None
+    if not isinstance(fields, dict):
+        raise Refused("is broken: not a JSON object")
+    for name in ("host_address", "created_at", "ca_cert", *_CLIENT):
+        if not isinstance(fields.get(name, ""), str):
+            raise Refused(f"is broken: {name} is no text")
+    if not text(fields, "host_address"):
+        raise Refused("is broken: host_address is missing")
+    if bool(text(fields, _CLIENT[0])) != bool(text(fields, _CLIENT[1])):
+        raise Refused("is broken: client_cert and client_key belong together")
+    return fields
+
+
+def _check_end(name: str, pem: str, now: float) -> None:
+    try:
+        end = not_after(pem)
+    except ValueError as error:
+        raise Refused(f"is broken: {name}: {error}") from None
+    if end <= now:
+        raise Refused(f"has expired: its {name} ended at {stamp(end)}")

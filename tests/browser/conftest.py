@@ -1,0 +1,40 @@
+"""A browser for the tests of the live page; where there is none they are left out, and say so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser.webdriver import CHROMIUM, DRIVER, Browser, driving
+
+
+@pytest.fixture(scope="session")
+def open_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Browser]]:
+    """Opens browsers that know nothing of each other."""
+    if not (CHROMIUM and DRIVER):
+        reason = "there is no chromium with chromedriver: tests/browser/setup.sh installs them"
+        if os.environ.get("REQUIRE_CLUSTER") == "1":
+            pytest.fail(f"REQUIRE_CLUSTER=1, but {reason}", pytrace=False)
+        pytest.skip(reason)
+    with driving(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def browser(open_browser: Callable[[], Browser]) -> Iterator[Browser]:
+    """One browser for one test; its console has to stay silent."""
+    opened = open_browser()
+    opened.look(width=1280, height=860, dark=False)
+    try:
+        yield opened
+    finally:
+        opened.quit()
+
+
+@pytest.fixture
+def images() -> Path:
+    """Where the pictures of the documentation are."""
+    return Path(__file__).resolve().parents[2] / "docs" / "images"

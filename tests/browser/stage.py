@@ -1,0 +1,201 @@
+"""A run to look at: a status listener in a thread, over a store that tests fill as they like."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
+
+from reporter.aggregator.http import Audience, Events, Limits, Listener, StatusApp
+from reporter.aggregator.store import MemoryStore
+from reporter.core.run.entry import Cause, Failure, Rank, Record
+from reporter.core.run.plan import Key, parse_plan
+from reporter.core.run.progress import Progress
+from reporter.metrics.page import Page
+
+T = TypeVar("T")
+BOUND = 60.0
+RUN = "6b1d0f0e-6d3c-4f7d-9d7e-0f3f4f0c1a2b"
+
+
+@dataclass
+class _Quiet:
+    """An observer and a health of which nobody asks anything."""
+
+    alive: bool = True
+
+    def checks(self) -> dict[str, str | None]:
+        return {}
+
+    def request(self, route: str, code: int, seconds: float, received: int) -> None:
+        return
+
+    def tls_failure(self, reason: str, peer: str, text: str) -> None:
+        return
+
+    def unexpected(self, where: str, error: BaseException) -> None:
+        raise AssertionError(where) from error
+
+
+class Stage:
+    """One run, served on loopback."""
+
+    def __init__(self, plugins: Sequence[dict[str, Any]]) -> None:
+        self._plan = parse_plan({"run": RUN, "plugins": list(plugins)})
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self.store = MemoryStore()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.call(self._start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.call(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(BOUND)
+        self._loop.close()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine where the store lives."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(BOUND)
+
+    async def _start(self) -> None:
+        await self.store.open_run(self._plan, now=time.time())
+        quiet = _Quiet()
+        events = Events(
+            self.store.snapshot, self.store.subscribe, clock=time.monotonic, wall=time.time
+        )
+        self._app = StatusApp(
+            self.store.snapshot,
+            quiet,
+            lambda accept: Page(b"", "text/plain", False),
+            Audience.LOCAL,
+            quiet,
+            events=events,
+        )
+        self._listener = Listener(
+            self._app, ssl_context=None, host="127.0.0.1", port=0, limits=Limits(), observer=quiet
+        )
+        host, port = await self._listener.start()
+        self.url = f"http://{host}:{port}/"
+
+    async def _stop(self) -> None:
+        self._app.close()
+        await self._listener.close(grace=1.0)
+        await self.store.close()
+
+    # -- what happens ----------------------------------------------------------------------------
+
+    @property
+    def keys(self) -> list[Key]:
+        """Every key of the plan."""
+        return list(self.store.snapshot().entries)
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody has a stream."""
+        return bool(self.store._subscribers)
+
+    def end_streams(self) -> None:
+        """Let all streams end, and none begin."""
+        self._loop.call_soon_threadsafe(self._app.close)
+
+    def progress(self, key: Key, **fields: Any) -> None:
+        """Let a plugin tell something."""
+        update = Progress(**fields)
+        self.call(self.store.record_progress(key, update, None, at=time.time()))
+
+    def beat(self, key: Key, ago: float = 0.0) -> None:
+        """Let a worker beat."""
+
+        async def heard() -> None:
+            self.store.record_heartbeat(key, time.monotonic() - ago, beat=True)
+
+        self.call(heard())
+
+    def receive(self, key: Key, size: int = 48_213, **fields: Any) -> None:
+        """Let a result come in."""
+        record = Record(Rank.RESULT, time.time(), digest="5f" * 32, size=size, **fields)
+        self.call(self.store.record_result(key, record))
+
+    def fail(self, key: Key, cause: Cause, text: str, reason: str = "") -> None:
+        """Let the aggregator give an entry up, or its worker report an error."""
+        if cause is Cause.WORKER_ERROR:
+            record = Record(
+                Rank.WORKER,
+                time.time(),
+                digest="5f" * 32,
+                size=213,
+                cause=cause,
+                text=text,
+                reason=reason,
+            )
+            self.call(self.store.record_result(key, record))
+        else:
+            failure = Failure("final", time.time(), text, cause, reason)
+            self.call(self.store.mark_failed(key, failure))
+
+    def retry(self, key: Key, text: str) -> None:
+        """Let an upload fail that may be repeated."""
+        self.call(self.store.mark_failed(key, Failure("attempt", time.time(), text)))
+
+
+def nodes(number: int) -> list[str]:
+    """Names like those of a cloud."""
+    return [f"ip-10-0-{index // 250}-{index % 250}.internal" for index in range(number)]
+
+
+def rehearse(stage: Stage) -> None:
+    """A run in the middle of its life, with every kind of trouble."""
+    by_plugin: dict[str, list[Key]] = {}
+    for key in stage.keys:
+        by_plugin.setdefault(key.plugin, []).append(key)
+    (e2e,) = by_plugin["e2e"]
+    stage.beat(e2e, 4)
+    stage.progress(
+        e2e,
+        msg="[sig-network] Services should serve endpoints on same port and different protocols",
+        total=412,
+        completed=267,
+        failures=("[sig-storage] CSI volumes should unmount after kubelet restart",) * 3,
+    )
+    logs = by_plugin["systemd-logs"]
+    for index, key in enumerate(logs):
+        stage.beat(key, 2 + index % 13)
+        if index == 3:
+            stage.fail(key, Cause.WORKER_ERROR, "journalctl: no journal files were found", "logs")
+        elif index == 7:
+            stage.fail(key, Cause.HEARTBEAT, "no heartbeat for 120 s")
+        elif index % 6:
+            stage.receive(key, 31_000 + 977 * index)
+        else:
+            stage.progress(key, msg="Reading the journal", total=24, completed=5 + index % 17)
+    bench = by_plugin["node-benchmark"]
+    for index, key in enumerate(bench):
+        stage.beat(key, 71 if index == 5 else 1 + index % 9)
+        if index == 2:
+            stage.fail(key, Cause.POD_FAILED, "container benchmark: OOMKilled, exit code 137")
+        elif index == 9:
+            stage.retry(key, "the connection was reset after 12 MiB")
+        elif index % 3 == 0:
+            stage.receive(key, 1_204_000 + 9_100 * index)
+        else:
+            stage.progress(
+                key,
+                msg=f"fio: random read, {4 + index % 5} jobs",
+                total=60,
+                completed=(index * 7) % 60,
+                failures=("latency above 20 ms",) if index == 14 else (),
+            )
+
+
+PLUGINS = [
+    {"name": "e2e"},
+    {"name": "systemd-logs", "nodes": nodes(120)},
+    {"name": "node-benchmark", "nodes": nodes(40)},
+]

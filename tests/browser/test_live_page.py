@@ -1,0 +1,406 @@
+"""The live page in a real browser: what a person sees, and what the page does by itself."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reporter.core.run.entry import Cause
+from reporter.core.run.plan import Key
+from reporter.core.run.snapshot import Phase, Tar
+from tests.browser.stage import PLUGINS, Stage, nodes, rehearse
+from tests.browser.webdriver import Browser
+from tests.collecting.served import Aggregator, plan
+
+pytestmark = pytest.mark.long
+
+E2E = Key("e2e", "global")
+SMALL = [{"name": "e2e"}, {"name": "sysd", "nodes": ["node1", "node2", "node3"]}]
+ROWS = "[...document.querySelectorAll('#rows tr')]"
+KEYS = f"{ROWS}.map(row => row.querySelector('b').textContent + '/' + row.querySelector('.mono').textContent)"
+LINK = "document.querySelector('#link-text').textContent"
+ENTER, TAB = "\ue007", "\ue004"
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    """A small run that has just begun."""
+    with Stage(SMALL) as small:
+        yield small
+
+
+def opened(browser: Browser, url: str, rows: int) -> None:
+    """Open the page and wait until it shows the run, live."""
+    browser.open(url)
+    browser.until(f"{ROWS}.length === arguments[0] && {LINK} === 'Live'", rows)
+
+
+def row(key: Key) -> str:
+    """An expression for the row of a key."""
+    node = "cluster-wide" if key.node == "global" else key.node
+    return f"{ROWS}.find(row => row.innerText.includes('{key.plugin}\\n{node}'))"
+
+
+def test_live_update(browser, stage):
+    """Progress, results and errors show without a reload, in the title as well."""
+    opened(browser, stage.url, 4)
+    stage.progress(E2E, msg="checking quotas", total=12, completed=5, failures=("dns",))
+    browser.until(f"{row(E2E)}.innerText.includes('checking quotas')")
+    said = browser.run(f"return {row(E2E)}.innerText")
+    stage.fail(Key("sysd", "node2"), Cause.WORKER_ERROR, "no journal", "logs")
+    stage.receive(Key("sysd", "node1"))
+    browser.until("document.querySelector('#hero-status').textContent === 'Failed, still running'")
+    browser.until("document.querySelector('#percent').textContent === '50%'")
+
+    assert "6 of 12" in said
+    assert "Worker reported an error: no journal" in browser.text("#rows")
+    assert "1 of 4 results in · 1 failed · 2 open · 1 failed test" == browser.text("#hero-sub")
+    assert browser.run("return document.title").startswith("50 % · Failed · ")
+    assert "sysd/node2" == browser.run(f"return {KEYS}[0]")
+    assert [] == browser.complaints()
+
+
+def test_the_end(browser, stage):
+    """The last word, the packed results, and then nobody is asked any more."""
+    opened(browser, stage.url, 4)
+    for key in stage.keys:
+        stage.receive(key)
+    stage.call(stage.store.advance_run(Phase.POST_PROCESSING))
+    browser.until("document.querySelector('#hero-status').textContent === 'Post-processing'")
+    tar = Tar("202601010000_sonobuoy_x.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 1_500_000)
+    stage.call(stage.store.advance_run(Phase.CLOSED, tar=tar))
+    browser.until(f"{LINK} === 'Run is over'")
+
+    assert "Complete" == browser.text("#hero-status")
+    assert tar.name in browser.text("#tar")
+    assert "1.4 MiB" in browser.text("#tar")
+    assert not stage.watched
+    assert [] == browser.complaints()
+
+
+def test_heartbeats(browser, stage):
+    """Ages grow by themselves, and a worker that is silent is pointed out."""
+    stage.beat(E2E, 3600 * 3)
+    stage.beat(Key("sysd", "node1"), 0)
+    opened(browser, stage.url, 4)
+
+    assert "Silent" in browser.run(f"return {row(E2E)}.innerText")
+    assert "3 h ago" in browser.run(f"return {row(E2E)}.innerText")
+    node1 = row(Key("sysd", "node1"))
+    browser.until(f"/[2-9] s ago/.test({node1}.innerText)")
+    stage.beat(Key("sysd", "node1"), 0)
+    browser.until(f"/[01] s ago/.test({node1}.innerText)")
+    assert "not yet" in browser.run(f"return {row(Key('sysd', 'node2'))}.innerText")
+
+
+def test_reconnect_after_a_restart(browser, tmp_path):
+    """The page says that it lost the aggregator, keeps what it knows, and is live again."""
+    with Aggregator(tmp_path, plan("e2e", [])) as aggregator:
+        opened(browser, f"http://127.0.0.1:{aggregator.status_port}/", 1)
+        run = browser.text("#run-id")
+        aggregator.kill()
+        browser.until(f"{LINK} === 'Reconnecting…'")
+        browser.until("document.querySelector('#link').dataset.link === 'lost'")
+        assert 1 == browser.run(f"return {ROWS}.length")
+        before = browser.run("return document.querySelector('#updated').textContent")
+        aggregator.start()
+        browser.until(f"{LINK} === 'Live'")
+        browser.until("document.querySelector('#updated').textContent !== arguments[0]", before)
+
+        assert run == browser.text("#run-id")
+
+
+def test_polling_where_there_is_no_stream(browser, stage):
+    """503 for `/events`: `/status` is asked every five seconds, and the page says so."""
+    opened(browser, stage.url, 4)
+    stage.end_streams()
+    browser.until(f"{LINK} === 'Polling every 5 s'")
+    stage.progress(E2E, msg="seen by polling")
+    browser.until(f"{row(E2E)}.innerText.includes('seen by polling')")
+
+
+def test_a_page_that_nobody_looks_at(browser, stage):
+    """Hidden: it closes its stream. Seen again: it knows at once what has happened."""
+    opened(browser, stage.url, 4)
+    assert stage.watched
+    browser.hide(True)
+    end = time.monotonic() + 30
+    while stage.watched:
+        assert time.monotonic() < end
+        threading.Event().wait(0.05)
+    paused = browser.run(f"return {LINK}")
+    stage.progress(E2E, msg="while away")
+    browser.hide(False)
+    browser.until(f"{row(E2E)}.innerText.includes('while away')")
+
+    assert "Paused" == paused
+
+
+def test_hostile_text_stays_text(browser, stage):
+    """Markup in messages, errors and failures is shown as it was sent and does nothing."""
+    attack = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>&lt;b&gt;"
+    turned = "\u202etxet desrever"
+    stage.progress(
+        E2E, msg=attack + turned, total=2**63 - 1, completed=-(2**63), failures=(attack,)
+    )
+    stage.fail(Key("sysd", "node1"), Cause.WORKER_ERROR, attack, attack)
+    opened(browser, stage.url, 4)
+    for _ in range(2):
+        browser.run("document.querySelector('.expand[aria-expanded=false]').click()")
+    browser.run(f"{row(E2E)}.querySelector('.expand').click()")
+    browser.until("document.querySelectorAll('.more').length >= 2")
+
+    assert attack + turned == browser.run(
+        f"return {row(E2E)}.querySelector('.text:last-child').textContent"
+    )
+    assert 4 <= browser.run("return document.body.innerText.split(arguments[0]).length", attack)
+    assert None is browser.run("return window.hacked ?? null")
+    assert 0 == browser.run(
+        "return document.querySelectorAll('img, #rows script, main b > b').length"
+    )
+    assert [] == browser.complaints()
+
+
+def test_filter_and_sort(browser, stage):
+    """By state, by any text, and by every column in both directions."""
+    node1, node2, node3 = (Key("sysd", f"node{number}") for number in (1, 2, 3))
+    stage.receive(node1)
+    stage.fail(node2, Cause.POD_FAILED, "OOMKilled")
+    stage.progress(node3, msg="half", total=10, completed=5, failures=("a", "b"))
+    stage.progress(E2E, msg="begun", total=10, completed=1)
+    opened(browser, stage.url, 4)
+    orders = {"status": browser.run(f"return {KEYS}")}
+    for name in ("key", "progress", "failures"):
+        browser.click(f"th [data-sort={name}]")
+        orders[name] = browser.run(f"return {KEYS}")
+    browser.click("th [data-sort=failures]")
+    descending = browser.run(f"return {KEYS}")
+    direction = browser.run("return document.querySelector('th[aria-sort]').ariaSort")
+    browser.click(".chip[data-kind=running]")
+    running = browser.run(f"return {KEYS}")
+    browser.click("#search")
+    browser.press(*"HALF")
+    browser.until(f"{ROWS}.length === 1")
+    found = browser.run(f"return {KEYS}")
+    browser.press("x")
+    browser.until("!document.querySelector('#empty').hidden")
+
+    e2e, one, two, three = "e2e/cluster-wide", "sysd/node1", "sysd/node2", "sysd/node3"
+    assert {
+        "status": [two, e2e, three, one],
+        "key": [e2e, one, two, three],
+        "progress": [two, e2e, three, one],
+        "failures": [three, e2e, one, two],
+    } == orders
+    assert ([e2e, one, two, three], "descending") == (descending, direction)
+    assert ([three, e2e], [three]) == (sorted(running, reverse=True), found)
+    assert "Nothing fits the filter." == browser.text("#empty")
+
+
+def test_all_failures_of_an_entry(browser, stage):
+    """The run lists the first 20; the details fetch the rest."""
+    texts = tuple(f"test {number}" for number in range(70))
+    stage.progress(E2E, msg="m", failures=texts, failures_total=90)
+    opened(browser, stage.url, 4)
+    browser.run(f"{row(E2E)}.querySelector('.expand').click()")
+    browser.until("document.querySelectorAll('.more li').length === 70")
+
+    assert "Failures (70 of 90)" in browser.text(".more")
+
+
+def test_by_keyboard(browser, stage):
+    """The first stop leads to the results, every control is reached, and focus is seen."""
+    stage.fail(E2E, Cause.DEADLINE, "too late")
+    opened(browser, stage.url, 4)
+    browser.press(TAB)
+    skip = browser.run("return document.activeElement.textContent")
+    browser.press(ENTER)
+    target = browser.run("return document.activeElement.id")
+    browser.press("/")
+    search = browser.run("return document.activeElement.id")
+    browser.press(*"e2e")
+    browser.until(f"{ROWS}.length === 1")
+    for _ in range(9):
+        browser.press(TAB)
+        if browser.run("return document.activeElement.matches('.expand')"):
+            break
+    outline = browser.run("return getComputedStyle(document.activeElement).outlineStyle")
+    browser.press(ENTER)
+    opened_by_key = browser.text(".more")
+    stage.progress(E2E, msg="moved")
+    stage.receive(Key("sysd", "node1"))
+    browser.until("document.querySelector('#hero-sub').textContent.startsWith('1 of 4')")
+
+    assert ("Skip to the results", "results", "search") == (skip, target, search)
+    assert "solid" == outline
+    assert "Out of time" in opened_by_key
+    assert browser.run("return document.activeElement.matches('.expand')"), "focus got lost"
+
+
+def test_for_a_screen_reader(browser, stage):
+    """Landmarks, headings, and a table that is one although its boxes are grids."""
+    stage.progress(E2E, msg="m", total=3, completed=1)
+    opened(browser, stage.url, 4)
+    browser.devtools("Accessibility.enable")
+    tree = browser.devtools("Accessibility.getFullAXTree")["nodes"]
+    roles = [node["role"]["value"] for node in tree if not node["ignored"]]
+    names = {node["name"]["value"] for node in tree if node.get("name")}
+
+    assert {"banner", "main", "contentinfo", "table", "searchbox", "progressbar", "status"} <= set(
+        roles
+    )
+    assert (5, 6, 4) == (roles.count("row"), roles.count("columnheader"), roles.count("rowheader"))
+    assert 20 == roles.count("cell") + roles.count("gridcell")
+    assert {
+        "Details of e2e/global",
+        "Theme: as the system",
+        "Filter by plugin, node or text",
+    } <= names
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_contrast(browser, dark):
+    """Every word of a state, and soft text, has at least 4.5 to 1 against what is behind it."""
+    browser.look(width=1280, height=860, dark=dark)
+    with Stage(PLUGINS) as full:
+        rehearse(full)
+        opened(browser, full.url, len(full.keys))
+        ratios = browser.run(
+            """
+            const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
+            function light(color) {
+              canvas.fillStyle = "#000"; canvas.fillRect(0, 0, 1, 1);
+              canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+              const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map(value => {
+                const part = value / 255;
+                return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+              });
+              return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+            }
+            const behind = light(getComputedStyle(document.querySelector("table")).backgroundColor);
+            const words = document.querySelectorAll(".state, .who .mono, .text, .none, .some, .note, .sub");
+            return [...words].map(word => {
+              const [one, other] = [light(getComputedStyle(word).color), behind].sort((a, b) => b - a);
+              return (one + 0.05) / (other + 0.05);
+            });
+            """
+        )
+
+    assert len(ratios) > 300
+    assert min(ratios) >= 4.5
+
+
+def test_the_theme_is_kept(browser, stage):
+    """The button goes through system, light and dark; a reload keeps what was chosen."""
+    scheme = "return getComputedStyle(document.documentElement).colorScheme"
+    opened(browser, stage.url, 4)
+    seen = [browser.run(scheme)]
+    for _ in range(2):
+        browser.click("#theme")
+        seen.append(browser.run(scheme))
+    opened(browser, stage.url, 4)
+    seen.append(browser.run(scheme))
+
+    assert ["light dark", "light", "dark", "dark"] == seen
+    assert "Theme: dark" == browser.run("return document.querySelector('#theme').textContent")
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_no_screen_is_too_narrow(browser, width):
+    """Nothing is wider than the screen, whatever is in the texts."""
+    plugins = [{"name": "a" * 63, "nodes": ["n" * 200]}, *SMALL]
+    with Stage(plugins) as wide:
+        wide.fail(E2E, Cause.POD_FAILED, "x" * 900)
+        wide.progress(Key("a" * 63, "n" * 200), msg="y" * 900, total=10**15, completed=10**14)
+        browser.look(width=width, height=800, dark=False)
+        opened(browser, wide.url, 5)
+        browser.run("for (const each of document.querySelectorAll('.expand')) each.click()")
+
+        assert width >= browser.run("return document.documentElement.scrollWidth")
+
+
+def test_two_thousand_entries(browser):
+    """On the screen in less than a second, all of them soon after, and found at once."""
+    with Stage([{"name": "e2e", "nodes": nodes(2000)}]) as large:
+        for key in large.keys[::3]:
+            large.progress(key, msg="Reading the journal", total=24, completed=7, failures=("x",))
+        for key in large.keys[1::3]:
+            large.receive(key)
+        shown = []
+        for _ in range(3):
+            opened(browser, large.url, 2000)
+            shown.append(browser.run("return performance.getEntriesByName('shown')[0].startTime"))
+        browser.click("#search")
+        browser.press(*"0-7-249")
+        browser.until(f"{ROWS}.length === 1")
+        print(f"first rows after {[round(each) for each in shown]} ms")
+
+        assert min(shown) < 1000
+
+
+def test_a_hundred_updates_a_second(browser):
+    """Memory does not grow, and the last update is what is seen in the end."""
+    with Stage([{"name": "e2e", "nodes": nodes(500)}]) as busy:
+        opened(browser, busy.url, 500)
+
+        def updates(first: int, number: int) -> None:
+            for update in range(first, first + number):
+                key = busy.keys[update % 500]
+                texts = (f"failure {update}", "y" * 200)
+                busy.progress(
+                    key, msg=f"update {update}", total=10**6, completed=update, failures=texts
+                )
+                threading.Event().wait(0.01)
+            last = f"update {first + number - 1}"
+            browser.until(
+                "document.querySelector('#rows').textContent.includes(arguments[0])", last
+            )
+
+        updates(0, 1000)  # every entry has been told of, twice
+        before, elements = (
+            browser.heap(),
+            browser.run("return document.querySelectorAll('*').length"),
+        )
+        updates(1000, 2000)
+        after = browser.heap()
+        print(f"heap {before} bytes, {after} after 2,000 updates")
+
+        assert elements == browser.run("return document.querySelectorAll('*').length")
+        assert after < before + 512 * 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "height", "dark", "scale"),
+    [
+        ("status-light", 1280, 880, False, 1.0),
+        ("status-dark", 1280, 880, True, 1.0),
+        ("status-phone", 390, 800, False, 1.5),
+    ],
+)
+def test_pictures_for_the_documentation(
+    browser, images, tmp_path, name, width, height, dark, scale
+):
+    """They can be taken, and are small; those that are kept are replaced when they are asked for.
+
+    `touch docs/images/.take` before, to write them.
+    """
+    browser.look(width=width, height=height, dark=dark, scale=scale)
+    with Stage(PLUGINS) as full:
+        rehearse(full)
+        opened(browser, full.url, len(full.keys))
+        if name == "status-light":
+            browser.click("#rows tr .expand")
+            browser.run("document.activeElement.blur()")
+        threading.Event().wait(0.6)  # until the bars have stopped moving
+        picture = browser.picture()
+    folder = images if (images / ".take").exists() else tmp_path
+    Path(folder / f"{name}.png").write_bytes(picture)
+
+    assert b"\x89PNG" == picture[:4]
+    assert len(picture) < 200_000
+    assert json.dumps(browser.complaints()) == "[]"

@@ -1,0 +1,67 @@
+"""A kubeconfig for the fake API server, and the aggregator's Pod on it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
+from tests.fakekube import FakeKube, make_job, make_pod
+
+LABEL = {"sonobuoy-component": "aggregator"}
+
+
+def kubeconfig(path: Path, fake: FakeKube, *, namespace: str = "", **user: Any) -> Path:
+    """Write one with two contexts: `here`, the current one, and `nowhere`."""
+    context = {"cluster": "fake", "user": "me"} | ({"namespace": namespace} if namespace else {})
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [
+            {
+                "name": "fake",
+                "cluster": {"server": fake.server, "certificate-authority": fake.ca_file},
+            },
+            {"name": "gone", "cluster": {"server": "https://127.0.0.1:1"}},
+        ],
+        "contexts": [
+            {"name": "here", "context": context},
+            {"name": "nowhere", "context": {"cluster": "gone", "user": "me"}},
+        ],
+        "users": [{"name": "me", "user": user or {"token": fake.read_token()}}],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def add_aggregator(
+    fake: FakeKube,
+    status: str = "running",
+    *plugins: dict[str, Any],
+    run: dict[str, Any] | None = None,
+    name: str = "status-aggregator-0",
+    namespace: str = "default",
+    **fields: Any,
+) -> None:
+    """Put the aggregator's Pod there, with its annotations."""
+    shown = {"plugins": list(plugins) or None, "status": status, "tar-info": {"name": ""}}
+    annotations = {STATUS_ANNOTATION: json.dumps(shown)}
+    if run is not None:
+        annotations[RUN_ANNOTATION] = json.dumps(run)
+    made = make_pod(make_job(namespace=namespace), name=name, annotations=annotations, **fields)
+    made["metadata"]["labels"] = dict(LABEL)
+    fake.create_pod(made)
+
+
+def plugin(name: str, node: str = "global", status: str = "running", verdict: str = "") -> Any:
+    """Return an element of the annotation's `plugins`."""
+    return {
+        "plugin": name,
+        "node": node,
+        "status": status,
+        "result-status": verdict,
+        "result-counts": None,
+    }

@@ -1,0 +1,34 @@
+"""Fixtures of the tests of status-ctl."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakekube import FakeKube, Rule
+from tests.integration.ctl.cluster import kubeconfig
+from tests.integration.ctl.scripted import Home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A user's home with nothing in it."""
+    return Home(tmp_path)
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeKube]:
+    """An API server that shows a person all they may ask for."""
+    with FakeKube() as fake:
+        fake.tokens.roles["person"] = (
+            Rule(("get", "list"), ("pods", "jobs", "events", "pods/log")),
+        )
+        fake.write_token(fake.token("person"))
+        yield fake
+
+
+@pytest.fixture
+def at_home(home: Home, fake: FakeKube) -> Home:
+    """A home whose kubeconfig leads to the API server."""
+    kubeconfig(home.folder / ".kube" / "config", fake)
+    return home

@@ -1,0 +1,276 @@
+"""`status-ctl status` by URL, from the outside: every form, every exit code, every trouble."""
+
+import json
+import ssl
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.fakekube.certs import Authority
+from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, run_status
+
+HALF = run_status(
+    "running",
+    entry("sysd", "node1", "complete", result_status="passed", bytes=2048),
+    entry(
+        "e2e",
+        progress={"total": 80, "completed": 17, "failures": ["a", "b"], "msg": "on it"},
+        **{"last-heartbeat": 200},
+        stale=True,
+    ),
+)
+FAILED = run_status(
+    "failed",
+    entry("sysd", "node1", "failed", error={"cause": "lost", "reason": "", "text": "gone away"}),
+    entry("e2e"),
+)
+TABLE = """\
+running: 1 of 2 done (50%), run 5e1f0c6a
+
+PLUGIN  NODE   STATUS    RESULT  PROGRESS          HEARD     DETAIL
+sysd    node1  complete  passed  -                 3s        -
+e2e     -      running   -       17/80 (2 failed)  3m stale  on it
+"""
+WIDE = """\
+running: 1 of 2 done (50%), run 5e1f0c6a
+
+PLUGIN  NODE   STATUS    RESULT  PROGRESS          HEARD     TRIES  SIZE     RECEIVED  DETAIL
+sysd    node1  complete  passed  -                 3s        1      2.0 KiB  -         -
+e2e     -      running   -       17/80 (2 failed)  3m stale  1      -        -         on it
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    with Scripted(status=Reply(body=HALF)) as server:
+        yield server
+
+
+class TestForms:
+    """The same run in every form, in a pipe: data and nothing else."""
+
+    @pytest.mark.parametrize(
+        ("form", "expected"),
+        [
+            ([], TABLE),
+            (["-o", "table"], TABLE),
+            (["-o", "wide"], WIDE),
+            (["-o", "name"], "sysd/node1\ne2e/global\n"),
+        ],
+    )
+    def test_for_people(self, home: Home, server: Scripted, form: list[str], expected: str) -> None:
+        """No colour, no bar, no remark."""
+        assert (0, expected, "") == home.run("status", "--url", server.url, *form)
+
+    def test_for_programs(self, home: Home, server: Scripted) -> None:
+        """JSON and YAML hold the whole document with its version."""
+        code, out, err = home.run("status", "--url", server.url, "-o", "json")
+        assert (0, HALF, "") == (code, json.loads(out), err)
+        assert "v1" == json.loads(out)["api_version"]
+        code, out, err = home.run("status", "--url", server.url, "-o", "yaml")
+        assert (0, HALF, "") == (code, yaml.safe_load(out), err)
+
+    @pytest.mark.parametrize("form", ["table", "wide", "json", "yaml", "name"])
+    def test_hostile_text_stays_text(self, home: Home, form: str) -> None:
+        """No escape sequence of a plugin reaches the terminal, in no form."""
+        evil = "\x1b[2J\x9b31m\u202eevil\x07\ud800"
+        hostile = run_status("running", entry(evil, evil, evil, progress={"msg": evil}), run=evil)
+        with Scripted(status=Reply(body=hostile)) as server:
+            code, out, _ = home.run("status", "--url", server.url, "-o", form)
+
+        assert 0 == code
+        assert "evil" in out
+        assert [] == [c for c in out if c != "\n" and not c.isprintable()]
+
+    def test_a_large_run(self, home: Home) -> None:
+        """2,000 rows, all of them, each on a line."""
+        entries = [entry("e2e", f"node{number}", "complete") for number in range(2000)]
+        with Scripted(status=Reply(body=run_status("complete", *entries, final=True))) as server:
+            code, out, _ = home.run("status", "--url", server.url)
+
+        lines = out.splitlines()
+        assert (0, 2003) == (code, len(lines))
+        assert "complete: 2000 of 2000 done (100%), final, run 5e1f0c6a" == lines[0]
+        assert ["e2e", "node1999", "complete"] == lines[-1].split()[:3]
+
+
+class TestTerminal:
+    """On a terminal: colours, and lines that fit."""
+
+    def test_colours(self, home: Home, server: Scripted) -> None:
+        """A status is coloured; nothing else is added."""
+        code, out = home.terminal("status", "--url", server.url)
+
+        assert 0 == code
+        assert "\x1b[36mrunning\x1b[0m: 1 of 2 done" in out
+        assert TABLE == out.replace("\x1b[36m", "").replace("\x1b[32m", "").replace("\x1b[0m", "")
+
+    @pytest.mark.parametrize(
+        ("flags", "environ"),
+        [(["--no-color"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})],
+    )
+    def test_no_colours(self, home: Home, server: Scripted, flags, environ) -> None:
+        """By option, by NO_COLOR, or where the terminal cannot."""
+        assert (0, TABLE) == home.terminal("status", "--url", server.url, *flags, **environ)
+
+    def test_a_narrow_one(self, home: Home) -> None:
+        """Long details are cut, so that every entry keeps one line; wide shows them whole."""
+        long = entry("e2e", "节点一", progress={"msg": "很长" * 100})
+        with Scripted(status=Reply(body=run_status("running", long))) as server:
+            _, out = home.terminal("status", "--url", server.url, "--no-color", columns=60)
+            _, wide = home.terminal("status", "--url", server.url, "-o", "wide", columns=60)
+
+        *_, header, row = out.splitlines()
+        assert header.index("STATUS") == row.index("running") + 3  # three characters of two columns
+        assert row.endswith("…")
+        assert "很长" * 100 in wide
+
+    @pytest.mark.parametrize("form", ["json", "yaml", "name"])
+    def test_data_is_the_same_there(self, home: Home, server: Scripted, form: str) -> None:
+        """What programs read has no colours even on a terminal."""
+        _, piped, _ = home.run("status", "--url", server.url, "-o", form)
+
+        assert (0, piped) == home.terminal("status", "--url", server.url, "-o", form)
+
+
+class TestExitCodes:
+    """What a script learns."""
+
+    def test_a_failed_run(self, home: Home) -> None:
+        """1, though it is not final; the cause is told."""
+        with Scripted(status=Reply(body=FAILED)) as server:
+            code, out, err = home.run("status", "--url", server.url)
+
+        assert (1, "") == (code, err)
+        assert "failed: 1 of 2 done (50%), 1 failed, not final" in out
+        assert "gone away" in out
+
+    @pytest.mark.parametrize(
+        ("reply", "words"),
+        [
+            (
+                Reply(403, b"run data is for local peers\n"),
+                "run data is for local peers (forbidden)",
+            ),
+            (Reply(403), "to others only (forbidden)"),
+            (Reply(404, b"no"), "serves no run's status (not found)"),
+            (Reply(503, b"no"), "answered 503 (unreachable)"),
+            (Reply(304), "answered 304 (unreachable)"),
+            (Reply(302, b"", (("Location", "http://127.0.0.1:1/"),)), "answered 302 (unreachable)"),
+            (Reply(200, b"<html>"), "the answer is no run's status (bad status)"),
+            (Reply(200, b"[" * 100_000), "the answer is no run's status (bad status)"),
+            (Reply(200, {"status": "fine", "plugins": []}), "no run's status (bad status)"),
+            (Reply(200, {"status": "running"}), "no run's status (bad status)"),
+            (Reply(200, b"{}", length=100), "the answer was cut off (unreachable)"),
+        ],
+    )
+    def test_no_status(self, home: Home, reply: Reply, words: str) -> None:
+        """4, one line on standard error, nothing on standard output."""
+        with Scripted(status=reply) as server:
+            code, out, err = home.run("status", "--url", server.url)
+
+        assert (4, "") == (code, out)
+        assert words in err
+        assert 1 == len(err.splitlines())
+
+    def test_nobody_listens(self, home: Home) -> None:
+        """4: unreachable."""
+        code, out, err = home.run("status", "--url", "http://127.0.0.1:1")
+
+        assert (4, "") == (code, out)
+        assert "status-ctl: http://127.0.0.1:1: Connection refused (unreachable)\n" == err
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            ["--url", "ftp://x"],
+            ["--url", "http://"],
+            ["--url", "http://x:y"],
+            ["--url", "http://x", "-n", "y"],
+            ["--connection", "x", "--url", "http://y"],
+            ["--url", "https://x", "--ca", "/does/not/exist"],
+            ["--url", "https://x", "--ca", "/dev/null", "--cert", "/dev/null"],
+            ["--url", "https://x", "--key", "/dev/null"],
+            ["--max-age", "soon"],
+            ["-o", "xml"],
+            ["surplus"],
+        ],
+        ids=" ".join,
+    )
+    def test_usage(self, home: Home, wrong: list[str]) -> None:
+        """2, before anybody is asked."""
+        code, out, err = home.run("status", *wrong)
+
+        assert (2, "") == (code, out)
+        assert "error: " in err
+
+    @pytest.mark.parametrize("place", [0, 1, 3])
+    def test_help_anywhere(self, home: Home, place: int) -> None:
+        """`-h` wins over whatever else is wrong there."""
+        words = ["status", "--bogus", "-o", "xml"]
+        words.insert(place + 1, "-h")
+        code, out, err = home.run(*words)
+
+        assert (0, "") == (code, err)
+        assert "exit codes:" in out
+
+    def test_ctrl_c(self, home: Home) -> None:
+        """130 at once, with an aggregator that does not answer."""
+        with Scripted(status=Reply(body=HALF)) as server:
+            server.gate.clear()
+            with home.started("status", "--url", server.url) as process:
+                server.wait_asked(1)
+                process.send_signal(2)
+                out, err = process.communicate(timeout=30)
+
+        assert (130, b"", b"") == (process.returncode, out, err)
+
+    def test_nobody_reads(self, home: Home, server: Scripted) -> None:
+        """As in `status-ctl status | head -0`: no traceback."""
+        with home.started("status", "--url", server.url) as process:
+            assert process.stdout is not None
+            process.stdout.close()
+            assert process.stderr is not None
+            assert (141, b"") == (process.wait(30), process.stderr.read())
+
+
+class TestTls:
+    """Whom the command trusts, and what it shows."""
+
+    @pytest.fixture
+    def authority(self, tmp_path) -> Authority:
+        made = Authority(strict=True)
+        made.issue(tmp_path / "s.crt", tmp_path / "s.key", ("127.0.0.1",))
+        made.issue(tmp_path / "c.crt", tmp_path / "c.key", ("127.0.0.1",))
+        made.write(tmp_path / "ca.pem")
+        return made
+
+    @pytest.fixture
+    def secured(self, authority, tmp_path) -> Iterator[Scripted]:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "s.crt", tmp_path / "s.key")
+        with Scripted(context, status=Reply(body=HALF)) as server:
+            yield server
+
+    def test_a_known_authority(self, home: Home, secured: Scripted, tmp_path) -> None:
+        """By option, or by environment."""
+        ca = str(tmp_path / "ca.pem")
+
+        assert (0, TABLE, "") == home.run("status", "--url", secured.url, "--ca", ca)
+        assert (0, TABLE, "") == home.run("status", STATUS_CTL_URL=secured.url, STATUS_CTL_CA=ca)
+
+    def test_an_unknown_authority(self, home: Home, secured: Scripted) -> None:
+        """4: it says why, and asks nothing."""
+        code, out, err = home.run("status", "--url", secured.url)
+
+        assert (4, "") == (code, out)
+        assert "its certificate is not trusted: " in err
+        assert [] == secured.asked
+
+    def test_plain_http_to_a_tls_port(self, home: Home, secured: Scripted) -> None:
+        """4, and no traceback."""
+        code, out, err = home.run("status", "--url", secured.url.replace("https", "http"))
+
+        assert (4, "") == (code, out)
+        assert 1 == len(err.splitlines())

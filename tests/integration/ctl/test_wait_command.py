@@ -1,0 +1,210 @@
+"""`status-ctl wait`, from the outside: until when, with what exit code, and what is seen."""
+
+import json
+
+import pytest
+
+from tests.fakekube import FakeKube, Rule
+from tests.integration.ctl.cluster import add_aggregator, plugin
+from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, interrupt, run_status
+
+RUNNING = run_status("running", entry("e2e"), entry("sysd", "node1"))
+EARLY = run_status("failed", entry("e2e"), entry("sysd", "node1", "failed"))
+PACKING = run_status("post-processing", entry("e2e", status="complete"))
+PASSED = run_status("complete", entry("e2e", status="complete"), final=True)
+LOST = run_status(
+    "failed", entry("e2e", status="complete"), entry("sysd", "node1", "timed_out"), final=True
+)
+NO_ENTRIES = run_status("complete", final=True)
+
+
+def replies(*documents: dict) -> list[Reply]:
+    return [
+        Reply(body=document, headers=(("ETag", f'"{number}"'),))
+        for number, document in enumerate(documents)
+    ]
+
+
+class TestEnds:
+    """What it waits for."""
+
+    @pytest.mark.parametrize(
+        ("words", "seen", "code", "asked"),
+        [
+            ([], (RUNNING, PACKING, PASSED), 0, 3),
+            ([], (EARLY, LOST), 1, 2),
+            ([], (EARLY, PASSED), 0, 2),
+            ([], (NO_ENTRIES,), 0, 1),
+            (["--for", "end"], (PACKING, PASSED), 0, 2),
+            (["--fail-fast"], (RUNNING, EARLY), 1, 2),
+            (["--fail-fast"], (RUNNING, PASSED), 0, 2),
+            (["--for", "e2e"], (RUNNING, PACKING), 0, 2),
+            (["--for", "e2e"], (LOST,), 0, 1),
+            (["--for", "sysd"], (EARLY,), 1, 1),
+            (["--for", "sysd/node1"], (LOST,), 1, 1),
+            (["--for", "e2e/global"], (PACKING,), 0, 1),
+            (["--for", "e2e", "--fail-fast"], (EARLY, PACKING), 0, 2),
+        ],
+    )
+    def test_the_end(self, home: Home, words, seen, code: int, asked: int) -> None:
+        """The exit code, after no more questions than needed; the last state is shown."""
+        with Scripted(status=replies(*seen)) as server:
+            found, out, err = home.run("wait", "--url", server.url, "-o", "json", *words)
+
+        assert (code, "") == (found, err)
+        assert seen[-1] == json.loads(out)
+        assert asked == len(server.asked)
+
+    @pytest.mark.parametrize("form", ["table", "wide", "json", "yaml", "name"])
+    def test_the_form_is_that_of_status(self, home: Home, form: str) -> None:
+        """The same words at the end."""
+        with Scripted(status=Reply(body=LOST)) as server:
+            code, out, err = home.run("wait", "--url", server.url, "-o", form)
+            same = home.run("status", "--url", server.url, "-o", form)
+
+        assert (1, "") == (code, err)
+        assert (code, out, err) == same
+
+    def test_an_entry_that_the_run_has_not(self, home: Home) -> None:
+        """4 at once: it would be waited for in vain."""
+        with Scripted(status=Reply(body=RUNNING)) as server:
+            code, out, err = home.run("wait", "--url", server.url, "--for", "typo")
+
+        assert (4, "") == (code, out)
+        assert "the run has no entry 'typo'" in err
+
+    @pytest.mark.parametrize("words", [["--timeout", "1s"], ["--timeout", "0"]])
+    def test_the_time_is_over(self, home: Home, words: list[str]) -> None:
+        """3, with the state it had; one look at least."""
+        with Scripted(status=Reply(body=RUNNING)) as server:
+            code, out, err = home.run("wait", "--url", server.url, "-o", "name", *words)
+
+        assert (3, "e2e/global\nsysd/node1\n") == (code, out)
+        assert "status-ctl: the time is over: the run goes on\n" == err
+
+    def test_a_run_that_is_never_seen(self, home: Home) -> None:
+        """3, and what was in the way."""
+        code, out, err = home.run("wait", "--url", "http://127.0.0.1:1", "--timeout", "1s")
+
+        assert (3, "") == (code, out)
+        assert "Connection refused; waiting" in err
+        assert "the time is over: http://127.0.0.1:1: Connection refused" in err
+
+    def test_an_aggregator_that_does_not_answer(self, home: Home) -> None:
+        """3: its time is not longer for that."""
+        with Scripted(status=Reply(body=RUNNING)) as server:
+            server.gate.clear()
+            code, _, err = home.run("wait", "--url", server.url, "--timeout", "1s")
+
+        assert 3 == code
+        assert "no answer in time" in err
+
+
+class TestTrouble:
+    """What it does not give up for."""
+
+    def test_an_aggregator_that_restarts(self, home: Home) -> None:
+        """Away, not a status, and back: told once each, and waited for."""
+        seen = [Reply(503), Reply(body=b"<html>"), Reply(404), *replies(PASSED)]
+        with Scripted(status=seen) as server:
+            code, out, err = home.run("wait", "--url", server.url, "-o", "name")
+
+        assert (0, "e2e/global\n") == (code, out)
+        assert ["answered 503; waiting", "is no run's status; waiting", "status; waiting"] == [
+            line[-len(end) :]
+            for line, end in zip(
+                err.splitlines(),
+                ["answered 503; waiting", "is no run's status; waiting", "status; waiting"],
+                strict=True,
+            )
+        ]
+
+    def test_forbidden_ends_it(self, home: Home) -> None:
+        """4: rights do not come by themselves."""
+        with Scripted(status=Reply(403, b"for others")) as server:
+            code, out, err = home.run("wait", "--url", server.url)
+
+        assert (4, "") == (code, out)
+        assert "for others (forbidden)" in err
+
+    def test_nothing_to_ask(self, home: Home) -> None:
+        """4 with the same advice as `status`."""
+        code, out, err = home.run("wait")
+
+        assert (4, "") == (code, out)
+        assert "status-ctl wait -n NAMESPACE" in err
+
+    @pytest.mark.parametrize(
+        "wrong", [["--timeout", "soon"], ["--timeout", "-5"], ["--for"], ["--fail"]], ids=" ".join
+    )
+    def test_usage(self, home: Home, wrong: list[str]) -> None:
+        """2."""
+        code, out, err = home.run("wait", *wrong)
+
+        assert (2, "") == (code, out)
+        assert "error: " in err
+
+
+class TestTerminal:
+    """What a person sees."""
+
+    def test_a_bar_until_the_end(self, home: Home) -> None:
+        """One line that is taken away before the result."""
+        with Scripted(status=replies(RUNNING, PASSED)) as server:
+            code, out = home.terminal("wait", "--url", server.url, "--no-color")
+
+        assert 0 == code
+        assert "[........................] running: 0 of 2 done (0%)" in out
+        assert "\r\x1b[K\r\x1b[K" in out or "\r\x1b[Kcomplete: 1 of 1 done" in out
+        assert out.rstrip().endswith("e2e     -     complete  -       -         3s     -")
+
+    def test_ctrl_c(self, home: Home) -> None:
+        """130 at once, and the bar is gone."""
+        pressed = []
+
+        def seen(text: str, pid: int) -> None:
+            if "running: 0 of 2" in text and not pressed:
+                pressed.append(pid)
+                interrupt(pid)
+
+        with Scripted(status=Reply(body=RUNNING)) as server:
+            code, out = home.terminal("wait", "--url", server.url, seen=seen)
+
+        assert 130 == code
+        assert out.endswith("\r\x1b[K")
+
+    def test_no_bar_in_a_pipe(self, home: Home) -> None:
+        """Nothing but data."""
+        with Scripted(status=replies(RUNNING, PASSED)) as server:
+            code, out, err = home.run("wait", "--url", server.url, "-o", "name")
+
+        assert (0, "e2e/global\n", "") == (code, out, err)
+
+
+class TestCluster:
+    """Through the annotation."""
+
+    @pytest.mark.parametrize(("status", "code"), [("complete", 0), ("failed", 1)])
+    def test_the_end(self, at_home: Home, fake: FakeKube, status: str, code: int) -> None:
+        """K-table: `complete` is 0, `failed` 1."""
+        add_aggregator(fake, status, plugin("e2e", status=status))
+
+        assert (code, "e2e/global\n", "") == at_home.run("wait", "-o", "name")
+
+    def test_a_pod_that_comes_late(self, at_home: Home, fake: FakeKube) -> None:
+        """It need not be there yet."""
+        with at_home.started("wait", "-o", "name") as process:
+            fake.wait_for(lambda: fake.requests("GET", "/pods/sonobuoy"))
+            add_aggregator(fake, "complete", plugin("e2e", status="complete"))
+            out, err = process.communicate(timeout=30)
+
+        assert (0, b"e2e/global\n") == (process.returncode, out)
+        assert b"no aggregator runs in namespace 'default'; waiting" in err
+
+    def test_forbidden_ends_it(self, at_home: Home, fake: FakeKube) -> None:
+        """4 at once."""
+        fake.tokens.roles["person"] = (Rule(("get",), ("jobs",)),)
+        code, out, err = at_home.run("wait")
+
+        assert (4, "") == (code, out)
+        assert "(forbidden)" in err

@@ -1,0 +1,666 @@
+"""What `explain` says in each situation: the sentence a person needs, and what to do."""
+
+import copy
+import json
+
+import pytest
+
+from reporter.core import rows
+from reporter.core.condition import Attempt
+from reporter.core.explain.finding import Objects, Weight
+from reporter.core.explain.job import findings, standing
+from reporter.core.facts import Container, Running, Terminated, Waiting
+from reporter.core.objects import epoch
+from reporter.core.payloads import FileInvalid, Progress, ResultPayload
+from reporter.wire.annotation import encode_note
+from tests.fakekube import make_job, make_pod, running, terminated, waiting
+
+NOW = epoch("2030-01-01T12:10:00Z")
+POD = "validate-x7k2p"
+FAILED = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}
+COMPLETE = {"type": "Complete", "status": "True", "reason": "CompletionsReached", "message": ""}
+
+
+def job(*reports, final=True, evidence=None, after=None, spec=None, pod=POD, **status):
+    """A Job on which these reports stand, or none yet."""
+    made = make_job()
+    made["spec"] |= spec or {}
+    made["status"] |= status
+    conditions = list(made["status"].get("conditions", []))
+    for number, report in enumerate(reports):
+        kind = "Available" if number == 0 else f"Other{number}"
+        note = encode_note(
+            Attempt(pod, "uid", NOW - 600, NOW - 598),
+            report,
+            {"observedAt": "2030-01-01T12:00:30Z", **(evidence or {})},
+            final=final,
+            after=after,
+        )
+        made["metadata"].setdefault("annotations", {})[f"status-reporter.io/{kind}"] = note
+        conditions.append(
+            {
+                "type": kind,
+                "status": report.status,
+                "reason": report.reason,
+                "message": report.message,
+                "lastTransitionTime": "2030-01-01T12:00:30Z",
+            }
+        )
+    made["status"]["conditions"] = conditions
+    return made
+
+
+def pod(state=None, *, change=None, reporter=None, **fields):
+    """The Job's Pod; `reporter` is the state of its container."""
+    made = make_pod(make_job(), adapter_state=state, **fields)
+    if reporter is not None:
+        made["status"]["initContainerStatuses"][0] |= {"state": reporter}
+    if change is not None:
+        change(made)
+    return made
+
+
+def event(reason, message, name=POD, **more):
+    return {
+        "reason": reason,
+        "message": message,
+        "involvedObject": {"name": name},
+        "lastTimestamp": "2030-01-01T12:05:00Z",
+        **more,
+    }
+
+
+def explain(made, *pods, events=(), logs=None, unread=None):
+    return findings(Objects(made, pods, NOW, events, logs or {}, unread or {}))
+
+
+def setting(made, name, value):
+    """Set a variable of the reporter in the template."""
+    spec = made["spec"]["template"]["spec"]
+    spec["initContainers"][0].setdefault("env", []).append({"name": name, "value": value})
+    return made
+
+
+GOOD = ResultPayload(True, "AllChecked", "12 of 12")
+BAD = ResultPayload(False, "QuotaMissing", "no quota")
+EXITED = Terminated(3, "Error")
+
+VERDICTS = {
+    "success": (rows.result(GOOD), {}, "Available=True AllChecked: 12 of 12 (final)", ""),
+    "failure": (rows.result(BAD), {}, "Available=False QuotaMissing: no quota", "own word"),
+    "hang until the wait time ends": (
+        rows.timeout(300),
+        {"adapter": {"container": "adapter", "restarts": 0, "state": "running"}},
+        "Adapter did not produce results within 5m0s",
+        "MAX_WAIT_TIME_SECONDS",
+    ),
+    "out of memory": (rows.out_of_memory(), {}, "OOMKilled", "resources.limits.memory"),
+    "invalid JSON": (
+        rows.invalid(FileInvalid("not JSON", None)),
+        {"file": {"state": "invalid", "cause": "not JSON"}},
+        "Failed to parse adapter result: not JSON",
+        "status-ctl validate",
+    ),
+    "crash": (
+        rows.exited(EXITED, result_required=True),
+        {"adapter": {"container": "adapter", "restarts": 0, "state": "terminated", "exitCode": 3}},
+        "exited with code 3",
+        "adapter's log",
+    ),
+    "exit code 0 without a file": (
+        rows.exited(Terminated(0, "Completed"), result_required=True),
+        {"file": {"state": "absent"}},
+        "did not produce a valid result file",
+        "RESULT_REQUIRED=false",
+    ),
+    "exit code 0, no file needed": (
+        rows.exited(Terminated(0), result_required=False),
+        {},
+        "AdapterSucceeded",
+        "",
+    ),
+    "image": (
+        rows.trouble("W1", "container 'adapter': ErrImageNeverPull: not there"),
+        {},
+        "AdapterImagePullFailed: container 'adapter': ErrImageNeverPull",
+        "imagePullSecrets",
+    ),
+    "missing ConfigMap key": (
+        rows.trouble("W2", 'configmap "x" not found'),
+        {},
+        'configmap "x" not found',
+        "ConfigMap, Secret or key",
+    ),
+    "command not found": (
+        rows.trouble("W3", "StartError: no such file"),
+        {},
+        "AdapterStartFailed: StartError",
+        "command, working directory",
+    ),
+    "crash loop": (
+        rows.crash_looping(Container("adapter", Waiting("CrashLoopBackOff"), EXITED, 4)),
+        {},
+        "last exit code 3, restarted 4 times",
+        "--previous",
+    ),
+    "deadline": (
+        rows.deadline("Job", 60),
+        {},
+        "within the Job's activeDeadlineSeconds (1m0s)",
+        "longer activeDeadlineSeconds",
+    ),
+    "evicted": (
+        rows.evicted("EvictionByEvictionAPI", "drained"),
+        {"pod": {"look": "seen", "disruption": "EvictionByEvictionAPI: drained"}},
+        "taken away from the adapter: EvictionByEvictionAPI: drained",
+        "podFailurePolicy",
+    ),
+    "interrupted": (
+        rows.interrupted("The Pod was deleted", Running()),
+        {},
+        "The Pod was deleted before a verdict was known",
+        "run it again",
+    ),
+    "wrong container name": (
+        rows.misfit("'x' is not a container of the Pod"),
+        {},
+        "'x' is not a container of the Pod",
+        "Mend the reporter's settings",
+    ),
+    "running": (
+        rows.running(Running(), Progress("step 3", 10, 3, (), ())),
+        {},
+        "3 of 10 completed, step 3",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_every_row_of_the_contract(name):
+    """The condition in one line, its evidence, and what that row asks people to do."""
+    report, evidence, said, todo = VERDICTS[name]
+    first, *_ = explain(job(report, evidence=evidence), pod())
+
+    assert "verdict" == first.code
+    assert said in first.what
+    assert todo in first.todo
+    assert bool(todo) == bool(first.todo)
+    good = report.status == "True" or report.row == "A"
+    assert (Weight.INFO if good else Weight.PROBLEM) == first.weight
+
+
+def test_the_evidence_is_told_in_words():
+    """What the annotation holds, one fact a line."""
+    evidence = {
+        "file": {"state": "invalid", "cause": "not JSON"},
+        "adapter": {
+            "container": "adapter",
+            "restarts": 2,
+            "state": "waiting",
+            "reason": "CrashLoopBackOff",
+            "last": {"exitCode": 137, "maybeOutOfMemory": True},
+        },
+        "lastEndedRun": {"exitCode": 1, "reason": "Error"},
+        "pod": {
+            "look": "gone",
+            "disruption": "Preempted: by x",
+            "blockedBy": {"container": "init", "state": "terminated", "exitCode": 2},
+        },
+        "waitedSeconds": 12.3,
+    }
+    first, *_ = explain(job(rows.timeout(300), evidence=evidence), pod())
+
+    assert (
+        "result file: invalid (not JSON)",
+        "adapter 'adapter': waiting (CrashLoopBackOff), restarted 2 times; the run before: exit "
+        "code 137, killed, perhaps for memory",
+        "its last run that ended: exit code 1 (Error)",
+        "init container 'init' is in the way: exit code 2",
+        "the platform took the Pod away: Preempted: by x",
+        "the reporter's look at the Pod: gone",
+        f"waited 12 s; seen at 2030-01-01T12:00:30Z in Pod {POD}",
+    ) == first.evidence
+
+
+def scheduled(status_reason, message=""):
+    def change(made):
+        made["spec"].pop("nodeName")
+        made["status"] = {
+            "phase": "Pending",
+            "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": status_reason}
+                | ({"message": message} if message else {})
+            ],
+        }
+        made["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+
+    return change
+
+
+def failed_pod(reason, message=""):
+    def change(made):
+        made["status"] |= {"phase": "Failed", "reason": reason, "message": message}
+
+    return change
+
+
+def disrupted(made):
+    made["status"]["conditions"].append(
+        {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+        }
+    )
+
+
+def deleted(at):
+    def change(made):
+        made["metadata"]["deletionTimestamp"] = at
+
+    return change
+
+
+def creating(made):
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        made["status"][kind][0]["state"] = waiting("ContainerCreating")
+    made["status"]["phase"] = "Pending"
+
+
+def classic(state, reporter):
+    made = make_pod(make_job(), form="classic", adapter_state=state)
+    made["status"]["containerStatuses"][1]["state"] = reporter
+    return made
+
+
+REFUSED = '{"message":"Request failed","failure":"forbidden","error":"... is forbidden: User ..."}'
+
+PODS = {
+    "no node takes it": (
+        pod(change=scheduled("Unschedulable", "0/3 nodes are available: 3 Insufficient memory.")),
+        {},
+        "unschedulable",
+        f"Pod {POD} is pending: no node takes it (0/3 nodes are available",
+        "cpu, memory",
+    ),
+    "no node takes it, by the event": (
+        pod(change=scheduled("")),
+        {"events": [event("FailedScheduling", "no luck", count=4)]},
+        "unschedulable",
+        "no node takes it (FailedScheduling: no luck (4 times))",
+        "",
+    ),
+    "scheduling gate": (
+        pod(change=scheduled("SchedulingGated")),
+        {},
+        "gated",
+        "its scheduling gates are closed (example.com/wait)",
+        "take it away",
+    ),
+    "image of the adapter": (
+        pod(waiting("ImagePullBackOff", 'Back-off pulling image "x"'), phase="Pending"),
+        {"events": [event("Failed", 'Failed to pull image "x": not found')]},
+        "image-trouble",
+        "Container 'adapter' of Pod validate-x7k2p has no image (ImagePullBackOff",
+        "registry",
+    ),
+    "invalid image name": (
+        pod(waiting("InvalidImageName", "couldn't parse"), phase="Pending"),
+        {},
+        "image-trouble",
+        "InvalidImageName: couldn't parse",
+        "name and tag",
+    ),
+    "image of the reporter": (
+        pod(waiting(), reporter=waiting("ErrImagePull", "not found"), phase="Pending"),
+        {},
+        "image-trouble",
+        "The reporter's container 'status-reporter' of Pod validate-x7k2p has no image "
+        "(ErrImagePull: not found). The adapter does not start before it.",
+        "registry",
+    ),
+    "missing ConfigMap key": (
+        pod(waiting("CreateContainerConfigError", "couldn't find key a in ConfigMap b")),
+        {},
+        "config-trouble",
+        "couldn't find key a in ConfigMap b",
+        "Create the ConfigMap",
+    ),
+    "command not found": (
+        pod(terminated(128, "StartError", message="no such file")),
+        {},
+        "start-trouble",
+        "could not be started (StartError: no such file)",
+        "command",
+    ),
+    "crash loop": (
+        pod(waiting("CrashLoopBackOff"), last_state=terminated(3), restarts=5),
+        {},
+        "crash-loop",
+        "keeps failing: exit code 3 (Error), restarted 5 times",
+        "kubectl logs validate-x7k2p -c adapter --previous",
+    ),
+    "out of memory": (
+        pod(terminated(137, "OOMKilled"), phase="Failed"),
+        {},
+        "oom-killed",
+        "was killed for memory (OOMKilled, exit code 137)",
+        "resources.limits.memory",
+    ),
+    "killed by somebody": (
+        pod(terminated(137), phase="Failed"),
+        {},
+        "exited",
+        "ended: exit code 137 (Error). It may have been killed for memory.",
+        "kubectl logs",
+    ),
+    "container lost": (
+        pod(terminated(137, "ContainerStatusUnknown"), phase="Failed"),
+        {},
+        "lost",
+        "the kubelet found it gone",
+        "node",
+    ),
+    "settings of the reporter": (
+        classic(running(), terminated(2)),
+        {},
+        "reporter-failed",
+        "The reporter's container 'status-reporter' of Pod validate-x7k2p ended by itself: exit "
+        "code 2 (Error).",
+        "Its settings are wrong",
+    ),
+    "the reporter cannot start": (
+        pod(waiting(), reporter=waiting("CrashLoopBackOff")),
+        {},
+        "crash-loop",
+        "The adapter does not start before it.",
+        "kubectl logs POD -c status-reporter --previous",
+    ),
+    "missing rights": (
+        pod(),
+        {"logs": {POD: f'{{"message":"Started"}}\n{REFUSED}\n'}},
+        "missing-rights",
+        "The reporter is not allowed to do its work",
+        "jobs/status: get, patch",
+    ),
+    "evicted by the API": (
+        pod(change=disrupted),
+        {},
+        "evicted",
+        "The platform took Pod validate-x7k2p away (EvictionByEvictionAPI: Eviction API: evicting)",
+        "drained",
+    ),
+    "evicted by the kubelet": (
+        pod(change=failed_pod("Evicted", "The node was low on resource: memory.")),
+        {},
+        "evicted",
+        "(Evicted: The node was low on resource: memory.)",
+        "memory",
+    ),
+    "the Pod's deadline": (
+        pod(change=failed_pod("DeadlineExceeded")),
+        {},
+        "deadline",
+        "was ended by its activeDeadlineSeconds",
+        "more time",
+    ),
+    "being deleted": (
+        pod(change=deleted("2030-01-01T12:10:20Z")),
+        {},
+        "deleted",
+        "is being deleted",
+        "",
+    ),
+    "a node that does not answer": (
+        pod(change=deleted("2030-01-01T12:00:00Z")),
+        {},
+        "stuck-terminating",
+        "should have been gone 600 s ago: its node node1",
+        "kubectl get node",
+    ),
+    "volume": (
+        pod(change=creating),
+        {"events": [event("FailedMount", 'configmap "c" not found', count=9)]},
+        "volume",
+        'a volume cannot be mounted (FailedMount: configmap "c" not found (9 times))',
+        "Create the ConfigMap",
+    ),
+    "network of the node": (
+        pod(change=creating),
+        {"events": [event("FailedCreatePodSandBox", "no CNI")]},
+        "sandbox",
+        "its node cannot set it up (FailedCreatePodSandBox: no CNI)",
+        "network plugin",
+    ),
+    "slow creation": (
+        pod(change=creating),
+        {},
+        "creating",
+        "has been creating its containers for 600 s",
+        "kubectl describe pod",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_every_situation_of_a_pod(name):
+    """Before any condition is there."""
+    made, more, code, said, todo = PODS[name]
+    found = {finding.code: finding for finding in explain(job(), made, **more)}
+
+    assert code in found
+    assert said in found[code].what
+    assert todo in found[code].todo
+
+
+def test_the_newest_log_line_that_tells_the_refusal_is_evidence():
+    """So that the missing right can be read off."""
+    found = explain(job(), pod(), logs={POD: f"{REFUSED}\nnoise"})
+
+    assert [(REFUSED,)] == [each.evidence for each in found if each.code == "missing-rights"]
+
+
+def without_reporter(made):
+    made = copy.deepcopy(made)
+    made["spec"]["template"]["spec"].pop("initContainers")
+    return made
+
+
+def bare(made):
+    made["spec"].pop("initContainers")
+    made["status"].pop("initContainerStatuses")
+
+
+JOBS = {
+    "no reporter at all": (
+        without_reporter(job()),
+        [pod(change=bare)],
+        "no-reporter",
+        "No status reporter runs in this Job's Pods",
+        "kustomize component",
+    ),
+    "wait time beyond the Job's deadline": (
+        setting(job(spec={"activeDeadlineSeconds": 60}), "MAX_WAIT_TIME_SECONDS", "120"),
+        [pod()],
+        "wait-beyond-deadline",
+        "may wait 2m0s, but the Job's activeDeadlineSeconds ends all work after 1m0s",
+        "at most 50, or the deadline to at least 130",
+    ),
+    "default wait time beyond the deadline": (
+        job(spec={"activeDeadlineSeconds": 300}),
+        [pod()],
+        "wait-beyond-deadline",
+        "may wait 5m0s, but the Job's activeDeadlineSeconds ends all work after 5m0s",
+        "at most 290, or the deadline to at least 310",
+    ),
+    "poll interval beyond the wait time": (
+        setting(job(), "POLL_INTERVAL_SECONDS", "300"),
+        [pod()],
+        "settings",
+        "POLL_INTERVAL_SECONDS (300) has to be less than MAX_WAIT_TIME_SECONDS (300)",
+        "shorter interval",
+    ),
+    "another Job's name": (
+        setting(job(), "JOB_NAME", "other"),
+        [pod()],
+        "settings",
+        "is told JOB_NAME=other, but this Job's name is validate",
+        "Set JOB_NAME to validate",
+    ),
+    "no such container": (
+        setting(job(), "ADAPTER_CONTAINER_NAME", "main"),
+        [pod()],
+        "settings",
+        "finds no adapter: 'main' is not a container of the Pod; containers: adapter",
+        "ADAPTER_CONTAINER_NAME",
+    ),
+    "several Pods at once": (
+        job(spec={"parallelism": 3}),
+        [pod()],
+        "parallel",
+        "only the newest one's verdict stands",
+        "one Job for each",
+    ),
+    "suspended": (job(spec={"suspend": True}), [], "suspended", "The Job is suspended", "kubectl"),
+    "no Pod can be made": (
+        job(),
+        [],
+        "no-pod",
+        "cannot make its Pod (FailedCreate: exceeded quota)",
+        "quota",
+    ),
+    "no Pod yet": (job(), [], "no-pod", "The Job has no Pod.", "controller manager"),
+    "Pods are gone": (
+        job(rows.result(GOOD), conditions=[COMPLETE]),
+        [],
+        "pods-gone",
+        "Its Pods are gone",
+        "",
+    ),
+    "back-off limit": (
+        job(rows.timeout(300), conditions=[FAILED]),
+        [],
+        "job-failed",
+        "(BackoffLimitExceeded): its Pods failed more often",
+        "",
+    ),
+    "nothing written": (job(), [pod()], "no-condition", "has written nothing", "kubectl logs"),
+    "the reporter died with its Pod": (
+        job(rows.running(Running(), None), final=False, conditions=[FAILED]),
+        [],
+        "reporter-gone",
+        "the reporter was killed together with its Pod",
+        "run the Job again",
+    ),
+    "a verdict of an earlier Pod": (
+        job(rows.timeout(300), pod="validate-old"),
+        [pod()],
+        "earlier-attempt",
+        "of an earlier attempt (Pod validate-old); now there is Pod validate-x7k2p",
+        "",
+    ),
+    "Pods refused to the reporter": (
+        job(rows.timeout(300, refused=True), evidence={"pod": {"look": "forbidden"}}),
+        [pod()],
+        "missing-rights",
+        "may not read its Pod",
+        "pods: get, watch",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_every_situation_of_a_job(name):
+    """What is said beside the verdict, or instead of one."""
+    made, pods, code, said, todo = JOBS[name]
+    quota = [event("FailedCreate", "exceeded quota", name="validate")]
+    events = quota if name == "no Pod can be made" else []
+    found = [each for each in explain(made, *pods, events=events) if each.code == code]
+
+    assert found, code
+    assert any(said in each.what and todo in each.todo for each in found)
+
+
+def test_a_good_verdict_alone_is_all_that_is_said():
+    """No advice where nothing is wrong."""
+    done = pod(terminated(0), phase="Succeeded")
+    found = explain(job(rows.result(GOOD), conditions=[COMPLETE]), done)
+
+    assert ["verdict", "job-complete"] == [each.code for each in found]
+    assert {Weight.INFO} == {each.weight for each in found}
+
+
+def test_a_success_that_was_contradicted():
+    """It is a warning, and tells how the adapter ended."""
+    after = {"exitCode": 137, "reason": "OOMKilled"}
+    first, *_ = explain(job(rows.result(GOOD), after=after), pod())
+
+    assert Weight.WARNING == first.weight
+    assert "after that the adapter ended: exit code 137 (OOMKilled)" in first.evidence
+
+
+def test_a_condition_of_an_older_reporter():
+    """Without an annotation it counts by its type; whether it is final nobody knows."""
+    made = job()
+    made["status"]["conditions"] = [
+        {"type": "Available", "status": "False", "reason": "AdapterTimeout", "message": "m"}
+    ]
+    (verdict,) = standing(made)
+    first, *_ = explain(made, pod())
+
+    assert (None, "") == (verdict.final, verdict.row)
+    assert "Available=False AdapterTimeout: m" == first.what
+    assert "MAX_WAIT_TIME_SECONDS" in first.todo
+
+
+def test_a_foreign_condition_is_not_ours():
+    """Neither the Job controller's nor somebody else's."""
+    made = without_reporter(job(conditions=[COMPLETE, {"type": "Mine", "status": "True"}]))
+
+    assert [] == standing(made)
+
+
+def test_a_reporter_that_was_put_in_later():
+    """An injector changes Pods, not the template: what runs counts."""
+    found = explain(without_reporter(job()), pod())
+
+    assert "no-reporter" not in {each.code for each in found}
+
+
+def test_what_could_not_be_read_is_said():
+    """And nothing is concluded from its absence."""
+    found = explain(job(), unread={"pods": "forbidden"})
+
+    assert {"unread": "The pods could not be read: forbidden"} == {
+        each.code: each.what for each in found
+    }
+
+
+def test_progress_of_a_second_verdict():
+    """Two reporters with two types: both are told."""
+    found = explain(job(rows.result(GOOD), rows.timeout(12)), pod())
+
+    assert ["Available=True", "Other1=False"] == [
+        each.what.split()[0] for each in found if each.code == "verdict"
+    ]
+
+
+@pytest.mark.parametrize(
+    "made", [{}, {"metadata": None, "status": []}, {"metadata": {"annotations": {"a": 1}}}]
+)
+def test_rubbish_is_no_reason_to_fail(made):
+    """Whatever a server answers."""
+    assert explain(made, {}, {"status": {"containerStatuses": [{"state": {"waiting": 5}}]}})
+
+
+def test_an_annotation_that_is_not_ours():
+    """Not JSON, or of another shape: the condition counts as one without."""
+    made = job()
+    made["metadata"]["annotations"] = {
+        "status-reporter.io/Available": "{",
+        "status-reporter.io/run-status": json.dumps({"status": "running"}),
+    }
+
+    assert [] == standing(made)
