@@ -9,6 +9,7 @@ stamps are, since builders may rewrite those.
 """
 
 import compileall
+import contextlib
 import importlib
 import pkgutil
 import py_compile
@@ -36,6 +37,13 @@ def import_all(package: str) -> None:
         importlib.import_module(module.name)
 
 
+def read_kubeconfig() -> None:
+    """Let the client look for a kubeconfig: what it imports for that, it imports only then."""
+    errors = importlib.import_module("reporter.errors")
+    with contextlib.suppress(errors.SettingsError):
+        importlib.import_module("reporter.kube").KubeApi.from_kubeconfig("/nowhere")
+
+
 def main(app: Path) -> str | None:
     """Compile for the programs in APP; return what is wrong, None when all is well."""
     if foreign := foreign_extensions(app):
@@ -53,6 +61,7 @@ def main(app: Path) -> str | None:
             invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
         )
     import_all("reporter")
+    read_kubeconfig()
     return None
 
 

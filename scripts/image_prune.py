@@ -11,16 +11,11 @@ import sys
 from pathlib import Path
 
 # What dependencies of ours need for things that no program here does: the asynchronous twin of the
-# Kubernetes client, kubeconfig files, exec, compilers of C bindings, time zones by name.
+# Kubernetes client, exec, compilers of C bindings, time zones by name.
 UNUSED = {
     "aiohttp_retry": ["aiohttp_retry"],
-    "charset_normalizer": ["charset_normalizer"],
     "durationpy": ["durationpy"],
-    "oauthlib": ["oauthlib"],
     "pycparser": ["pycparser"],
-    "pyyaml": ["yaml", "_yaml"],
-    "requests": ["requests"],
-    "requests_oauthlib": ["requests_oauthlib"],
     "tzdata": ["tzdata"],
     "websocket_client": ["websocket"],
 }

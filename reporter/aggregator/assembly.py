@@ -161,6 +161,7 @@ class Assembly:
                 wall=self.wall,
                 interval=self.chosen.heartbeat_interval_seconds,
             ),
+            output=self.layout.output,
         )
 
     def control(self, store: Store, intake: Intake, app: WorkerApp) -> Control:

@@ -28,12 +28,16 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("status", "status", "show how a run is"),
     Command("wait", "wait", "wait until a run is over"),
+    Command("watch", "watch", "show a run while it goes on"),
+    Command("connect", "connect", "remember where a run's status is served"),
+    Command("retrieve", "retrieve", "fetch the results of a run"),
     Command("explain", "explain", "say what happened to a Job and what to do"),
     Command("jobs", "jobs", "list the Jobs that have a status reporter"),
     Command("try", "trial", "run a command as the adapter on this machine, without a cluster"),
     Command("validate", "validate", "say what is wrong with a result file"),
+    Command("completion", "completion", "print a script that lets a shell complete all this"),
 )
-_OWN_SIGNALS = ("try", "validate")
+_OWN_SIGNALS = ("try", "validate", "completion")
 """Commands that ask nobody else: one has its own word on signals, one has no time for any."""
 
 
@@ -67,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="status-ctl",
+        prog=_called(),
         description="The status reporter's command for people.",
         epilog="`status-ctl COMMAND --help` tells more of one command.",
         allow_abbrev=False,
@@ -96,6 +100,12 @@ def _run(arguments: Sequence[str]) -> int:
 
     with at_once():
         return run(options)
+
+
+def _called() -> str:
+    """Return how people have called us: kubectl runs its plugins by their file names."""
+    plugin = sys.argv[0].rpartition("/")[2].startswith("kubectl-job_verdict")
+    return "kubectl job-verdict" if plugin else "status-ctl"
 
 
 def _wants_help(command: str, arguments: Sequence[str]) -> bool:

@@ -160,10 +160,7 @@ def choose(
 
 def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusServer:
     """Return the server that options and environment name; a usage error where they are wrong."""
-    chosen = {
-        name: getattr(options, name) or environ.get(variable, "")
-        for name, variable in _VARIABLES.items()
-    }
+    chosen = variables(options, environ)
     if bool(chosen["cert"]) < bool(chosen["key"]):
         options.error("--key without --cert")
     try:
@@ -173,6 +170,17 @@ def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusSer
         _usage(options, f"cannot read {error.filename}: {error.strerror}")
     except ValueError as error:
         _usage(options, str(error))
+
+
+def variables(options: argparse.Namespace, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return url, ca, cert and key as said by options, else by the environment, else empty.
+
+    With a URL among the options the environment has no say: its certificates are for another one.
+    """
+    told = {name: getattr(options, name) or "" for name in _VARIABLES}
+    if told["url"]:
+        return told
+    return {name: told[name] or environ.get(variable, "") for name, variable in _VARIABLES.items()}
 
 
 def by_connection(connection: Connection) -> StatusServer:

@@ -70,8 +70,13 @@ def put_data(form: str, value: Mapping[str, Any]) -> None:
         sys.stdout.write(to_yaml(value))
     else:
         written = json.dumps(value, indent=2, ensure_ascii=False)
-        sys.stdout.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", written) + "\n")
+        sys.stdout.write(safe_json(written) + "\n")
     sys.stdout.flush()
+
+
+def safe_json(written: str) -> str:
+    """Return JSON with what a terminal would obey written as escapes."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def ago(seconds: int | float | None) -> str:

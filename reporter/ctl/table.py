@@ -96,3 +96,11 @@ def terminal_columns(out: TextIO) -> int | None:
         return os.get_terminal_size(out.fileno()).columns or 80 if out.isatty() else None
     except OSError:
         return None
+
+
+def terminal_lines(out: TextIO) -> int:
+    """Return the lines of the terminal behind `out`, 24 where nobody knows."""
+    try:
+        return os.get_terminal_size(out.fileno()).lines or 24
+    except OSError:
+        return 24

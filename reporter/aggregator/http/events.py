@@ -11,23 +11,18 @@ it owes, so a slow reader gets the newest state late, never an old one, and cost
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
-from socket import SO_SNDBUF, SOL_SOCKET
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from aiohttp import web
 
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
-from reporter.aggregator.http.connection import Connection
+from reporter.aggregator.http.sse import Pace, Reader, Told
 from reporter.core.run.beats import INTERVAL
 from reporter.core.run.changes import History
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Snapshot
-from reporter.core.run.status import entry_document, run_fields, status_document
 
 _BEGIN: Final = Answer(
     200,
@@ -42,23 +37,6 @@ _BEGIN: Final = Answer(
 )
 _OVER: Final = Answer(204)
 _RETRY: Final = b"retry: 3000\n\n"
-_COMMENT: Final = b": still here\n\n"
-_PIECE: Final = 64 * 1024  # written at once; what a reader has to take within its patience
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How often a stream is written to, in seconds, and how many streams there may be.
-
-    `heard` is for ages of heartbeats when nothing else is new. `patience` is the time that a
-    reader has to take what was written.
-    """
-
-    flush: float = 0.5
-    heard: float = 5.0
-    comment: float = 15.0
-    patience: float = 10.0
-    streams: int = 32
 
 
 class Events:
@@ -80,7 +58,7 @@ class Events:
         self._history = History.begin(snapshot(), clock(), interval)
         self._told = self._tell()
         self._heard: dict[Key, None] = {}
-        self._streams: set[_Stream] = set()
+        self._readers: set[Reader] = set()
         self._unsubscribe: Callable[[], None] | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._hearing: asyncio.TimerHandle | None = None
@@ -91,7 +69,7 @@ class Events:
         if request.method == "HEAD":
             return _BEGIN
         known = _revision(request.headers.get("Last-Event-ID", ""))
-        if self._closed or len(self._streams) >= self._pace.streams:
+        if self._closed or len(self._readers) >= self._pace.streams:
             return answers.text(
                 503, "no more event streams: ask /status", (answers.retry_later(5),)
             )
@@ -103,13 +81,13 @@ class Events:
     def close(self) -> None:
         """End all streams, and let none begin."""
         self._closed = True
-        for stream in self._streams:
+        for stream in self._readers:
             stream.stop()
 
     # -- looking at the run ----------------------------------------------------------------------
 
-    def _tell(self) -> _Told:
-        return _Told(self._history.snapshot, self._wall(), self._clock(), self._interval)
+    def _tell(self) -> Told:
+        return Told(self._history.snapshot, self._wall(), self._clock(), self._interval)
 
     def _look(self) -> None:
         """See what has changed, and tell the streams."""
@@ -121,7 +99,7 @@ class Events:
         )
         self._told = self._tell()
         self._heard.update(dict.fromkeys(changes.heard))
-        for stream in self._streams:
+        for stream in self._readers:
             stream.owe(changes.entries)
 
     def _changed(self) -> None:
@@ -132,7 +110,7 @@ class Events:
     def _hear(self) -> None:
         """Tell the ages of those that were heard; they change all the time."""
         self._look()
-        for stream in self._streams:
+        for stream in self._readers:
             stream.owe(self._heard)
         self._heard.clear()
         self._await_beats()
@@ -144,11 +122,11 @@ class Events:
 
     async def run(self, request: web.BaseRequest, known: int | None) -> None:
         """Write to one reader until it is gone, or the run is over."""
-        stream = _Stream(request, self._pace)
-        if not self._streams:
+        stream = Reader(request, self._pace)
+        if not self._readers:
             self._unsubscribe = self._subscribe(self._changed)
             self._await_beats()
-        self._streams.add(stream)
+        self._readers.add(stream)
         try:
             await self._write(stream, known)
         except ConnectionError:
@@ -156,8 +134,8 @@ class Events:
         except TimeoutError:
             stream.abort()
         finally:
-            self._streams.discard(stream)
-            if not self._streams:
+            self._readers.discard(stream)
+            if not self._readers:
                 self._rest()
 
     def _rest(self) -> None:
@@ -171,7 +149,7 @@ class Events:
             self._unsubscribe()
             self._unsubscribe = None
 
-    async def _write(self, stream: _Stream, known: int | None) -> None:
+    async def _write(self, stream: Reader, known: int | None) -> None:
         _BEGIN.send(stream.request)
         missed = None if known is None else self._history.since(known)
         if missed is None:
@@ -205,131 +183,6 @@ class Stream(Answer):
 
     def send(self, request: web.BaseRequest) -> None:
         """Do nothing: everything was sent by `run`."""
-
-
-class _Told:
-    """What one look shows, each event encoded once for all streams."""
-
-    def __init__(self, snapshot: Snapshot, now: float, mono: float, interval: float) -> None:
-        self._snapshot, self._now, self._mono, self._interval = snapshot, now, mono, interval
-        self._entries: dict[Key, bytes] = {}
-        self.revision = snapshot.revision
-
-    @cached_property
-    def _run(self) -> dict[str, Any]:
-        return run_fields(self._snapshot, now=self._now)
-
-    @property
-    def final(self) -> bool:
-        """Whether the run is over."""
-        return bool(self._run["final"])
-
-    @cached_property
-    def whole(self) -> bytes:
-        """The `snapshot` event."""
-        document = status_document(
-            self._snapshot, now=self._now, mono=self._mono, interval=self._interval
-        )
-        return _event("snapshot", document, self.revision)
-
-    @cached_property
-    def run(self) -> bytes:
-        """The `run` event."""
-        return _event("run", self._run, self.revision)
-
-    @cached_property
-    def end(self) -> bytes:
-        """The `end` event."""
-        return _event("end", {"revision": self.revision}, self.revision)
-
-    def entry(self, key: Key) -> bytes:
-        """The `entry` event of a key; the `run` event after it has the id for both."""
-        event = self._entries.get(key)
-        if event is None:
-            document = entry_document(
-                self._snapshot,
-                key,
-                now=self._now,
-                mono=self._mono,
-                full=False,
-                interval=self._interval,
-            )
-            event = self._entries[key] = _event("entry", document)
-        return event
-
-
-class _Stream:
-    """One reader: what it owes it, and the connection."""
-
-    def __init__(self, request: web.BaseRequest, pace: Pace) -> None:
-        assert isinstance(request.protocol, Connection)
-        self.request, self.told, self.stopped = request, -1, False
-        self._pace, self._loop = pace, asyncio.get_running_loop()
-        self._owed: dict[Key, None] = {}
-        self._woken = asyncio.Event()
-        self._written = self._commented = self._loop.time()
-        # Else the kernel would hold megabytes of old news for a reader that is slow.
-        if (transport := request.transport) is not None:
-            transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_SNDBUF, _PIECE)
-        request.protocol.gone().add_done_callback(lambda _: self.stop())
-
-    def owe(self, keys: Iterable[Key]) -> None:
-        """Remember entries of which it knows no longer the newest; it looks at the run as well."""
-        self._owed.update(dict.fromkeys(keys))
-        self._woken.set()
-
-    def stop(self) -> None:
-        """Write no more."""
-        self.stopped = True
-        self._woken.set()
-
-    def abort(self) -> None:
-        """End the connection although its reader has not taken everything."""
-        if (transport := self.request.protocol.transport) is not None:
-            transport.abort()
-
-    def due(self, told: _Told) -> bytes:
-        """Take what has to be written now."""
-        self._woken.clear()
-        events = [told.entry(key) for key in self._owed]
-        self._owed.clear()
-        if told.revision != self.told:
-            self.told = told.revision
-            events.append(told.run)
-        if self._loop.time() >= self._commented + self._pace.comment:
-            self._commented = self._loop.time()
-            events.append(_COMMENT)
-        return b"".join(events)
-
-    async def news(self) -> None:
-        """Wait until there may be something to write, and it is time for it."""
-        try:
-            async with asyncio.timeout_at(self._commented + self._pace.comment):
-                await self._woken.wait()
-        except TimeoutError:
-            return
-        if not self.stopped:
-            await asyncio.sleep(self._written + self._pace.flush - self._loop.time())
-
-    async def write(self, data: bytes) -> None:
-        """Write, and wait until it is taken.
-
-        Raises TimeoutError when its reader has no use for it, ConnectionError when it is gone.
-        """
-        self._written = self._loop.time()
-        for start in range(0, len(data), _PIECE):
-            transport = self.request.protocol.transport
-            if transport is None or transport.is_closing():
-                raise ConnectionResetError("the reader is gone")
-            transport.write(data[start : start + _PIECE])
-            async with asyncio.timeout(self._pace.patience):
-                await self.request.writer.drain()
-
-
-def _event(name: str, document: object, revision: int | None = None) -> bytes:
-    data = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    number = "" if revision is None else f"id: {revision}\n"
-    return f"event: {name}\n{number}data: {data}\n\n".encode()
 
 
 def _revision(header: str) -> int | None:

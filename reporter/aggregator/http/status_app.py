@@ -3,11 +3,12 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from aiohttp import web
 
-from reporter.aggregator.http import answers, page
+from reporter.aggregator.http import answers, page, tarball
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.audience import Audience
 from reporter.aggregator.http.events import Events, Stream
@@ -24,7 +25,7 @@ _NOT_ALLOWED = Answer(405, b"", (("Allow", ", ".join(_ALLOWED)),))
 _FORBIDDEN = answers.text(
     403, "run data is for local peers, or for clients with a certificate where one is asked for"
 )
-_RUN_DATA = frozenset({"/status", "/events", *page.PATHS})
+_RUN_DATA = frozenset({"/status", "/events", "/results", *page.PATHS})
 _PROBES = ("/livez", "/healthz", "/readyz")
 
 
@@ -43,7 +44,8 @@ class StatusApp:
     """The handler of the status listener.
 
     `metrics` gets the `Accept` header. `interval` is that of the heartbeats, `clock` the monotonic
-    clock they are measured with, `wall` gives Unix time. Without `events` there is no `/events`.
+    clock they are measured with, `wall` gives Unix time. Without `events` there is no `/events`,
+    without `output`, the folder of the tarball, no `/results`.
     """
 
     def __init__(
@@ -58,11 +60,12 @@ class StatusApp:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         events: Events | None = None,
+        output: Path | None = None,
     ) -> None:
         self._snapshot, self._health, self._metrics = snapshot, health, metrics
         self._audience, self._observer = audience, observer
         self._interval, self._clock, self._wall = interval, clock, wall
-        self._events = events
+        self._events, self._output = events, output
         self._made: tuple[tuple[int, int], Answer] | None = None
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
@@ -71,7 +74,7 @@ class StatusApp:
         route, answer = self._serve(request)
         received = request.content.total_bytes
         self._observer.request(route, answer.status, self._clock() - began, received)
-        if isinstance(answer, Stream):
+        if isinstance(answer, Stream | tarball.Tarball):
             await answer.run(request)
         return answer
 
@@ -123,6 +126,8 @@ class StatusApp:
         if path == "/events":
             return self._events.answer(request) if self._events else answers.NOT_FOUND
         snapshot = self._snapshot()
+        if path == "/results":
+            return tarball.answer(self._output, snapshot.tar)
         key = None
         if path != "/status":
             key = _key(path)

@@ -1,7 +1,7 @@
 """The results as one file, `GET /results`, for those who may see the run's status.
 
-Sent from the disk piece by piece: it may be larger than the memory. What is in it, and when there is
-one, is decided elsewhere.
+Sent from the disk piece by piece: it may be larger than the memory. What is in it, and when there
+is one, is decided elsewhere.
 """
 
 import asyncio
@@ -18,6 +18,11 @@ NOT_YET: Final = answers.text(404, "there are no results yet: the run is not ove
 _GONE: Final = answers.text(503, "the results cannot be read", close=True)
 _PIECE = 256 * 1024
 _PATIENCE = 60.0  # seconds for a reader to take a piece
+
+
+def answer(output: Path | None, tar: Tar | None) -> Answer:
+    """Return the file that lies in `output`; 404 while there is none."""
+    return NOT_YET if output is None or tar is None else Tarball(output / tar.name, tar)
 
 
 class Tarball(Answer):

@@ -1,0 +1,93 @@
+"""`status-ctl connect`: remembers where a run's status is served, for the other commands."""
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+from reporter.ctl import origin
+from reporter.ctl.exits import GOOD, CannotTell
+from reporter.ctl.origin import ByHttp, by_connection, variables
+from reporter.ctl.place import own_place, write_connection
+from reporter.ctl.show import put_names
+from reporter.wire.connection import Connection, Refused, decode, encode
+
+DESCRIPTION = """\
+Writes the connection file: the address of a status listener, with the certificates to trust and to
+show there, readable by you alone. The other commands find it for 48 hours. It is tried first, and
+its path is printed.
+
+exit codes:
+  0    written
+  2    wrong usage
+  4    not written: not reachable, forbidden, no status there, or no place to write to
+  130  Ctrl-C"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--url", metavar="URL", help="the status listener (or STATUS_CTL_URL)")
+    parser.add_argument("--ca", metavar="FILE", help="who signed its certificate (STATUS_CTL_CA)")
+    parser.add_argument("--cert", metavar="FILE", help="your certificate (STATUS_CTL_CERT)")
+    parser.add_argument("--key", metavar="FILE", help="its key (STATUS_CTL_KEY)")
+    parser.add_argument(
+        "--certs",
+        metavar="DIR",
+        type=Path,
+        help="take ca.pem, client.crt and client.key from here, where `status-aggregator certs` "
+        "has put them",
+    )
+    parser.add_argument(
+        "-f",
+        "--file",
+        metavar="FILE",
+        type=Path,
+        help="write it there (default: your state folder)",
+    )
+    parser.add_argument("--no-check", action="store_true", help="do not try the connection")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Try the connection, write the file, and return the exit code."""
+    connection = _connection(options)
+    try:
+        # What will be refused later is said now.
+        decode(encode(connection), now=time.time(), max_age=float(origin.MAX_AGE))
+        server = by_connection(connection)
+    except Refused as error:
+        options.error(f"what was given {error}")
+    except ValueError as error:
+        options.error(str(error))
+    if not options.no_check:
+        look = ByHttp(server).look()
+        server.close()
+        if look.document is None:
+            raise CannotTell(
+                f"nothing was written: {look.detail} ({look.outcome.replace('_', ' ')})"
+            )
+    path = options.file or own_place(os.environ)
+    try:
+        write_connection(path, connection)
+    except OSError as error:
+        raise CannotTell(f"cannot write {path}: {error.strerror}") from None
+    put_names([str(path)])
+    return GOOD
+
+
+def _connection(options: argparse.Namespace) -> Connection:
+    chosen = variables(options, os.environ)
+    if options.certs is not None:
+        if chosen["ca"] or chosen["cert"] or chosen["key"]:
+            options.error("--certs takes the place of --ca, --cert and --key")
+        names = {"ca": "ca.pem", "cert": "client.crt", "key": "client.key"}
+        chosen |= {key: str(options.certs / name) for key, name in names.items()}
+    if not chosen["url"]:
+        options.error("which --url?")
+    texts = {}
+    for name in ("ca", "cert", "key"):
+        try:
+            texts[name] = Path(chosen[name]).read_text() if chosen[name] else ""
+        except (OSError, UnicodeDecodeError) as error:
+            cause = error.strerror if isinstance(error, OSError) else "not text"
+            options.error(f"cannot read {chosen[name]}: {cause}")
+    return Connection(chosen["url"], time.time(), texts["ca"], texts["cert"], texts["key"])

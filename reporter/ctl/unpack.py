@@ -1,0 +1,87 @@
+"""Taking a tarball apart into a new directory: plain files and directories, and nothing else.
+
+What lies in it came from workers, so names and kinds are checked one by one; the directory is ours
+and new, so nothing in it can lead elsewhere.
+"""
+
+import os
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import BinaryIO
+
+MOST_MEMBERS = 1_000_000
+MOST_BYTES = 256 * 1024**3
+_LONGEST = 255  # bytes of one name
+_DEEPEST = 64
+
+
+class Unsafe(Exception):
+    """The archive holds what it should not; nothing of it is left."""
+
+
+def unpack(archive: Path, target: Path) -> int:
+    """Unpack into `target`, which must not exist; return how many files there are.
+
+    All or nothing: it is made beside it and renamed. Raises Unsafe and OSError.
+    """
+    if target.exists() or target.is_symlink():
+        raise FileExistsError(17, "it exists already", str(target))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        with tarfile.open(archive, "r|gz") as opened:
+            files = _all(opened, new)
+        new.chmod(0o755)
+        new.rename(target)
+    except (tarfile.TarError, EOFError, ValueError) as error:
+        shutil.rmtree(new, ignore_errors=True)
+        raise Unsafe(f"not a whole archive: {error}") from None
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    return files
+
+
+def _all(opened: tarfile.TarFile, root: Path) -> int:
+    files = members = size = 0
+    for member in opened:
+        members += 1
+        size += member.size
+        if members > MOST_MEMBERS or size > MOST_BYTES:
+            raise Unsafe("more than anybody wants to have unpacked")
+        path = root.joinpath(*_parts(member.name))
+        if member.isdir():
+            path.mkdir(parents=True, exist_ok=True)
+            continue
+        if not member.isreg():
+            raise Unsafe(f"{member.name!r} is neither a file nor a directory")
+        if path == root:
+            raise Unsafe("a file without a name")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = opened.extractfile(member)
+        assert content is not None
+        with content, _new(path, member.name) as file:
+            shutil.copyfileobj(content, file, 1024 * 1024)
+        files += 1
+    return files
+
+
+def _new(path: Path, name: str) -> BinaryIO:
+    """Open a file that is not there yet: two of one name would hide one of them."""
+    try:
+        return path.open("xb")
+    except FileExistsError:
+        raise Unsafe(f"{name!r} is there twice") from None
+
+
+def _parts(name: str) -> list[str]:
+    """Return the components of a member's name; Unsafe unless they stay inside."""
+    parts = name.removesuffix("/").split("/")
+    if name in {".", "./"}:
+        return []
+    bad = any(part in {"", ".", ".."} or len(os.fsencode(part)) > _LONGEST for part in parts)
+    if bad or "\0" in name or len(parts) > _DEEPEST:
+        raise Unsafe(f"{name[:200]!r} is no name inside the archive")
+    return parts

@@ -1,0 +1,236 @@
+"""`status-ctl retrieve`: whole, as announced, and unpacked without harm."""
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.fakekube import FakeKube
+from tests.integration.ctl.cluster import add_aggregator, plugin
+from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, run_status
+
+NAME = "203001011200_sonobuoy_5e1f0c6a.tar.gz"
+FOLDER = NAME.removesuffix(".tar.gz")
+
+
+def packed(*members: tuple[str, bytes | bytes | str], kind: bytes = tarfile.REGTYPE) -> bytes:
+    """A tarball of files; a text instead of bytes makes a link to it, None a directory."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as made:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            if content is None:
+                info.type = tarfile.DIRTYPE
+                made.addfile(info)
+            elif isinstance(content, str):
+                info.type, info.linkname = kind, content
+                made.addfile(info)
+            else:
+                info.size = len(content)
+                made.addfile(info, io.BytesIO(content))
+    return archive.getvalue()
+
+
+GOOD = packed(
+    ("plugins", None), ("plugins/e2e/results/global/result", b"data"), ("meta/run.json", b"{}")
+)
+
+
+def serving(
+    body: bytes = GOOD,
+    *,
+    announced: bytes | None = None,
+    name: str = NAME,
+    reply: Reply | None = None,
+) -> Scripted:
+    told = body if announced is None else announced
+    digest = hashlib.sha256(told).hexdigest()
+    tar = {"name": name, "created": "2030-01-01T12:00:00Z", "sha256": digest, "size": len(told)}
+    document = run_status(
+        "complete", entry("e2e", status="complete"), final=True, **{"tar-info": tar}
+    )
+    return Scripted(status=Reply(body=document), results=reply or Reply(body=body))
+
+
+def left(home: Home) -> list[str]:
+    return sorted(name for name in os.listdir(home.folder) if name != "state")
+
+
+class TestFile:
+    """The tarball as a file."""
+
+    def test_under_its_own_name(self, home: Home) -> None:
+        """The path is all that is printed."""
+        with serving() as server:
+            found = home.run("retrieve", "--url", server.url)
+
+        assert (0, f"{NAME}\n", "") == found
+        assert GOOD == (home.folder / NAME).read_bytes()
+        assert [NAME] == left(home)
+
+    def test_elsewhere(self, home: Home) -> None:
+        """Folders on the way are made; a file that is there stays unless --force."""
+        with serving() as server:
+            words = ("retrieve", "--url", server.url, "-f", "new/r.tgz")
+            assert (0, "new/r.tgz\n", "") == home.run(*words)
+            assert 2 == home.run(*words)[0]
+            assert 0 == home.run(*words, "--force")[0]
+
+    @pytest.mark.parametrize("name", ["../../evil.tar.gz", "/etc/passwd", ".bashrc", "a\nb", "-x"])
+    def test_a_name_that_leads_elsewhere(self, home: Home, name: str) -> None:
+        """The aggregator does not choose where we write."""
+        with serving(name=name) as server:
+            code, out, _ = home.run("retrieve", "--url", server.url)
+
+        assert (0, "results.tar.gz\n") == (code, out)
+        assert ["results.tar.gz"] == left(home)
+
+    def test_other_bytes_than_announced(self, home: Home) -> None:
+        """1, and nothing is left."""
+        with serving(announced=b"other") as server:
+            code, out, err = home.run("retrieve", "--url", server.url)
+
+        assert (1, "", []) == (code, out, left(home))
+        assert "not those that were announced" in err
+
+    @pytest.mark.parametrize(
+        ("reply", "words"),
+        [
+            (Reply(403, b"for others"), "for others (forbidden)"),
+            (Reply(404, b"no"), "answered 404 for the results"),
+            (Reply(200, GOOD, length=len(GOOD) + 9), "cut off after"),
+        ],
+    )
+    def test_no_file(self, home: Home, reply: Reply, words: str) -> None:
+        """4, and nothing is left."""
+        with serving(reply=reply) as server:
+            code, out, err = home.run("retrieve", "--url", server.url)
+
+        assert (4, "", []) == (code, out, left(home))
+        assert words in err
+
+    def test_a_run_that_goes_on(self, home: Home) -> None:
+        """4: there are no results yet."""
+        with Scripted(status=Reply(body=run_status("running", entry("e2e")))) as server:
+            code, _, err = home.run("retrieve", "--url", server.url)
+
+        assert 4 == code
+        assert "there are no results yet: the run is running" in err
+
+    def test_through_the_cluster(self, at_home: Home, fake: FakeKube) -> None:
+        """4: what to do instead."""
+        add_aggregator(fake, "complete", plugin("e2e", status="complete"))
+        code, _, err = at_home.run("retrieve")
+
+        assert 4 == code
+        assert "port-forward" in err
+
+    def test_data_about_it(self, home: Home) -> None:
+        """With its version."""
+        with serving() as server:
+            _, out, _ = home.run("retrieve", "--url", server.url, "-o", "json")
+        shown = json.loads(out)
+
+        assert ("v1", "Results", NAME, None) == (
+            shown["api_version"],
+            shown["kind"],
+            shown["path"],
+            shown["files"],
+        )
+
+    def test_on_a_terminal(self, home: Home) -> None:
+        """How much has come is seen, and taken away."""
+        with serving() as server:
+            code, out = home.terminal("retrieve", "--url", server.url)
+
+        assert 0 == code
+        assert "(100%)" in out
+        assert out.endswith(f"\r\x1b[K{NAME}\n")
+
+    def test_a_disk_that_is_no_place(self, home: Home) -> None:
+        """4, named."""
+        (home.folder / "file").write_text("")
+        with serving() as server:
+            code, _, err = home.run("retrieve", "--url", server.url, "-f", "file/r.tgz")
+
+        assert 4 == code
+        assert "cannot write file" in err
+
+    def test_ctrl_c(self, home: Home) -> None:
+        """130, and nothing is left."""
+        with serving() as server, home.started("retrieve", "--url", server.url) as process:
+            server.wait_asked(1)
+            server.gate.clear()
+            server.wait_asked(2)
+            process.send_signal(2)
+            process.communicate(timeout=30)
+
+        assert (130, []) == (process.returncode, left(home))
+
+
+class TestExtract:
+    """Unpacked."""
+
+    @pytest.mark.parametrize(
+        ("words", "folder"), [(["--extract"], FOLDER), (["-x", "here/it"], "here/it")]
+    )
+    def test_into_a_new_directory(self, home: Home, words: list[str], folder: str) -> None:
+        """Files and directories; the tarball itself is not kept."""
+        with serving() as server:
+            found = home.run("retrieve", "--url", server.url, *words)
+
+        assert (0, f"{folder}\n", "") == found
+        root = home.folder / folder
+        assert b"data" == (root / "plugins/e2e/results/global/result").read_bytes()
+        assert ["meta", "plugins"] == sorted(os.listdir(root))
+        assert [Path(folder).parts[0]] == left(home)
+
+    def test_a_directory_that_is_there(self, home: Home) -> None:
+        """2: nothing is mixed with what lies there."""
+        (home.folder / "it").mkdir()
+        with serving() as server:
+            assert 2 == home.run("retrieve", "--url", server.url, "-x", "it", "--force")[0]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            packed(("/etc/passwd", b"x")),
+            packed(("../evil", b"x")),
+            packed(("a/../../evil", b"x")),
+            packed(("a//b", b"x")),
+            packed(("./a", b"x")),
+            packed(("a" * 300, b"x")),
+            packed(("/".join("a" * 70), b"x")),
+            packed(("link", "/etc"), kind=tarfile.SYMTYPE),
+            packed(("a", b"x"), ("link", "a"), kind=tarfile.LNKTYPE),
+            packed(("fifo", ""), kind=tarfile.FIFOTYPE),
+            packed(("device", ""), kind=tarfile.CHRTYPE),
+            packed(("a", b"x"), ("a", b"y")),
+            packed(("a", b"x"), ("a/b", b"y")),
+            GOOD[:-20],
+            b"not a tarball",
+            b"",
+        ],
+        ids=[
+            *("absolute", "parent", "parent later", "empty component", "dot", "long name", "deep"),
+            *("symbolic link", "hard link", "fifo", "device", "twice", "below a file"),
+            *("cut off", "rubbish", "empty"),
+        ],
+    )
+    def test_what_is_not_safe(self, home: Home, body: bytes) -> None:
+        """1, and nothing at all is left, inside or outside."""
+        with serving(body) as server:
+            code, out, err = home.run("retrieve", "--url", server.url, "-x", "it")
+
+        assert (1, "", []) == (code, out, left(home))
+        assert "status-ctl: not unpacked: " in err
+        assert not (home.folder.parent / "evil").exists()
+
+    @pytest.mark.parametrize("words", [["x"], ["-o", "xml"], ["--url", "ftp://x"]])
+    def test_usage(self, home: Home, words: list[str]) -> None:
+        """2."""
+        assert 2 == home.run("retrieve", *words)[0]

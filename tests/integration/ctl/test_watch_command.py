@@ -1,0 +1,147 @@
+"""`status-ctl watch`: live on a terminal, a line for every change elsewhere."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.fakekube import FakeKube
+from tests.integration.ctl.cluster import add_aggregator, plugin
+from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, interrupt, run_status
+
+BEGUN = run_status("running", entry("e2e", progress={"total": 4, "completed": 1, "msg": "one"}))
+QUIET = run_status(
+    "running",
+    entry("e2e", progress={"total": 4, "completed": 1, "msg": "one"}, **{"last-heartbeat": 9}),
+    revision=43,
+)
+ONWARD = run_status("running", entry("e2e", progress={"total": 4, "completed": 3, "msg": "three"}))
+DONE = run_status("complete", entry("e2e", status="complete"), final=True)
+LOST = run_status("failed", entry("e2e", status="failed"), final=True)
+
+
+def server(*documents: dict) -> Scripted:
+    return Scripted(status=[Reply(body=document) for document in documents])
+
+
+class TestPipe:
+    """Plain lines."""
+
+    def test_a_line_for_every_change(self, home: Home) -> None:
+        """The age of a heartbeat is none; the summary follows."""
+        with server(BEGUN, QUIET, ONWARD, DONE) as asked:
+            code, out, err = home.run("watch", "--url", asked.url)
+
+        assert (0, "") == (code, err)
+        assert [
+            "e2e/global  running  1/4  one",
+            "running: 0 of 1 done (0%), run 5e1f0c6a",
+            "e2e/global  running  3/4  three",
+            "running: 0 of 1 done (0%), run 5e1f0c6a",
+            "e2e/global  complete",
+            "complete: 1 of 1 done (100%), final, run 5e1f0c6a",
+        ] == [line.partition("Z  ")[2] for line in out.splitlines()]
+
+    def test_a_document_for_every_change(self, home: Home) -> None:
+        """JSON has one a line, YAML one after `---`."""
+        with server(BEGUN, QUIET, DONE) as asked:
+            _, out, _ = home.run("watch", "--url", asked.url, "-o", "json")
+        assert [BEGUN, DONE] == [json.loads(line) for line in out.splitlines()]
+        with server(BEGUN, DONE) as asked:
+            _, out, _ = home.run("watch", "--url", asked.url, "-o", "yaml")
+        assert [BEGUN, DONE] == list(yaml.safe_load_all(out))
+
+    def test_a_key_for_every_change(self, home: Home) -> None:
+        """As a script wants it."""
+        with server(BEGUN, QUIET, ONWARD, LOST) as asked:
+            found = home.run("watch", "--url", asked.url, "-o", "name")
+
+        assert (1, "e2e/global\n" * 3, "") == found
+
+    def test_trouble_is_told_once(self, home: Home) -> None:
+        """And waited for."""
+        with Scripted(status=[Reply(503), Reply(503), Reply(body=DONE)]) as asked:
+            code, _, err = home.run("watch", "--url", asked.url)
+
+        assert (0, f"status-ctl: {asked.url}: answered 503; waiting\n") == (code, err)
+
+    @pytest.mark.parametrize(
+        ("words", "code"), [([], 4), (["--url", "ftp://x"], 2), (["-o", "xml"], 2)]
+    )
+    def test_no_run(self, home: Home, words: list[str], code: int) -> None:
+        """Nothing to ask, wrong usage."""
+        found, out, err = home.run("watch", *words)
+
+        assert (code, "") == (found, out)
+        assert err
+
+    def test_forbidden(self, home: Home) -> None:
+        """4 at once."""
+        with Scripted(status=Reply(403, b"for others")) as asked:
+            code, out, err = home.run("watch", "--url", asked.url)
+
+        assert (4, "") == (code, out)
+        assert "for others (forbidden)" in err
+
+    def test_through_the_cluster(self, at_home: Home, fake: FakeKube) -> None:
+        """By the annotation."""
+        add_aggregator(fake, "complete", plugin("e2e", status="complete"))
+
+        assert (0, "e2e/global\n", "") == at_home.run("watch", "-o", "name")
+
+
+class TestTerminal:
+    """Drawn in place."""
+
+    def test_the_table_is_drawn_again_and_stays_at_the_end(self, home: Home) -> None:
+        """Nothing is left of the former one."""
+        with server(BEGUN, ONWARD, DONE) as asked:
+            code, out = home.terminal("watch", "--url", asked.url, "--no-color")
+
+        first, *drawn = out.split("\x1b[H")[1:]
+        assert 0 == code
+        assert first.startswith("\x1b[2J")
+        assert ["1/4", "3/4"] == [
+            found for found in ("1/4", "3/4") if any(found in one for one in (first, *drawn))
+        ]
+        assert drawn[-1].startswith("\x1b[Jcomplete: 1 of 1 done (100%), final")
+
+    def test_more_entries_than_lines(self, home: Home) -> None:
+        """Those that need attention are seen; how many are left out is said."""
+        entries = [entry("e2e", f"n{at}", "complete") for at in range(500)]
+        entries[400] = entry("e2e", "bad", "failed")
+        document = run_status("failed", *entries, final=True)
+        going = {**document, "final": False}
+        with server(going, document) as asked:
+            code, out = home.terminal("watch", "--url", asked.url, "--no-color", rows=12)
+
+        drawn = out.split("\x1b[H")[1]
+        lines = drawn.splitlines()
+        assert 1 == code
+        assert 12 >= len(lines)
+        assert "failed: 500 of 500 done (100%), 1 failed" in lines[0]
+        assert lines[3].startswith("e2e     bad   failed")
+        assert "... and 493 more" in drawn
+        assert "n499" in out.split("\x1b[H")[-1]
+
+    def test_trouble_stands_above_the_last_state(self, home: Home) -> None:
+        """The table does not vanish with the aggregator."""
+        with Scripted(status=[Reply(body=BEGUN), Reply(503), Reply(body=DONE)]) as asked:
+            _, out = home.terminal("watch", "--url", asked.url, "--no-color")
+
+        drawn = next(one for one in out.split("\x1b[H") if "answered 503; waiting" in one)
+        assert "1/4" in drawn
+
+    def test_ctrl_c(self, home: Home) -> None:
+        """130 at once."""
+        pressed = []
+
+        def seen(text: str, pid: int) -> None:
+            if "1/4" in text and not pressed:
+                pressed.append(pid)
+                interrupt(pid)
+
+        with server(BEGUN) as asked:
+            code, _ = home.terminal("watch", "--url", asked.url, seen=seen)
+
+        assert 130 == code
