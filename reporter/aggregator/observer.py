@@ -26,8 +26,17 @@ class Traffic:
         self._metrics.observe_request(route, code, seconds=seconds, size=received)
         if code >= 500:
             self._say("Request failed", about=(route, code), route=route, code=code)
-        elif code == 403 and route in ("results", "progress", "heartbeat"):
-            self._say("Request refused", about=(route, code), route=route, code=code)
+
+    def refused(self, what: str, why: str, peer: str, certificate: str) -> None:
+        """Log a worker that was refused."""
+        self._say(
+            "Request refused",
+            about=(what, why, peer),
+            request=what,
+            why=why,
+            peer=peer,
+            certificate=certificate,
+        )
 
     def tls_failure(self, reason: str, peer: str, text: str) -> None:
         """Count a failed handshake."""

@@ -4,10 +4,12 @@ What lies in it came from workers, so names and kinds are checked one by one; th
 and new, so nothing in it can lead elsewhere.
 """
 
+import gzip
 import os
 import shutil
 import tarfile
 import tempfile
+import zlib
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +17,7 @@ MOST_MEMBERS = 1_000_000
 MOST_BYTES = 256 * 1024**3
 _LONGEST = 255  # bytes of one name
 _DEEPEST = 64
+_PIECE = 1024 * 1024
 
 
 class Unsafe(Exception):
@@ -31,11 +34,15 @@ def unpack(archive: Path, target: Path) -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
-        with tarfile.open(archive, "r|gz") as opened:
-            files = _all(opened, new)
+        with gzip.open(archive) as stream:
+            with tarfile.open(fileobj=stream, mode="r|") as opened:
+                files = _all(opened, new)
+            # The check sum of what was unpacked stands at the very end.
+            while stream.read(_PIECE):
+                pass
         new.chmod(0o755)
         new.rename(target)
-    except (tarfile.TarError, EOFError, ValueError) as error:
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError) as error:
         shutil.rmtree(new, ignore_errors=True)
         raise Unsafe(f"not a whole archive: {error}") from None
     except BaseException:
@@ -53,19 +60,26 @@ def _all(opened: tarfile.TarFile, root: Path) -> int:
             raise Unsafe("more than anybody wants to have unpacked")
         path = root.joinpath(*_parts(member.name))
         if member.isdir():
-            path.mkdir(parents=True, exist_ok=True)
+            _directory(path, member.name)
             continue
         if not member.isreg():
             raise Unsafe(f"{member.name!r} is neither a file nor a directory")
         if path == root:
             raise Unsafe("a file without a name")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _directory(path.parent, member.name)
         content = opened.extractfile(member)
         assert content is not None
         with content, _new(path, member.name) as file:
-            shutil.copyfileobj(content, file, 1024 * 1024)
+            shutil.copyfileobj(content, file, _PIECE)
         files += 1
     return files
+
+
+def _directory(path: Path, name: str) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise Unsafe(f"{name!r} is below a file") from None
 
 
 def _new(path: Path, name: str) -> BinaryIO:

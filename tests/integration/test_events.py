@@ -3,7 +3,9 @@
 import asyncio
 import json
 import socket
+import ssl
 import time
+import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from reporter.aggregator import tls
 from reporter.aggregator.http import Audience, Events, Limits, Listener, Pace, StatusApp
 from reporter.aggregator.store import MemoryStore
 from reporter.core.run.entry import Rank, Record
@@ -18,11 +21,14 @@ from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.core.run.snapshot import Phase
 from reporter.metrics.page import Page
+from tests.collecting.served import BOUND, Aggregator, plan
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import E2E, NODE1, PLAN, Seen, situation
 from tests.integration.aggregator_http.wire import HANG, Wire, head
 
 LOCAL = "localhost:8081"
+GRACE = 5.0
+"""A stopping process waits so long for requests at work, seconds."""
 QUICK = Pace(flush=0.02, heard=0.1, comment=30.0, patience=30.0)
 RESULT = Record(Rank.RESULT, 1.0, digest="ab" * 32, size=3)
 
@@ -109,7 +115,13 @@ class Scene:
         return await self.hear(await self.dial(last_id, method=method, host=host))
 
     async def dial(
-        self, last_id: str | None = None, *, method: str = "GET", host: str = LOCAL, buffer: int = 0
+        self,
+        last_id: str | None = None,
+        *,
+        method: str = "GET",
+        host: str = LOCAL,
+        buffer: int = 0,
+        ask: bool = True,
     ) -> socket.socket:
         """Ask for a stream and read nothing; maybe with a small receive buffer."""
         raw = socket.socket()
@@ -120,13 +132,21 @@ class Scene:
         loop = asyncio.get_running_loop()
         await loop.sock_connect(raw, self.address)
         headers = [f"Last-Event-ID: {last_id}"] if last_id is not None else []
+        if not ask:
+            return raw
         await loop.sock_sendall(raw, head(method, "/events", *headers, host=host))
         return raw
 
-    async def hear(self, raw: socket.socket) -> Reader:
-        """Read the head of a stream."""
-        reader = Reader(*await asyncio.open_connection(sock=raw, limit=2**24))
+    async def hear(self, raw: socket.socket, context: ssl.SSLContext | None = None) -> Reader:
+        """Read the head of a stream; with a context, shake hands and ask for it first."""
+        name = "127.0.0.1" if context else None
+        opened = await asyncio.open_connection(
+            sock=raw, limit=2**24, ssl=context, server_hostname=name
+        )
+        reader = Reader(*opened)
         self.readers.append(reader)
+        if context is not None:
+            opened[1].write(head("GET", "/events", host=LOCAL))
         await reader.begin()
         return reader
 
@@ -159,17 +179,21 @@ class Scene:
 
 @asynccontextmanager
 async def serving(
-    pace: Pace = QUICK, *, plan: dict[str, Any] | None = None, audience: Audience = Audience.LOCAL
+    pace: Pace = QUICK,
+    *,
+    run_plan: dict[str, Any] | None = None,
+    audience: Audience = Audience.LOCAL,
+    server: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Scene]:
     """Serve a run's status until the end of the block."""
     store, seen = MemoryStore(), Seen()
-    await store.open_run(parse_plan(plan or PLAN), now=time.time())
+    await store.open_run(parse_plan(run_plan or PLAN), now=time.time())
     events = Events(
         store.snapshot, store.subscribe, clock=time.monotonic, wall=time.time, pace=pace
     )
     app = StatusApp(store.snapshot, Healthy(), _no_metrics, audience, seen, events=events)
     listener = Listener(
-        app, ssl_context=None, host="127.0.0.1", port=0, limits=Limits(), observer=seen
+        app, ssl_context=server, host="127.0.0.1", port=0, limits=Limits(), observer=seen
     )
     scene = Scene(store, app, listener)
     scene.address = await listener.start()
@@ -480,8 +504,8 @@ async def test_the_33rd_stream():
 async def test_a_reader_that_does_not_read():
     """K16: closed when it takes nothing for its time; others see everything meanwhile."""
     nodes = [f"node-{number}" for number in range(5000)]
-    plan = {"run": certs.RUN, "plugins": [{"name": "p", "nodes": nodes}]}
-    async with serving(Pace(flush=0.02, patience=0.5), plan=plan) as scene:
+    run_plan = {"run": certs.RUN, "plugins": [{"name": "p", "nodes": nodes}]}
+    async with serving(Pace(flush=0.02, patience=0.5), run_plan=run_plan) as scene:
         await scene.dial(buffer=4096)
         reader = await scene.read()
         (first,) = await reader.until("snapshot")
@@ -497,8 +521,8 @@ async def test_a_reader_that_does_not_read():
 async def test_what_a_slow_reader_gets():
     """It skips states, and in the end it knows what everybody knows."""
     nodes = [f"node-{number}" for number in range(2000)]
-    plan = {"run": certs.RUN, "plugins": [{"name": "p", "nodes": nodes}]}
-    async with serving(Pace(flush=0.01, patience=30.0), plan=plan) as scene:
+    run_plan = {"run": certs.RUN, "plugins": [{"name": "p", "nodes": nodes}]}
+    async with serving(Pace(flush=0.01, patience=30.0), run_plan=run_plan) as scene:
         deaf = await scene.dial(buffer=4096)
         for number in range(50):
             for node in nodes[::40]:
@@ -566,3 +590,36 @@ async def test_nothing_is_done_for_nobody():
             reader.cut()
             await scene.connections(0)
             assert 0 == len(scene.store._subscribers)
+
+
+@situation
+async def test_over_tls():
+    """K15: with a certificate that the listener knows; without one 403."""
+    context = tls.worker_context(certs.authority().pem, certs.server())
+    context.verify_mode = ssl.CERT_OPTIONAL
+    async with serving(audience=Audience.CERTIFIED, server=context) as scene:
+        pair = certs.authority().issue("reader", "reader")
+        known, unknown = [
+            await scene.hear(await scene.dial(ask=False), certs.client_context(each))
+            for each in (pair, None)
+        ]
+        await scene.progress(E2E, "m")
+        events = await known.until("run")
+
+        assert (200, 403) == (known.status, unknown.status)
+        assert ["snapshot", "entry", "run"] == [event.name for event in events]
+
+
+def test_a_process_that_stops(tmp_path):
+    """SIGTERM ends the streams, and the process does not wait for its readers."""
+    with Aggregator(tmp_path, plan("e2e", [])) as aggregator:
+        url = f"http://127.0.0.1:{aggregator.status_port}/events"
+        with urllib.request.urlopen(url, timeout=BOUND) as stream:
+            first = [stream.readline() for _ in range(3)]
+            began = time.monotonic()
+            code = aggregator.stop()
+            rest = stream.read()
+
+    assert [b"retry: 3000\n", b"\n", b"event: snapshot\n"] == first
+    assert (0, False) == (code, b"event: end" in rest)
+    assert time.monotonic() - began < GRACE

@@ -172,34 +172,40 @@ class TestTraffic:
     """Requests and handshakes."""
 
     def test_what_somebody_should_look_at(self):
-        """Failures and refusals of workers, once a minute for each kind; the rest at debug."""
+        """Failures and refusals of workers, once a minute for each kind."""
         now, metrics = [0.0], Metrics("1", Now)
         with log.capture() as events:
             traffic = Traffic(metrics, lambda: now[0])
             for code in (200, 403, 403, 409, 500, 507, 500):
                 traffic.request("results", code, 0.1, 5)
-            traffic.request("status", 403, 0.1, 0)
+            refused = ("result e2e/global", "unexpected", "10.0.0.9", "sysd/*")
+            traffic.refused(*refused)
+            traffic.refused(*refused)
             traffic.tls_failure("certificate", "10.0.0.1", "expired")
             traffic.tls_failure("certificate", "10.0.0.1", "expired")
             traffic.tls_failure("timeout", "10.0.0.2", "")
             now[0] = 60.0
-            traffic.request("results", 403, 0.1, 5)
+            traffic.refused(*refused)
             traffic.unexpected("accept", ValueError("x"))
 
-        loud = [e for e in events if e["level"] != "debug"]
         assert [
-            ("Request refused", 403),
             ("Request failed", 500),
             ("Request failed", 507),
+            ("Request refused", "10.0.0.9"),
             ("TLS handshake failed", "10.0.0.1"),
             ("TLS handshake failed", "10.0.0.2"),
-            ("Request refused", 403),
+            ("Request refused", "10.0.0.9"),
             ("Unexpected error", "accept"),
-        ] == [(e["message"], e.get("code") or e.get("peer") or e.get("where")) for e in loud]
-        assert 1 == loud[5]["repeated"]
-        assert "ValueError: x" in loud[6]["exception"]
+        ] == [(e["message"], e.get("code") or e.get("peer") or e.get("where")) for e in events]
+        assert ("result e2e/global", "unexpected", "sysd/*") == (
+            events[2]["request"],
+            events[2]["why"],
+            events[2]["certificate"],
+        )
+        assert 1 == events[5]["repeated"]
+        assert "ValueError: x" in events[6]["exception"]
         page = metrics.render().body.decode()
-        assert 'status_aggregator_requests_total{code="403",route="results"} 3.0' in page
+        assert 'status_aggregator_requests_total{code="403",route="results"} 2.0' in page
         assert 'status_aggregator_tls_failures_total{reason="certificate"} 2.0' in page
 
 

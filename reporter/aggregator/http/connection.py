@@ -76,8 +76,8 @@ class Connection(RequestHandler):
 
     @property
     def at_work(self) -> bool:
-        """Whether a request is being handled."""
-        return self._request_in_progress
+        """Whether there is a request, or the rest of one is being thrown away."""
+        return self._waiter is None and self.transport is not None
 
     # What comes in.
 

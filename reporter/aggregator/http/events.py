@@ -81,8 +81,8 @@ class Events:
     def close(self) -> None:
         """End all streams, and let none begin."""
         self._closed = True
-        for stream in self._readers:
-            stream.stop()
+        for reader in self._readers:
+            reader.stop()
 
     # -- looking at the run ----------------------------------------------------------------------
 
@@ -99,8 +99,8 @@ class Events:
         )
         self._told = self._tell()
         self._heard.update(dict.fromkeys(changes.heard))
-        for stream in self._readers:
-            stream.owe(changes.entries)
+        for reader in self._readers:
+            reader.owe(changes.entries)
 
     def _changed(self) -> None:
         if self._looking is None:
@@ -110,8 +110,8 @@ class Events:
     def _hear(self) -> None:
         """Tell the ages of those that were heard; they change all the time."""
         self._look()
-        for stream in self._readers:
-            stream.owe(self._heard)
+        for reader in self._readers:
+            reader.owe(self._heard)
         self._heard.clear()
         self._await_beats()
 
@@ -122,19 +122,19 @@ class Events:
 
     async def run(self, request: web.BaseRequest, known: int | None) -> None:
         """Write to one reader until it is gone, or the run is over."""
-        stream = Reader(request, self._pace)
+        reader = Reader(request, self._pace)
         if not self._readers:
             self._unsubscribe = self._subscribe(self._changed)
             self._await_beats()
-        self._readers.add(stream)
+        self._readers.add(reader)
         try:
-            await self._write(stream, known)
+            await self._write(reader, known)
         except ConnectionError:
             pass  # its reader is gone
         except TimeoutError:
-            stream.abort()
+            reader.abort()
         finally:
-            self._readers.discard(stream)
+            self._readers.discard(reader)
             if not self._readers:
                 self._rest()
 
@@ -149,29 +149,29 @@ class Events:
             self._unsubscribe()
             self._unsubscribe = None
 
-    async def _write(self, stream: Reader, known: int | None) -> None:
-        _BEGIN.send(stream.request)
+    async def _write(self, reader: Reader, known: int | None) -> None:
+        _BEGIN.send(reader.request)
         missed = None if known is None else self._history.since(known)
         if missed is None:
-            stream.told = self._told.revision
-            await stream.write(_RETRY + self._told.whole)
+            reader.told = self._told.revision
+            await reader.write(_RETRY + self._told.whole)
         else:
-            stream.told = -1 if known is None else known
-            stream.owe(missed)
-            await stream.write(_RETRY)
-        while not stream.stopped:
+            reader.told = -1 if known is None else known
+            reader.owe(missed)
+            await reader.write(_RETRY)
+        while not reader.stopped:
             told = self._told
-            data = stream.due(told)
+            data = reader.due(told)
             if told.final:
-                await stream.write(data + told.end)
+                await reader.write(data + told.end)
                 return
             if data:
-                await stream.write(data)
-            await stream.news()
+                await reader.write(data)
+            await reader.news()
 
 
 class Stream(Answer):
-    """The answer that is a stream: run it, then there is nothing left to send."""
+    """The answer that is a reader: run it, then there is nothing left to send."""
 
     def __init__(self, events: Events, known: int | None) -> None:
         super().__init__(200, None, close=True)

@@ -17,8 +17,7 @@ from reporter.aggregator.http.server import Handler, Server
 from reporter.aggregator.http.tls_protocol import RECEIVE, TlsProtocol
 
 _AT_ONCE = 64  # taken per turn of the loop, so that a rush leaves time for others
-_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_PAUSE = 0.5  # seconds before the next try when the system has no more sockets
+_PAUSE = 0.5  # seconds before the next try when the system gives no more sockets
 _CLOSE_NOTIFY = 5.0  # a peer's time to confirm the end of TLS
 _GOING = 1.0  # the same, when we go
 
@@ -132,7 +131,7 @@ class Listener:
             except OSError as error:
                 self._pause()
                 self._observer.unexpected("accept", error)
-                if error.errno in _EXHAUSTED:
+                if error.errno != errno.EBADF:  # closed under us, which `listening` shows
                     asyncio.get_running_loop().call_later(_PAUSE, self._resume)
                 return
             self._begin(accepted)

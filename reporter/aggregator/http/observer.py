@@ -13,6 +13,13 @@ class Observer(Protocol):
         counts the bytes of body that were read.
         """
 
+    def refused(self, what: str, why: str, peer: str, certificate: str) -> None:
+        """A worker was refused with 403.
+
+        `what` names it as the answer does, `peer` is an address, `certificate` whom the client's
+        stands for (`plugin/node`; empty: nobody of this run).
+        """
+
     def tls_failure(self, reason: str, peer: str, text: str) -> None:
         """A handshake failed.
 

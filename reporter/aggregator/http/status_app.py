@@ -1,5 +1,6 @@
 """What the status listener serves: probes and metrics for anyone, run data for its audience."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -67,11 +68,12 @@ class StatusApp:
         self._interval, self._clock, self._wall = interval, clock, wall
         self._events, self._output = events, output
         self._made: tuple[tuple[int, int], Answer] | None = None
+        self._making = asyncio.Lock()
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
         """Answer one request."""
         began = self._clock()
-        route, answer = self._serve(request)
+        route, answer = await self._serve(request)
         received = request.content.total_bytes
         self._observer.request(route, answer.status, self._clock() - began, received)
         if isinstance(answer, Stream | tarball.Tarball):
@@ -83,14 +85,14 @@ class StatusApp:
         if self._events is not None:
             self._events.close()
 
-    def _serve(self, request: web.BaseRequest) -> tuple[str, Answer]:
+    async def _serve(self, request: web.BaseRequest) -> tuple[str, Answer]:
         path = path_of(request.raw_path)
         if path in _PROBES:
             return "probe", self._checked(request) or self._probe(request, path)
         if path == "/metrics":
             return "metrics", self._checked(request) or self._scrape(request)
         if path in _RUN_DATA or path.startswith("/status/"):
-            return "status", self._run_data(request, path)
+            return "status", await self._run_data(request, path)
         return "other", answers.NOT_FOUND
 
     def _checked(self, request: web.BaseRequest) -> Answer | None:
@@ -116,7 +118,7 @@ class StatusApp:
         page = self._metrics(request.headers.get("Accept", ""))
         return Answer(200, page.body, (("Content-Type", page.content_type),))
 
-    def _run_data(self, request: web.BaseRequest, path: str) -> Answer:
+    async def _run_data(self, request: web.BaseRequest, path: str) -> Answer:
         if refusal := self._checked(request):
             return refusal
         if not self._audience.admits(request):
@@ -137,21 +139,27 @@ class StatusApp:
         if answers.matches(request, tag):
             return answers.not_modified(tag)
         if key is None:
-            return self._whole(snapshot, tag)
+            return await self._whole(snapshot, tag)
         now, mono = self._wall(), self._clock()
         return _json(
             entry_document(snapshot, key, now=now, mono=mono, interval=self._interval), tag
         )
 
-    def _whole(self, snapshot: Snapshot, tag: str) -> Answer:
-        """Make the status of the run; many pollers of one second share it."""
-        now = self._wall()
+    async def _whole(self, snapshot: Snapshot, tag: str) -> Answer:
+        """Make the status of the run; many pollers of one second share it.
+
+        In a thread: with thousands of entries it takes longer than a worker should wait.
+        """
+        now, mono = self._wall(), self._clock()
         moment = snapshot.revision, int(now)
-        if self._made is None or self._made[0] != moment:
-            mono = self._clock()
-            document = status_document(snapshot, now=now, mono=mono, interval=self._interval)
-            self._made = moment, _json(document, tag)
-        return self._made[1]
+        async with self._making:
+            if self._made is None or self._made[0] != moment:
+                answer = await asyncio.to_thread(self._document, snapshot, tag, now, mono)
+                self._made = moment, answer
+            return self._made[1]
+
+    def _document(self, snapshot: Snapshot, tag: str, now: float, mono: float) -> Answer:
+        return _json(status_document(snapshot, now=now, mono=mono, interval=self._interval), tag)
 
 
 def _json(document: object, tag: str) -> Answer:

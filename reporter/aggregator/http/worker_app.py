@@ -16,6 +16,7 @@ from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.progress import ProgressUpdates
 from reporter.aggregator.http.results import Taker, Uploads
 from reporter.aggregator.http.target import Route, Target, parse_target
+from reporter.aggregator.http.tls_protocol import peer_of
 from reporter.aggregator.store import Store
 from reporter.core.run.plan import Key, Plan
 
@@ -77,10 +78,10 @@ class WorkerApp:
         if request.method != _METHODS[route]:
             return _NOT_ALLOWED[route]
         if key not in self._keys:
-            return _refused(target, "unexpected")
+            return self._refused(request, target, "unexpected")
         identity = self._identity(request)
         if identity is None or not identity.permits(key):
-            return _refused(target, "not permitted for this client certificate")
+            return self._refused(request, target, "not permitted for this client certificate")
         self._store.record_heartbeat(key, began, beat=False)
 
         def heard() -> None:
@@ -100,6 +101,9 @@ class WorkerApp:
             connection.identity = identity_of(certificate, self._run)
         return connection.identity
 
-
-def _refused(target: Target, why: str) -> Answer:
-    return answers.text(403, f"{target.subject} {why}")
+    def _refused(self, request: web.BaseRequest, target: Target, why: str) -> Answer:
+        identity = self._identity(request)
+        whose = f"{identity.plugin}/{identity.node}" if identity else ""
+        peer = peer_of(request.transport) if request.transport else ""
+        self._observer.refused(target.subject, why, peer, whose)
+        return answers.text(403, f"{target.subject} {why}")

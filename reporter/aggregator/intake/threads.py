@@ -55,4 +55,6 @@ async def _in(pool: Executor, work: Callable[..., T], *args: object) -> T:
         while not future.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((future,))
+        if not future.cancelled():
+            future.exception()  # looked at: nobody else will
         raise

@@ -287,7 +287,7 @@ class Row {
     }
     if (entry.received_at) add("Received", when(entry.received_at));
     if (entry.bytes !== null) add("Size", size(entry.bytes));
-    add("SHA-256", entry.digest);
+    if (entry.digest) pairs.push(["SHA-256", make("span", { className: "mono", textContent: entry.digest })]);
     if (entry.late) add("Late", "The result came after it had been given up");
     if (entry.attempts) add("Failed uploads", entry.attempts);
     if (entry.retry_until) add("May retry until", when(entry.retry_until));

@@ -43,6 +43,7 @@ class Seen:
         self.requests: list[tuple[str, int]] = []
         self.received: list[int] = []
         self.handshakes: list[tuple[str, str]] = []
+        self.refusals: list[tuple[str, str, str, str]] = []
         self.surprises: list[BaseException] = []
         self.changed = asyncio.Event()
 
@@ -51,6 +52,9 @@ class Seen:
         self.requests.append((route, code))
         self.received.append(received)
         self.changed.set()
+
+    def refused(self, what: str, why: str, peer: str, certificate: str) -> None:
+        self.refusals.append((what, why, peer, certificate))
 
     def tls_failure(self, reason: str, peer: str, text: str) -> None:
         assert text
@@ -170,7 +174,7 @@ async def serving(
         await listener.close(grace=1.0)
         await intake.close()
         await store.close()
-    assert [] == seen.surprises
+    assert [] == seen.surprises, seen.surprises
     assert 0 == listener.connections
 
 

@@ -234,6 +234,9 @@ async def test_a_certificate_for_something_else(tmp_path, key, pair):
         line = f"result {key} not permitted for this client certificate\n".encode()
         assert (403, line) == reply.said
         assert {} == scene.files()
+        whose = "/".join(pair) if len(pair) > 1 else f"{pair[0]}/*"
+        ((what, _, peer, certificate),) = scene.seen.refusals
+        assert (f"result {key}", "127.0.0.1", whose) == (what, peer, certificate)
 
 
 @situation
