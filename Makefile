@@ -75,7 +75,9 @@ test-cluster: $(READY) ## run the tests against a real API server and, as root, 
 
 test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk
 	@$(bed)
-	$(PYTEST) -m long
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
+	$(PYTEST) -n $(WORKERS) -m "long and not cluster and not node"
+	$(PYTEST) -m "long and (cluster or node)"
 
 test-coverage: $(READY) ## measure coverage; core and wire must be complete
 	@$(PYTEST) -n $(WORKERS) -m "not cluster and not node and not long" \

@@ -12,7 +12,7 @@ from tests.integration.store.test_store_kills import SEED, series
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("kills", [500])
+@pytest.mark.parametrize("kills", [100])
 def test_every_acknowledged_row_survives(tmp_path: Path, kills: int):
     """C6: on a real disk, at random moments. STORE_KILL_SEED=NUMBER repeats a series."""
     with player() as plays:

@@ -1,0 +1,101 @@
+"""How soon a command says its first word: what it imports decides that."""
+
+import argparse
+import json
+import subprocess
+import sys
+
+import pytest
+
+from reporter.ctl import main as entry
+from reporter.ctl.origin import length
+
+HEAVY = {"kubernetes", "pydantic", "prometheus_client", "structlog", "urllib3", "yaml"} | {
+    "jsonschema",
+    "aiohttp",
+    "asyncio",
+}
+IMPORTED = """
+import json, sys
+from reporter.ctl.main import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    pass
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["status", "--url", "http://127.0.0.1:1"],
+        ["wait", "--url", "http://127.0.0.1:1", "--timeout", "0"],
+        ["jobs", "--help"],
+        ["explain", "--help"],
+        ["retrieve", "--help"],
+    ],
+    ids=" ".join,
+)
+def test_no_heavy_package_is_imported(arguments):
+    """A cluster's client would take a third of a second."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *arguments], capture_output=True, text=True, check=True
+    )
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+
+    assert "argparse" in loaded
+    assert set() == HEAVY & loaded
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0", 0), ("90", 90), ("90s", 90), ("30m", 1800), ("48h", 172_800), ("1h30m5s", 5405)],
+)
+def test_a_length_of_time(text, seconds):
+    """As people write it."""
+    assert seconds == length(text)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5", "1.5h", "5x", "1m1h", "1" * 13, "٣s", "h"])
+def test_what_is_no_length_of_time(text):
+    """A usage error."""
+    with pytest.raises(argparse.ArgumentTypeError, match="not a length of time"):
+        length(text)
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [
+        ("/usr/bin/status-ctl", "status-ctl"),
+        ("/usr/bin/kubectl-job_verdict", "kubectl job-verdict"),
+        ("/src/cmd/status-ctl.py", "status-ctl"),
+    ],
+)
+def test_the_name_in_the_help(called, name, capsys):
+    """As a plugin of kubectl it is called what people typed."""
+    before, sys.argv = sys.argv, [called]
+    try:
+        with pytest.raises(SystemExit):
+            entry.main(["--help"])
+    finally:
+        sys.argv = before
+
+    assert f"usage: {name} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["try", "-h"], ["try", "--timeout", "-h"]])
+def test_help_of_try(words, capsys):
+    """Its own options come first."""
+    with pytest.raises(SystemExit) as ended:
+        entry.main(words)
+
+    assert (0, True) == (ended.value.code, "exit codes:" in capsys.readouterr().out)
+
+
+def test_the_tried_command_keeps_its_options(capfd):
+    """`status-ctl try -- ls -h` is a help of ls."""
+    code = entry.main(["try", "--", sys.executable, "-c", "import sys; print(sys.argv)", "-h"])
+
+    assert 3 == code
+    assert "['-c', '-h']" in capfd.readouterr().err

@@ -1,0 +1,210 @@
+"""A run as somebody outside reads it: from the document, and from the annotations."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
+from reporter.core.run.reading import Found, read_status
+from reporter.core.run.view import failed, of_reading, over, read_document, rows
+
+OURS = {"status": "failed", "percent_complete": 0.25, "final": False, "revision": 7}
+
+
+def pod(status="running", plugins=(), ours=None, tar=None):
+    shown = {"plugins": list(plugins) or None, "status": status, "tar-info": tar or {"name": ""}}
+    annotations = {STATUS_ANNOTATION: json.dumps(shown)}
+    if ours is not None:
+        annotations[RUN_ANNOTATION] = ours if isinstance(ours, str) else json.dumps(ours)
+    return {"metadata": {"annotations": annotations}, "status": {"phase": "Running"}}
+
+
+def plugin(**changed):
+    return {"plugin": "e2e", "node": "global", "status": "running", "result-status": ""} | changed
+
+
+def look(*arguments, **fields):
+    return of_reading(read_status(pod(*arguments, **fields), "careful"))
+
+
+def test_our_annotation_is_believed():
+    """Sonobuoy's never shows an early failure."""
+    found = look("running", [plugin()], OURS)
+
+    assert Found.OK is found.outcome
+    assert "careful" == found.warning
+    assert found.document is not None
+    assert ("failed", 0.25, False, 7) == tuple(
+        found.document[key] for key in ("status", "percent_complete", "final", "revision")
+    )
+    assert failed(found.document)
+    assert not over(found.document)
+
+
+@pytest.mark.parametrize(
+    ("status", "final"),
+    [("running", False), ("post-processing", False), ("complete", True), ("failed", True)],
+)
+@pytest.mark.parametrize("ours", [None, "{", "[]", {"status": "odd"}, {"percent_complete": True}])
+def test_sonobuoys_annotation_alone(status, final, ours):
+    """Its end is final; shares are counted."""
+    document = look(status, [plugin(), plugin(node="n", status="complete")], ours).document
+
+    assert document is not None
+    assert (status, final, 0.5) == (
+        document["status"],
+        document["final"],
+        document["percent_complete"],
+    )
+
+
+def test_before_there_are_plugins():
+    """Nothing is done yet."""
+    document = look().document
+
+    assert document is not None
+    assert ([], 0.0, None) == (
+        document["plugins"],
+        document["percent_complete"],
+        document["tar-info"],
+    )
+
+
+def test_the_tarball_is_shown_once_there_is_one():
+    """Sonobuoy writes zero values before."""
+    tar = {"name": "x.tar.gz", "sha256": "00", "size": 1, "created": "2030-01-01T12:00:00Z"}
+    document = look("complete", tar=tar).document
+
+    assert document is not None
+    assert tar == document["tar-info"]
+
+
+def test_the_entries_of_an_annotation():
+    """Timeouts are told by their result status; global entries have no node."""
+    progress = {"total": 4, "completed": 1, "failures": ["a", "b"], "msg": "on it"}
+    document = look(
+        "running",
+        [
+            plugin(progress=progress),
+            plugin(node="n1", status="failed", **{"result-status": "timeout"}),
+        ],
+    ).document
+    assert document is not None
+    first, second = rows(document)
+
+    assert ("e2e/global", "", "1/4 (2 failed)", 0.25, "on it") == (
+        first.key,
+        first.node,
+        first.progress,
+        first.share,
+        first.detail,
+    )
+    assert ("e2e/n1", "n1", "timed_out", "timeout") == (
+        second.key,
+        second.node,
+        second.status,
+        second.result,
+    )
+    assert (False, False, True, True) == (first.decided, first.bad, second.decided, second.bad)
+
+
+@pytest.mark.parametrize(
+    ("progress", "shown", "share"),
+    [
+        (None, "", None),
+        ({}, "", None),
+        ({"completed": 3}, "3", None),
+        ({"total": 3}, "0/3", None),
+        ({"total": 0, "completed": 0}, "0/0", None),
+        ({"total": -1, "completed": 0}, "0/-1", None),
+        ({"total": 2, "completed": 5}, "5/2", 1.0),
+        ({"total": 2, "completed": -5}, "-5/2", 0.0),
+        (
+            {"total": 2, "completed": 1, "failures_total": 30, "failures": ["a"]},
+            "1/2 (30 failed)",
+            0.5,
+        ),
+        ({"total": "2", "completed": True, "failures": "x"}, "", None),
+    ],
+)
+def test_progress(progress, shown, share):
+    """As far as it is known; numbers that make no sense make no bar."""
+    (row,) = rows({"plugins": [{"name": "e2e", "progress": progress}]})
+
+    assert (shown, share) == (row.progress, row.share)
+
+
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        ({"text": "t", "reason": "r"}, "t"),
+        ({"text": "", "reason": "r"}, "r"),
+        (None, "on it"),
+        ("x", "on it"),
+    ],
+)
+def test_what_is_said_of_an_entry(error, detail):
+    """The error's text, else its reason, else the last message."""
+    (row,) = rows({"plugins": [{"error": error, "progress": {"msg": "on it"}}]})
+
+    assert detail == row.detail
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"[" * 100_000,
+        b"{}",
+        b'{"status": "odd", "plugins": []}',
+        b'{"status": [], "plugins": []}',
+        b'{"status": "running", "plugins": null}',
+    ],
+)
+def test_what_is_no_status(data):
+    """Nothing, and no exception."""
+    assert None is read_document(data)
+
+
+def test_a_reading_without_a_status():
+    """Its outcome and its words are passed on."""
+    found = of_reading(read_status({"status": {"phase": "Pending"}}))
+
+    assert (Found.POD_NOT_RUNNING, None) == (found.outcome, found.document)
+    assert "Pending" in found.detail
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "plugin", "node", "progress", "total"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.lists(JSON, max_size=4), JSON, JSON)
+def test_any_document_can_be_shown(plugins, share, final):
+    """A newer aggregator may send anything below `plugins`."""
+    document = {"status": "running", "plugins": plugins, "percent_complete": share, "final": final}
+
+    assert len([each for each in plugins if isinstance(each, dict)]) == len(list(rows(document)))
+
+
+@given(JSON, JSON)
+def test_any_annotation_can_be_read(plugins, ours):
+    """Whoever wrote it."""
+    annotations = {
+        STATUS_ANNOTATION: json.dumps({"status": "running", "plugins": plugins, "tar-info": ours}),
+        RUN_ANNOTATION: json.dumps(ours),
+    }
+    read = of_reading(
+        read_status({"metadata": {"annotations": annotations}, "status": {"phase": "Running"}})
+    )
+
+    assert Found.OK is read.outcome
