@@ -25,7 +25,7 @@ def open_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[
 
 @pytest.fixture
 def browser(open_browser: Callable[[], Browser]) -> Iterator[Browser]:
-    """One browser for one test; its console has to stay silent."""
+    """One browser for one test."""
     opened = open_browser()
     opened.look(width=1280, height=860, dark=False)
     try:
@@ -35,6 +35,8 @@ def browser(open_browser: Callable[[], Browser]) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def images() -> Path:
-    """Where the pictures of the documentation are."""
-    return Path(__file__).resolve().parents[2] / "docs" / "images"
+def images(tmp_path: Path) -> Path:
+    """Where pictures go: with PICTURES=1 those of the documentation are replaced."""
+    if os.environ.get("PICTURES") == "1":
+        return Path(__file__).resolve().parents[2] / "docs" / "images"
+    return tmp_path

@@ -111,24 +111,12 @@ class Browser:
 
     def hide(self, hidden: bool) -> None:
         """Put another window in front of the page, or take it away."""
-        state = "hidden" if hidden else "visible"
         self.run(
             """
             Object.defineProperty(document, "hidden", {configurable: true, value: arguments[0]});
             document.dispatchEvent(new Event("visibilitychange"));
             """,
-            state == "hidden",
-        )
-
-    def offline(self, off: bool) -> None:
-        """Cut the page off from every network."""
-        self.devtools("Network.enable")
-        self.devtools(
-            "Network.emulateNetworkConditions",
-            offline=off,
-            latency=0,
-            downloadThroughput=-1,
-            uploadThroughput=-1,
+            hidden,
         )
 
     def heap(self) -> int:

@@ -93,7 +93,7 @@ class TestWheel:
         there = {
             path.relative_to(ROOT).as_posix()
             for path in (ROOT / "reporter").rglob("*")
-            if path.suffix in {".py", ".typed", ".json"}
+            if path.suffix in {".py", ".typed", ".json", ".html", ".css", ".js"}
         }
 
         assert there == packed

@@ -151,10 +151,11 @@ class Events:
 
     async def _write(self, reader: Reader, known: int | None) -> None:
         _BEGIN.send(reader.request)
-        missed = None if known is None else self._history.since(known)
+        missed = None if known is None else self._history.since(known, self._pace.history)
         if missed is None:
-            reader.told = self._told.revision
-            await reader.write(_RETRY + self._told.whole)
+            told = self._told
+            reader.told = told.revision
+            await reader.write(_RETRY + await told.whole())
         else:
             reader.told = -1 if known is None else known
             reader.owe(missed)
@@ -171,7 +172,7 @@ class Events:
 
 
 class Stream(Answer):
-    """The answer that is a reader: run it, then there is nothing left to send."""
+    """The answer that is a stream: run it, then there is nothing left to send."""
 
     def __init__(self, events: Events, known: int | None) -> None:
         super().__init__(200, None, close=True)

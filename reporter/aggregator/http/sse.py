@@ -16,6 +16,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from reporter.aggregator.http.connection import Connection
+from reporter.core.run.changes import WINDOW
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Snapshot
 from reporter.core.run.status import entry_document, run_fields, status_document
@@ -29,7 +30,7 @@ class Pace:
     """How often a stream is written to, in seconds, and how many streams there may be.
 
     `heard` is for ages of heartbeats when nothing else is new. `patience` is the time that a
-    reader has to take what was written.
+    reader has to take what was written, `history` the revisions it may miss and still go on.
     """
 
     flush: float = 0.5
@@ -37,6 +38,7 @@ class Pace:
     comment: float = 15.0
     patience: float = 10.0
     streams: int = 32
+    history: int = WINDOW
 
 
 class Told:
@@ -45,6 +47,7 @@ class Told:
     def __init__(self, snapshot: Snapshot, now: float, mono: float, interval: float) -> None:
         self._snapshot, self._now, self._mono, self._interval = snapshot, now, mono, interval
         self._entries: dict[Key, bytes] = {}
+        self._whole: asyncio.Future[bytes] | None = None
         self.revision = snapshot.revision
 
     @cached_property
@@ -56,9 +59,17 @@ class Told:
         """Whether the run is over."""
         return bool(self._run["final"])
 
-    @cached_property
-    def whole(self) -> bytes:
-        """The `snapshot` event."""
+    async def whole(self) -> bytes:
+        """The `snapshot` event.
+
+        Made once and in a thread: with thousands of entries it takes longer than a worker should
+        wait, and after a restart all readers come at the same time.
+        """
+        if self._whole is None:
+            self._whole = asyncio.ensure_future(asyncio.to_thread(self._make_whole))
+        return await asyncio.shield(self._whole)
+
+    def _make_whole(self) -> bytes:
         document = status_document(
             self._snapshot, now=self._now, mono=self._mono, interval=self._interval
         )

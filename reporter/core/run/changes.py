@@ -78,13 +78,13 @@ class History:
         followed = replace(self, snapshot=new, ended=ended, _stale=silent, _changed=changed)
         return followed, Changes(tuple(entries), tuple(heard))
 
-    def since(self, revision: int) -> tuple[Key, ...] | None:
+    def since(self, revision: int, window: int = WINDOW) -> tuple[Key, ...] | None:
         """The entries that differ from what a reader of this revision knows, in plan order.
 
         None if that cannot be told: the revision is too old, or was never given out here.
         """
         newest = self.snapshot.revision
-        if not max(self.first, newest - WINDOW) <= revision <= newest:
+        if not max(self.first, newest - window) <= revision <= newest:
             return None
         changed = self._changed
         return tuple(key for key in self.snapshot.entries if changed.get(key, -1) > revision)

@@ -1,4 +1,4 @@
-"""The connection file's content: what is written, what is read, what is refused; certificate ends."""
+"""The connection file's content: written, read, refused; and when a certificate ends."""
 
 import base64
 import json
@@ -62,12 +62,13 @@ def test_the_end_of_a_certificate(end):
         "-----BEGIN CERTIFICATE-----\n\n-----END CERTIFICATE-----",
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
         "-----BEGIN CERTIFICATE-----\nMIAA\n-----END CERTIFICATE-----",
+        "-----BEGIN CERTIFICATE-----\nMIWAAAAA\n-----END CERTIFICATE-----",
         PEM.replace("CERTIFICATE", "PRIVATE KEY"),
     ],
 )
 def test_what_is_no_certificate(text):
     """A ValueError that says so."""
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"^(no|not|a) "):
         not_after(text)
 
 
@@ -148,6 +149,16 @@ def test_what_is_refused(changed, now, words):
     """Each with its own message."""
     with pytest.raises(Refused, match=words.replace("(", r"\(")):
         read(fields(**changed), now=now)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("[]", "not a JSON object"), (" " * 2**20 + "{}", "larger than"), ("{", "JSON")],
+)
+def test_what_is_no_such_file(text, words):
+    """Broken, and how."""
+    with pytest.raises(Refused, match=f"is broken: .*{words}"):
+        read(text)
 
 
 @pytest.mark.parametrize("shift", [-300, 0, DAY - 1])

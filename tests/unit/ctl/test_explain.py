@@ -629,6 +629,50 @@ def test_a_reporter_that_was_put_in_later():
     assert "no-reporter" not in {each.code for each in found}
 
 
+def test_a_verdict_whose_reporter_is_nowhere_to_be_seen():
+    """It was there when it wrote: nothing is said of the template."""
+    made = without_reporter(job(rows.result(GOOD), conditions=[COMPLETE]))
+
+    assert ["verdict", "job-complete"] == [
+        each.code for each in explain(made, pod(terminated(0), change=bare, phase="Succeeded"))
+    ]
+
+
+def test_a_job_that_is_being_deleted():
+    """Said, beside its verdict."""
+    made = job(rows.result(GOOD))
+    made["metadata"]["deletionTimestamp"] = "2030-01-01T12:10:00Z"
+
+    assert "deleting" in [each.code for each in explain(made, pod())]
+
+
+def test_a_pod_that_was_evicted_and_is_being_deleted():
+    """The cause is told, not twice that it goes."""
+
+    def change(made):
+        disrupted(made)
+        deleted("2030-01-01T12:10:20Z")(made)
+
+    assert ["evicted"] == [
+        each.code
+        for each in explain(job(), pod(change=change))
+        if each.code in {"evicted", "deleted"}
+    ]
+
+
+@pytest.mark.parametrize("reason", ["AdapterExitedWithError", "AdapterMissingResults", "Odd"])
+def test_the_row_of_a_condition_without_an_annotation(reason):
+    """By its reason; another one is the adapter's own word."""
+    made = job()
+    made["status"]["conditions"] = [
+        {"type": "Available", "status": "False", "reason": reason, "message": "m"}
+    ]
+    first, *_ = explain(made, pod())
+    todo = {"AdapterExitedWithError": "log", "AdapterMissingResults": "RESULT_REQUIRED"}
+
+    assert todo.get(reason, "own word") in first.todo
+
+
 def test_what_could_not_be_read_is_said():
     """And nothing is concluded from its absence."""
     found = explain(job(), unread={"pods": "forbidden"})

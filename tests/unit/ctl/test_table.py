@@ -16,7 +16,7 @@ from reporter.ctl.table import cut, table, terminal_columns, terminal_lines, wan
         ("Ünïcode", 7),
         ("U\u0308", 1),
         ("节点", 4),
-        ("ｆｕｌｌ", 8),
+        ("\uff46\uff4c", 4),
         ("한국", 4),
         ("👍", 2),
         ("❤\ufe0f", 2),
@@ -101,8 +101,14 @@ def test_an_age(seconds, text):
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(None, ""), (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (5 * 2**30, "5.0 GiB")]
-    + [(2**50, "1024.0 TiB")],
+    [
+        (None, ""),
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (5 * 2**30, "5.0 GiB"),
+        (2**50, "1024.0 TiB"),
+    ],
 )
 def test_a_size(count, text):
     """In binary units."""
