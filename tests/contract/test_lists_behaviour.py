@@ -1,4 +1,4 @@
-"""What the API server does with lists of Jobs and of all namespaces: fake and real.
+"""What the API server does with lists of Jobs and events, and with pages: fake and real.
 
 As in `test_api_behaviour.py`: where the two differ, the fake is wrong.
 """
@@ -47,17 +47,6 @@ def test_pods_page_by_page(api: Server) -> None:
 
     assert (["one", "three"], ["two"]) == (names(first), names(second))
     assert not second.json["metadata"].get("continue")
-
-
-def test_all_namespaces(api: Server) -> None:
-    """The path without one."""
-    api.create_pod("one", {"behaviour": api.namespace})
-    api.create_job()
-    reply = api.call("GET", f"/api/v1/pods?labelSelector=behaviour={api.namespace}")
-    jobs = api.call("GET", "/apis/batch/v1/jobs")
-
-    assert (200, ["one"]) == (reply.status, names(reply))
-    assert api.namespace in {job["metadata"]["namespace"] for job in jobs.json["items"]}
 
 
 @pytest.mark.parametrize("path", ["jobs", "pods", "events"])

@@ -86,7 +86,7 @@ def test_events_of_an_object(fake: FakeKube, api: KubeApi) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"kind": "EventList", "metadata": {}, "items": {}},
+        {"kind": "EventList", "metadata": {}, "items": {"a": 1}},
         {"kind": "EventList", "metadata": {}, "items": ["x"]},
         {"kind": "PodList", "metadata": {}, "items": []},
     ],

@@ -19,6 +19,10 @@ from reporter.core.run.status import API_VERSION
 DECIDED: Final = frozenset({"complete", "failed", "timed_out"})
 BAD: Final = frozenset({"failed", "timed_out"})
 
+_UNSAID: Final[Mapping[str, None]] = dict.fromkeys(
+    ("stale", "late", "retry_until", "attempts", "received_at", "digest", "bytes", "notes")
+)
+
 Document = Mapping[str, Any]
 
 
@@ -79,7 +83,7 @@ def of_reading(reading: Reading) -> Look:
     """What was read from the cluster, in the shape of `/status`.
 
     The aggregator's own annotation is the one that is believed: Sonobuoy's never shows an early
-    failure. What the annotations do not say is null or empty.
+    failure. What the annotations do not say is null or empty, and the document is marked `partial`.
     """
     if reading.status is None:
         return Look(reading.outcome, detail=reading.detail, warning=reading.warning)
@@ -106,6 +110,7 @@ def of_reading(reading: Reading) -> Look:
         "result_status": "",
         "error": None,
         "tar-info": dict(tar) if text(tar, "name") else None,
+        "partial": True,
     }
     return Look(Found.OK, document, warning=reading.warning)
 
@@ -167,6 +172,7 @@ def _plugin(found: Mapping[str, Any]) -> dict[str, Any]:
         "result_counts": found.get("result-counts"),
         "error": None,
         "progress": found.get("progress"),
+        **_UNSAID,
     }
 
 

@@ -63,6 +63,7 @@ def test_the_end_of_a_certificate(end):
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
         "-----BEGIN CERTIFICATE-----\nMIAA\n-----END CERTIFICATE-----",
         "-----BEGIN CERTIFICATE-----\nMIWAAAAA\n-----END CERTIFICATE-----",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         PEM.replace("CERTIFICATE", "PRIVATE KEY"),
     ],
 )

@@ -1,0 +1,149 @@
+"""status-ctl against the real API server, with the administrator's kubeconfig."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bed import binaries
+from tests.bed.controlplane import ControlPlane
+from tests.integration.ctl.cluster import plugin
+from tests.integration.ctl.scripted import STATUS_CTL, Home
+
+pytestmark = pytest.mark.cluster
+
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+@pytest.fixture
+def ctl(home: Home, controlplane: ControlPlane, namespace: str) -> Home:
+    """A home whose kubeconfig leads to the control plane."""
+    target = home.folder / ".kube" / "config"
+    target.parent.mkdir()
+    target.write_text(controlplane.kubeconfig.read_text())
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def pod_spec(**more: object) -> dict[str, object]:
+    container = {"name": "adapter", "image": "example/a:1", "securityContext": RESTRICTED}
+    reporter = container | {
+        "name": "status-reporter",
+        "restartPolicy": "Always",
+        "env": [{"name": "MAX_WAIT_TIME_SECONDS", "value": "120"}],
+    }
+    return {
+        "restartPolicy": "Never",
+        "initContainers": [reporter],
+        "containers": [container],
+    } | more
+
+
+def make_job(controlplane: ControlPlane, namespace: str, name: str, **spec: object) -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": pod_spec(nodeSelector={"no": "such-node"})}} | spec,
+    }
+    controlplane.request("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", job)
+
+
+def test_explain_and_jobs(ctl: Home, controlplane: ControlPlane, namespace: str) -> None:
+    """A Job whose Pod no node takes, whose deadline is too short, and that has no condition."""
+    make_job(controlplane, namespace, "stuck", activeDeadlineSeconds=60)
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    controlplane.api.wait_for(pods, lambda found: found["items"])
+    code, out, err = ctl.run("explain", "stuck", "-n", namespace)
+
+    assert (0, "") == (code, err)
+    assert "is pending: no node takes it" in out
+    assert "may wait 2m0s, but the Job's activeDeadlineSeconds ends all work after 1m0s" in out
+    for where in (["-n", namespace], ["-A"]):
+        code, out, err = ctl.run("jobs", *where, "-o", "json")
+        assert (0, "") == (code, err)
+        assert (namespace, "stuck", None) in [
+            (item["namespace"], item["name"], item["condition"])
+            for item in json.loads(out)["items"]
+        ]
+
+
+def test_explain_reads_the_events_of_a_job(ctl, controlplane, namespace) -> None:
+    """A Pod that the security profile refuses: only an event of the Job says so."""
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "refused"},
+        "spec": {"template": {"spec": pod_spec(hostNetwork=True)}},
+    }
+    controlplane.request("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", job)
+    events = f"/api/v1/namespaces/{namespace}/events?fieldSelector=reason=FailedCreate"
+    controlplane.api.wait_for(events, lambda found: found["items"])
+    code, out, _ = ctl.run("explain", "refused", "-n", namespace)
+
+    assert 0 == code
+    assert "The Job cannot make its Pod (FailedCreate: " in out
+    assert "PodSecurity" in out
+
+
+def test_status_through_the_annotation(ctl, controlplane, namespace) -> None:
+    """No Pod, a Pod that does not run; then one that does, with a failed run."""
+    code, _, err = ctl.run("status", "-n", namespace)
+    assert 4 == code
+    assert f"no aggregator runs in namespace '{namespace}' (not found)" in err
+    shown = {"plugins": [plugin("e2e", status="failed")], "status": "failed", "tar-info": {}}
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    metadata = {
+        "name": "aggregator",
+        "labels": {"sonobuoy-component": "aggregator"},
+        "annotations": {"sonobuoy.hept.io/status": json.dumps(shown)},
+    }
+    # Bound to a node that is not there: nobody but the test writes its status.
+    spec = pod_spec(nodeName="nowhere")
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    controlplane.request("POST", pods, body)
+    code, _, err = ctl.run("status", "-n", namespace)
+    assert 4 == code
+    assert "the pod is Pending (pod not running)" in err
+    controlplane.kubectl(
+        *("patch", "pod", "aggregator", "-n", namespace, "--subresource=status"),
+        *("--type=merge", "--patch", '{"status":{"phase":"Running"}}'),
+    )
+    assert (1, "e2e/global\n", "") == ctl.run("status", "-n", namespace, "-o", "name")
+    assert (1, "e2e/global\n", "") == ctl.run("wait", "-n", namespace, "-o", "name")
+
+
+def test_as_a_plugin_of_kubectl(ctl, controlplane, namespace, tmp_path) -> None:
+    """`kubectl job-verdict` finds the command by its file's name."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script = folder / "kubectl-job_verdict"
+    words = " ".join(f"'{word}'" for word in (sys.executable, STATUS_CTL[1]))
+    script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    script.chmod(0o755)
+    make_job(controlplane, namespace, "stuck")
+    kubectl = str(binaries.program("kubectl"))
+    done = subprocess.run(
+        [kubectl, "job-verdict", "jobs", "-n", namespace, "-o", "name"],
+        env=ctl.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (0, "job.batch/stuck\n") == (done.returncode, done.stdout)
