@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reporter.kube import KubeApi
 
 TIMEOUT = 15.0  # seconds for one request
+NEEDS = "a cluster can be asked only with the package's extra [sidecar]: {} is not installed"
 
 
 def cluster_arguments(parser: argparse.ArgumentParser, *, everywhere: bool) -> None:
@@ -49,8 +50,10 @@ def reachable(environ: Mapping[str, str] = os.environ) -> bool:
 
 def open_cluster(options: argparse.Namespace) -> "tuple[KubeApi, str | None]":
     """Return the API and the namespace; None for all of them. Raises CannotTell."""
-    from reporter.kube import KubeApi
-
+    try:
+        from reporter.kube import KubeApi
+    except ModuleNotFoundError as error:
+        raise CannotTell(NEEDS.format(error.name)) from None
     relax = os.environ.get("KUBERNETES_RELAX_X509_STRICT", "").lower() == "true"
     files = options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     mounted = bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
@@ -63,6 +66,8 @@ def open_cluster(options: argparse.Namespace) -> "tuple[KubeApi, str | None]":
             )
     except SettingsError as error:
         raise CannotTell(str(error)) from None
+    except ModuleNotFoundError as error:
+        raise CannotTell(NEEDS.format(error.name)) from None
     if getattr(options, "all_namespaces", False):
         return api, None
     return api, options.namespace or namespace or "default"

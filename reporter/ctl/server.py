@@ -59,7 +59,7 @@ class StatusServer:
         parts = urlsplit(address.url if "//" in address.url else f"https://{address.url}")
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError(f"not a URL like https://HOST:PORT: {address.url!r}")
-        self.url = f"{parts.scheme}://{parts.netloc}"
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._host, self._clock = parts.hostname, clock
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._prefix = parts.path.rstrip("/").removesuffix("/status")

@@ -19,6 +19,7 @@ from types import FrameType
 from reporter.core.case import Policy
 from reporter.core.facts import Form
 from reporter.core.rows import TRUE
+from reporter.ctl.show import colour_argument
 from reporter.lifecycle import Stop, install
 from reporter.loop import Loop
 from reporter.seams import Inputs, Options
@@ -60,7 +61,7 @@ _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.usage = "status-ctl try [-h] [--timeout S] [--memory SIZE] -- COMMAND..."
+    parser.usage = "status-ctl try [-h] [--timeout S] [--memory SIZE] [--no-color] -- COMMAND..."
     parser.add_argument(
         "--timeout",
         metavar="S",
@@ -75,6 +76,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="the container's memory limit, as in Kubernetes (64Mi, 1G); a memory cgroup enforces "
         "it, which not everybody may make",
     )
+    colour_argument(parser)
     parser.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="the adapter")
 
 
@@ -92,7 +94,8 @@ def run(options: argparse.Namespace) -> int:
     child = Child(stop, stop.wake.wake, name=POD, uid=_uid(), cgroup=cgroup, data_limit=data_limit)
     _handle_signals(stop, child)
     try:
-        return _try(child, command, directory, options.timeout, stop)
+        colour = wants_colour(sys.stdout) and not options.no_color
+        return _try(child, command, directory, options.timeout, stop, colour=colour)
     finally:
         child.close()
         if cgroup is not None:
@@ -100,11 +103,13 @@ def run(options: argparse.Namespace) -> int:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _try(child: Child, command: list[str], directory: Path, timeout: int, stop: Stop) -> int:
+def _try(
+    child: Child, command: list[str], directory: Path, timeout: int, stop: Stop, *, colour: bool
+) -> int:
     result, progress = directory / "adapter-result.json", directory / "progress.json"
     job = JobInMemory(NAMESPACE, JOB, _uid())
     sink = JobCondition(job, NAMESPACE, JOB, CONDITION)
-    timeline = Timeline(sys.stdout, colour=wants_colour(sys.stdout))
+    timeline = Timeline(sys.stdout, colour=colour)
     events = DirectoryWatch.open([result, progress])
     end = time.monotonic() + timeout
     child.start(

@@ -10,6 +10,7 @@ from reporter.core.facts import Running
 from reporter.core.payloads import FileInvalid
 from reporter.core.rows import Report
 from reporter.core.text import clean
+from reporter.ctl.show import colour_argument
 from reporter.errors import InvalidPayload
 from reporter.sinks.terminal import paint, wants_colour
 from reporter.sinks.yaml_text import to_yaml
@@ -35,6 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--progress", action="store_true", help="it is a progress file, not a result file"
     )
+    colour_argument(parser)
     parser.add_argument("file", metavar="FILE", help="the file, or - for standard input")
 
 
@@ -51,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
         cause = error.strerror if isinstance(error, OSError) else error
         options.error(f"cannot read {_shown(options.file)}: {cause}")
     name = "standard input" if options.file == "-" else _shown(options.file)
-    valid, report = (_check_progress if options.progress else _check_result)(name, data)
+    colour = wants_colour(sys.stdout) and not options.no_color
+    check = _check_progress if options.progress else _check_result
+    valid, report = check(name, data, colour=colour)
     condition = {
         "type": CONDITION,
         "status": report.status,
@@ -62,12 +66,12 @@ def run(options: argparse.Namespace) -> int:
     return VALID if valid else INVALID
 
 
-def _check_result(name: str, data: bytes) -> tuple[bool, Report]:
+def _check_result(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
     problems = explain(data)
     for problem in problems:
         field = f"{problem.field}: " if problem.field else ""
         place = f"{name}: line {problem.line}, column {problem.column}"
-        _say(place, problem.severity, f"{field}{problem.text}")
+        _say(place, problem.severity, f"{field}{problem.text}", colour=colour)
     try:
         return True, rows.result(result.decode_result(data))
     except InvalidPayload as error:
@@ -76,17 +80,17 @@ def _check_result(name: str, data: bytes) -> tuple[bool, Report]:
         return False, report
 
 
-def _check_progress(name: str, data: bytes) -> tuple[bool, Report]:
+def _check_progress(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
     """Bad progress is ignored, so there is a condition in any case."""
     try:
         return True, rows.running(Running(), progress.decode_progress(data))
     except InvalidPayload as error:
-        _say(name, "error", str(error))
+        _say(name, "error", str(error), colour=colour)
         return False, rows.running(Running(), None)
 
 
-def _say(place: str, severity: str, text: str) -> None:
-    kind = paint(severity, _COLOURS[severity], colour=wants_colour(sys.stdout))
+def _say(place: str, severity: str, text: str, *, colour: bool) -> None:
+    kind = paint(severity, _COLOURS[severity], colour=colour)
     print(f"# {place}: {kind}: {clean(text, 2048)}")
 
 

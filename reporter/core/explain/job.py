@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from reporter.core.explain.events import last_event
 from reporter.core.explain.finding import Finding, Object, Objects, info, problem, warning
-from reporter.core.explain.pod import explain_pod, last_event
+from reporter.core.explain.pod import explain_pod
 from reporter.core.explain.setting import find_setup, judge
 from reporter.core.explain.verdict import Verdict, tell, verdicts
 from reporter.core.objects import items, moment, section, text

@@ -274,3 +274,12 @@ class TestTls:
 
         assert (4, "") == (code, out)
         assert 1 == len(err.splitlines())
+
+
+def test_no_colours_where_authors_look(home: Home) -> None:
+    """`validate` and `try` know `--no-color`, too."""
+    (home.folder / "r.json").write_text("{}")
+    for words in (["validate", "r.json"], ["try", "--", "true"]):
+        flagged = [words[0], "--no-color", *words[1:]]
+        assert "\x1b[3" in home.terminal(*words)[1]
+        assert "\x1b[3" not in home.terminal(*flagged)[1]

@@ -99,3 +99,17 @@ def test_the_tried_command_keeps_its_options(capfd):
 
     assert 3 == code
     assert "['-c', '-h']" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["jobs"], ["explain", "x"], ["status", "-n", "x"]])
+def test_without_the_kubernetes_client(command):
+    """The base package has none: one line says which extra is missing."""
+    code = "import sys; sys.modules['kubernetes'] = None\n" + IMPORTED.replace(
+        "    main(", "    print(main(", 1
+    ).replace("argv[1:])", "argv[1:]))", 1)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command], capture_output=True, text=True, check=True
+    )
+
+    assert "4" == done.stdout.splitlines()[0]
+    assert "only with the package's extra [sidecar]: kubernetes is not installed" in done.stderr

@@ -1,0 +1,22 @@
+"""The newest of the events that explain something."""
+
+from collections.abc import Sequence
+
+from reporter.core.explain.finding import Object
+from reporter.core.objects import epoch, number, section, text
+
+
+def last_event(events: Sequence[Object], reasons: frozenset[str]) -> str:
+    """Return the newest event with one of these reasons, in words, or nothing."""
+    fitting = [event for event in events if text(event, "reason") in reasons]
+    if not fitting:
+        return ""
+    newest = max(fitting, key=_when)
+    times = number(newest, "count") or number(section(newest, "series"), "count") or 1
+    often = f" ({times} times)" if times > 1 else ""
+    return f"{text(newest, 'reason')}: {text(newest, 'message')}{often}"
+
+
+def _when(event: Object) -> float:
+    stamps = (text(event, "lastTimestamp"), text(event, "eventTime"), text(event, "firstTimestamp"))
+    return next((at for stamp in stamps if (at := epoch(stamp))), 0.0)
