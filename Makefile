@@ -12,7 +12,8 @@ UNIT := tests/unit tests/property
 
 # Arguments for a person: PYTEST_ARGS="-k name", REQUIRE_CLUSTER=1 (a skipped cluster test fails).
 PYTEST_ARGS ?=
-WORKERS ?= auto
+# Most tests wait for something: two of them share a processor.
+WORKERS ?= $(shell expr 2 \* $$(nproc))
 PYTEST = $(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' reporter/__init__.py)

@@ -7,6 +7,7 @@ environment has REQUIRE_CLUSTER=1.
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,11 @@ from tests.bed.node import Node
 pytest.register_assert_rewrite("tests.runs", "tests.cluster")
 
 from tests.runs.stage import Stage  # noqa: E402
+
+# Whoever starts us in the background lets SIGINT be ignored, which every program that a test starts
+# would inherit; a handler is not inherited.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 

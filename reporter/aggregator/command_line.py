@@ -13,6 +13,7 @@ from reporter import __version__
 from reporter.aggregator.run_plan import read_plan
 from reporter.errors import SettingsError
 from reporter.settings import aggregator as settings
+from reporter.settings.addresses import HostPort
 
 GOOD, FAILED, USAGE = 0, 1, 2
 _STANDING = {"PLAN": "FILE", "STATE": "DIR", "OUTPUT": "DIR", "EXPORT_CERTS": "DIR"}
@@ -66,14 +67,17 @@ def make_certs(options: argparse.Namespace) -> int:
     from reporter.aggregator.certificates import CertificateError, issue_status
     from reporter.aggregator.export import export_status
 
-    seconds = options.days * 86_400.0
+    seconds, now = options.days * 86_400.0, time.time()
+    address = f"https://{HostPort(options.host[0], options.port)}"
     try:
-        issued = issue_status(options.host, now=time.time(), seconds=seconds)
-        export_status(issued, options.out)
+        issued = issue_status(options.host, now=now, seconds=seconds)
+        export_status(issued, options.out, address=address, now=now)
     except (CertificateError, OSError) as error:
         print(f"status-aggregator certs: {error}", file=sys.stderr)
         return FAILED
-    print(f"{options.out}: ca.pem, server.crt, server.key, client.crt, client.key")
+    made = "ca.pem, server.crt, server.key, client.crt, client.key, connection.json"
+    print(f"{options.out}: {made}")
+    print(f"status-ctl status --connection {options.out / 'connection.json'}  ({address})")
     return GOOD
 
 
@@ -107,6 +111,12 @@ def _add_certs(parser: argparse.ArgumentParser) -> None:
         required=True,
         action="append",
         help="a name or address that the listener is reached by; may be repeated",
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=8081,
+        help="its port, for connection.json (default: %(default)s)",
     )
     parser.add_argument("--out", required=True, type=Path, help="the directory for the files")
     parser.add_argument(

@@ -14,6 +14,7 @@ from reporter.aggregator.certificates import ANY_NODE, Issued, Pair, StatusIssue
 from reporter.aggregator.private_file import private_directory, write_private
 from reporter.core.run.plan import GLOBAL, Key
 from reporter.sinks.yaml_text import to_yaml
+from reporter.wire.connection import Connection, encode
 
 _SECRET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MAX_SECRET_NAME = 253
@@ -29,9 +30,20 @@ def export_files(issued: Issued, directory: Path) -> None:
     )
 
 
-def export_status(issued: StatusIssued, directory: Path) -> None:
-    """Write `server.crt`, `server.key`, `client.crt`, `client.key` and `ca.pem`. Raises OSError."""
+def export_status(issued: StatusIssued, directory: Path, *, address: str, now: float) -> None:
+    """Write `server.crt`, `server.key`, `client.crt`, `client.key` and `ca.pem`. Raises OSError.
+
+    And `connection.json`, by which `status-ctl` finds `address` and is let in.
+    """
     _write_all(directory, {"server": issued.server, "client": issued.client}, issued.ca)
+    connection = Connection(
+        address,
+        now,
+        issued.ca.decode("ascii"),
+        issued.client.certificate.decode("ascii"),
+        issued.client.key.decode("ascii"),
+    )
+    write_private(directory / "connection.json", encode(connection))
 
 
 def export_secrets(issued: Issued, path: Path, *, namespace: str | None = None) -> None:

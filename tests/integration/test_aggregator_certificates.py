@@ -35,6 +35,7 @@ from reporter.aggregator.certificates import (
 from reporter.aggregator.export import export_files, export_secrets, export_status, secrets
 from reporter.aggregator.tls import status_context, worker_context
 from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.wire.connection import decode
 from tests.bed import binaries
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -486,7 +487,9 @@ def test_broken_certificates_of_the_worker_listener(issued: Issued) -> None:
 @pytest.fixture
 def status_files(tmp_path: Path) -> Path:
     folder = tmp_path / "status"
-    export_status(issue_status(["127.0.0.1", "status.example"], now=time.time()), folder)
+    now = time.time()
+    issued = issue_status(["127.0.0.1", "status.example"], now=now)
+    export_status(issued, folder, address="https://127.0.0.1:8081", now=now)
     return folder
 
 
@@ -496,7 +499,7 @@ def pair_in(folder: Path, name: str) -> Pair:
 
 def test_the_files_of_the_status_listener(status_files: Path) -> None:
     """`certs --for status`: a server, a client and their CA, of one making; nothing else."""
-    names = {"server.crt", "server.key", "client.crt", "client.key", "ca.pem"}
+    names = {"server.crt", "server.key", "client.crt", "client.key", "ca.pem", "connection.json"}
     ca = read((status_files / "ca.pem").read_bytes())
 
     assert names == {path.name for path in status_files.iterdir()}
@@ -507,6 +510,14 @@ def test_the_files_of_the_status_listener(status_files: Path) -> None:
     assert expected == alternatives(pair_in(status_files, "server").certificate)
     lifetime = ca.not_valid_after_utc - ca.not_valid_before_utc
     assert timedelta(hours=48, minutes=10) == lifetime
+    written = (status_files / "connection.json").read_bytes()
+    connection = decode(written, now=time.time(), max_age=60.0)
+    client = pair_in(status_files, "client")
+    assert ("https://127.0.0.1:8081", client.certificate, client.key) == (
+        connection.address,
+        connection.certificate.encode(),
+        connection.key.encode(),
+    )
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "status.example"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -181,6 +184,22 @@ class TestCommands:
 
         assert (200, 403) == (status(nobody, "/livez"), status(nobody, "/status"))
         assert (200, 200) == (status(reader, "/livez"), status(reader, "/status"))
+
+        file = here.folder / "st" / "connection.json"
+        fields = json.loads(file.read_text())
+        assert "https://127.0.0.1:8081" == fields["host_address"]
+        fields["host_address"] = f"https://127.0.0.1:{running.status_port}"
+        file.write_text(json.dumps(fields))
+        launcher = Path(__file__).parents[2] / "cmd" / "status-ctl.py"
+        shown = subprocess.run(
+            [sys.executable, str(launcher), "status", "--connection", str(file), "-o", "name"],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(launcher.parents[1])},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (0, "") == (shown.returncode, shown.stderr)
+        assert "e2e" in shown.stdout
 
     @pytest.mark.parametrize(
         ("arguments", "code"),
