@@ -16,8 +16,8 @@ import uuid
 from pathlib import Path
 from types import FrameType
 
-from reporter.core.case import Policy
-from reporter.core.facts import Form
+from reporter.core.case import Observation, Policy
+from reporter.core.facts import Form, Terminated, pod_of
 from reporter.core.rows import TRUE
 from reporter.ctl.show import colour_argument
 from reporter.lifecycle import Stop, install
@@ -140,7 +140,7 @@ def _try(
     loop.run()
     # A result is not the end: what the adapter does until then may contradict it.
     child.end_at(end)
-    loop.idle(lambda _: child.ended)
+    loop.idle(_end_was_seen)
     if loop.statement is not None and loop.statement.after is not None:
         timeline.remark("that contradicts the result, and the annotation says so (`after`)")
     sys.stdout.write(to_yaml(job.shown))
@@ -150,6 +150,12 @@ def _try(
     if standing is None or standing.note is None or standing.note.row != "R":
         return OWN_VERDICT
     return SUCCESS if standing.status == TRUE else FAILURE
+
+
+def _end_was_seen(o: Observation) -> bool:
+    """Say whether a look has shown the end; the child itself may have ended after it."""
+    pod = pod_of(o.pod)
+    return pod is not None and isinstance(pod.adapter_state, Terminated)
 
 
 class _NeverStopped:
