@@ -5,12 +5,12 @@ descriptors, a link is never followed, and what is neither a directory nor a reg
 out. Only so much is held in memory as one read brings.
 """
 
-import gzip
 import io
 import os
 import stat
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -54,19 +54,16 @@ def pack(
     one that vanishes is left out. Raises OSError for what cannot be read or written.
     """
     walk = _Walk(directory, str(path), frozenset(str(item) for item in exclude))
-    with (
-        # The fastest: a signal may have begun the process's last minute.
-        gzip.GzipFile("", "wb", 1, out, mtime=0) as zipped,
-        # GNU names are bytes: whatever a file system allows can be said in them.
-        tarfile.open(
-            fileobj=cast("BinaryIO", zipped),
-            mode="w|",
-            format=tarfile.GNU_FORMAT,
-            encoding="utf-8",
-            errors="surrogateescape",
-            bufsize=CHUNK,
-        ) as tar,
-    ):
+    zipped = _Zipped(out)
+    # GNU names are bytes: whatever a file system allows can be said in them.
+    with tarfile.open(
+        fileobj=cast("BinaryIO", zipped),
+        mode="w|",
+        format=tarfile.GNU_FORMAT,
+        encoding="utf-8",
+        errors="surrogateescape",
+        bufsize=CHUNK,
+    ) as tar:
         for name, data in beside.items():
             own = tarfile.TarInfo(name)
             own.size = len(data)
@@ -76,6 +73,7 @@ def pack(
             tar.addfile(member, cast("BinaryIO", content))
             # tarfile remembers every member for the day somebody asks.
             tar.members.clear()  # type: ignore[attr-defined]
+    zipped.finish()
 
 
 def packed(directory: int, path: Path, exclude: Collection[Path], **options: Any) -> BinaryIO:
@@ -88,6 +86,27 @@ def packed(directory: int, path: Path, exclude: Collection[Path], **options: Any
         out.close()
         raise
     return out
+
+
+class _Zipped:
+    """A file that compresses what is written to it.
+
+    Not gzip.GzipFile: on a full disk that tries to write once more when nobody can hear of it.
+    """
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        # The fastest: a signal may have begun the process's last minute. 31 makes it gzip.
+        self._compressor = zlib.compressobj(1, zlib.DEFLATED, 31)
+
+    def write(self, data: bytes) -> int:
+        """Compress and pass on."""
+        self._out.write(self._compressor.compress(data))
+        return len(data)
+
+    def finish(self) -> None:
+        """Write what is left; the file below stays open."""
+        self._out.write(self._compressor.flush())
 
 
 class _Walk:
