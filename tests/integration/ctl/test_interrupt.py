@@ -16,9 +16,12 @@ STUCK = """if True:
     atexit.register(lambda: print("tidied", flush=True))
     mutex = ctypes.create_string_buffer(64)
     lock = ctypes.CDLL(None).pthread_mutex_lock
-    with at_once():
-        print("ready", flush=True)
-        lock(mutex), lock(mutex)
+    try:
+        with at_once():
+            print("ready", flush=True)
+            lock(mutex), lock(mutex)
+    except KeyboardInterrupt:
+        sys.exit(130)  # it came before the second lock
 """
 TIDY = """if True:
     import sys, time
