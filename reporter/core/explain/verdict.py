@@ -14,7 +14,7 @@ _NATIVE: Final = frozenset(
     {"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended"}
 )
 
-TODO: Final = {
+ADVICE: Final = {
     "R": "It is the adapter's own word: look at its log, or ask its author.",
     "T": "See whether the adapter hangs (kubectl logs), or give it more time: "
     "MAX_WAIT_TIME_SECONDS on the reporter.",
@@ -107,7 +107,7 @@ def tell(verdict: Verdict) -> Finding:
     name = f"{verdict.type}={verdict.status} {verdict.reason}"
     how = {True: "final", False: "may still change", None: ""}[verdict.final]
     code = "missing" if verdict.reason == "AdapterMissingResults" else row
-    todo = TODO.get(code, "")
+    todo = ADVICE.get(code, "")
     if row == "R" and verdict.good:
         todo = ""
     if verdict.after:
