@@ -29,8 +29,8 @@ from reporter.aggregator.issuing import (
     key_pem,
     server_names,
 )
-from reporter.aggregator.private_file import private_directory, write_private
 from reporter.core.run.plan import LONGEST_TIMEOUT, Key, Plan
+from reporter.private_file import private_directory, write_private
 
 __all__ = [
     "ANY_NODE",

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from reporter.aggregator.certificates import ANY_NODE, Issued, Pair, StatusIssued
-from reporter.aggregator.private_file import private_directory, write_private
 from reporter.core.run.plan import GLOBAL, Key
+from reporter.private_file import private_directory, write_private
 from reporter.sinks.yaml_text import to_yaml
 from reporter.wire.connection import Connection, encode
 

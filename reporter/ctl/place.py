@@ -1,12 +1,12 @@
 """The connection file on the disk: where it lies, whether it may be trusted, how it is written."""
 
-import contextlib
 import errno
 import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from reporter.private_file import write_private
 from reporter.wire.connection import MAX_BYTES, Connection, Refused, decode, encode
 
 TRADITIONAL = Path("/tmp/sonobuoy.json")  # noqa: S108 - only read when it is ours and private
@@ -48,19 +48,7 @@ def read_connection(
 def write_connection(path: Path, connection: Connection) -> None:
     """Put it there with mode 0600, whole or not at all. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)
-            file.write(encode(connection))
-            file.flush()
-            os.fsync(descriptor)
-        new.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise
+    write_private(path, encode(connection))
 
 
 def _check(found: os.stat_result, user: int) -> None:

@@ -14,29 +14,47 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
+from reporter.connections import Connections
 from reporter.link.delivery import Event
 from reporter.link.forwarding import Client, Forwarding
-from reporter.link.relay_http import CONTINUE, Incoming
+from reporter.link.relay_http import CONTINUE, Answer, Incoming
 
 ADDRESSES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 READ_SECONDS = 5.0
 RETRY_PORT_SECONDS = 10.0
+PAUSE_SECONDS = 1.0
+"""While the system has no room for another connection."""
 MOST_CONNECTIONS = 16
-_CHUNK = 64 * 1024
 _MOST_IGNORED_BYTES = 1024 * 1024
 _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 
 
-@dataclass(eq=False)
-class _Connection:
-    socket: socket.socket
-    deadline: float
-    incoming: Incoming = field(default_factory=Incoming)
-    unsent: memoryview | None = None
-    ignored: int = 0
+class _Update:
+    """One update as it comes from the plugin, and the aggregator's answer to it."""
+
+    def __init__(self, forward: Callable[[bytes], Answer]) -> None:
+        self._forward, self._incoming = forward, Incoming()
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is whole or refused."""
+        return self._incoming.complete
+
+    def feed(self, data: bytes) -> bytes:
+        """Forward it once it is whole."""
+        incoming = self._incoming
+        incoming.feed(data)
+        if incoming.expects:
+            incoming.expects = False
+            return CONTINUE
+        if not incoming.complete:
+            return b""
+        return (incoming.refusal or self._forward(incoming.body or b"")).encode()
+
+    def taken(self) -> None:
+        """Nobody wants to know."""
 
 
 class Relay:
@@ -48,6 +66,7 @@ class Relay:
     `on_event` is called with a word and its facts, the last three at most once:
 
     - `relay_listens`: the port is ours (`port`);
+    - `relay_gave_up`: a connection was dropped for what should not happen (`trouble`);
     - `relay_port_taken`: it is somebody else's (`port`, `trouble`);
     - `progress_not_delivered` and `progress_unwanted`: see `Forwarding`.
     """
@@ -66,7 +85,6 @@ class Relay:
         self._forwarding = Forwarding(client, on_event=on_event, rng=rng, clock=clock)
         self._wanted_port, self._on_event, self._clock = port, on_event, clock
         self._retry_port, self._patience = retry_port, patience
-        self._connections: list[_Connection] = []
         self._listeners: list[socket.socket] = []
         self._listen_at: float | None = None
         self._taken_said = False
@@ -78,6 +96,15 @@ class Relay:
     def start(self) -> None:
         """Listen from now on, or as soon as the port is free. Never raises for a port in use."""
         self._selector = selectors.DefaultSelector()
+        self._connections = Connections(
+            self._selector,
+            lambda: _Update(self._forwarding.take),
+            most=MOST_CONNECTIONS,
+            patience=self._patience,
+            most_ignored=_MOST_IGNORED_BYTES,
+            on_error=lambda error: self._on_event("relay_gave_up", {"trouble": repr(error)}),
+            clock=self._clock,
+        )
         self._closing, self._close = os.pipe()
         self._selector.register(self._closing, selectors.EVENT_READ)
         self._listen()
@@ -103,8 +130,7 @@ class Relay:
             while self._turn():
                 pass
         finally:
-            for connection in self._connections:
-                connection.socket.close()
+            self._connections.close()
             self._stop_listening()
             self._selector.close()
             os.close(self._closing)
@@ -115,11 +141,10 @@ class Relay:
                 return False
             if key.data is None:
                 self._accept(key.fileobj)
-            elif key.data in self._connections:
-                self._advance(key.data)
+            else:
+                self._connections.ready(key.data)
+        self._connections.drop_late()
         now = self._clock()
-        for connection in [c for c in self._connections if c.deadline <= now]:
-            self._drop(connection)
         if self._listen_at is not None and self._listen_at <= now:
             self._listen()
         resend_at = self._forwarding.resend_at
@@ -128,7 +153,7 @@ class Relay:
         return True
 
     def _until_next(self) -> float | None:
-        moments = [connection.deadline for connection in self._connections]
+        moments = self._connections.deadlines()
         moments += [m for m in (self._listen_at, self._forwarding.resend_at) if m is not None]
         return max(0.0, min(moments) - self._clock()) if moments else None
 
@@ -171,80 +196,10 @@ class Relay:
             listener.close()
         self._listeners.clear()
 
-    # One connection
-
     def _accept(self, listener: Any) -> None:
-        try:
-            client, _ = listener.accept()
-        except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                # The waiting client keeps the listener readable: without a pause we would spin.
-                self._stop_listening()
-                self._listen_at = self._clock() + 1.0
-            return
-        client.setblocking(False)
-        if len(self._connections) >= MOST_CONNECTIONS:
-            self._drop(self._connections[0])
-        connection = _Connection(client, self._clock() + self._patience)
-        self._connections.append(connection)
-        self._selector.register(client, selectors.EVENT_READ, connection)
-
-    def _advance(self, connection: _Connection) -> None:
-        try:
-            if connection.unsent is None:
-                self._receive(connection)
-            elif connection.unsent:
-                self._send(connection)
-            else:
-                self._see_off(connection)
-        except (BlockingIOError, InterruptedError):
-            pass
-        except OSError:
-            self._drop(connection)
-
-    def _receive(self, connection: _Connection) -> None:
-        data = connection.socket.recv(_CHUNK)
-        if not data:
-            self._drop(connection)
-            return
-        incoming = connection.incoming
-        incoming.feed(data)
-        if incoming.expects:
-            incoming.expects = False
-            # A new connection's buffer has room for 25 bytes.
-            connection.socket.send(CONTINUE)
-        if not incoming.complete:
-            return
-        began = self._clock()
-        answer = incoming.refusal or self._forwarding.take(incoming.body or b"")
-        # The others could not be read meanwhile.
-        for other in self._connections:
-            other.deadline += self._clock() - began
-        connection.unsent = memoryview(answer.encode())
-        connection.deadline = self._clock() + self._patience
-        self._selector.modify(connection.socket, selectors.EVENT_WRITE, connection)
-
-    def _send(self, connection: _Connection) -> None:
-        assert connection.unsent is not None
-        sent = connection.socket.send(connection.unsent)
-        connection.unsent = connection.unsent[sent:]
-        if not connection.unsent:
-            # Closing now could reset the connection, if the client has sent more than was read,
-            # and the reset could overtake the answer: wait for the client to hang up.
-            connection.socket.shutdown(socket.SHUT_WR)
-            self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
-
-    def _see_off(self, connection: _Connection) -> None:
-        data = connection.socket.recv(_CHUNK)
-        connection.ignored += len(data)
-        if not data or connection.ignored > _MOST_IGNORED_BYTES:
-            self._drop(connection)
-
-    def _drop(self, connection: _Connection) -> None:
-        if connection in self._connections:
-            self._connections.remove(connection)
-            self._selector.unregister(connection.socket)
-            connection.socket.close()
+        if not self._connections.accept(listener):
+            self._stop_listening()
+            self._listen_at = self._clock() + PAUSE_SECONDS
 
 
 def _listener(family: socket.AddressFamily, address: str, port: int) -> socket.socket:

@@ -15,9 +15,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from reporter import log
+from reporter.connections import Connections
 from reporter.sidecar.answers import Answer, Site, answer, refusal
 
 PATIENCE_SECONDS = 5.0
@@ -25,17 +25,36 @@ MOST_CONNECTIONS = 8
 MOST_HEAD_BYTES = 8192
 _MOST_IGNORED_BYTES = 65536
 _PAUSE_SECONDS = 1.0
-_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-@dataclass(eq=False)
-class _Connection:
-    socket: socket.socket
-    deadline: float
-    head: bytearray = field(default_factory=bytearray)
-    unsent: memoryview | None = None
-    ignored: int = 0
-    scrape: bool | None = None
+class _Request:
+    """One request's head, and the answer to it."""
+
+    def __init__(self, site: Site, on_scrape: Callable[[bool], None]) -> None:
+        self._site, self._on_scrape = site, on_scrape
+        self._head = bytearray()
+        self._reply: Answer | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is answered."""
+        return self._reply is not None
+
+    def feed(self, data: bytes) -> bytes:
+        """Answer once the head is whole, or too long."""
+        self._head += data
+        end = self._head.find(b"\r\n\r\n")
+        if end < 0 and len(self._head) <= MOST_HEAD_BYTES:
+            return b""
+        fits = 0 <= end <= MOST_HEAD_BYTES
+        self._reply = answer(self._site, bytes(self._head[:end])) if fits else refusal(431)
+        self._head.clear()
+        return self._reply.data
+
+    def taken(self) -> None:
+        """Tell of a page that was taken."""
+        if self._reply is not None and self._reply.scrape is not None:
+            self._on_scrape(self._reply.scrape)
 
 
 class Endpoint:
@@ -58,7 +77,6 @@ class Endpoint:
         self._address, self._port = address, port
         self._site, self._on_scrape = site, on_scrape
         self._patience = patience
-        self._connections: list[_Connection] = []
         self._resume_at: float | None = None
 
     def start(self) -> None:
@@ -68,6 +86,14 @@ class Endpoint:
         """
         self._listener = listen(self._address, self._port)
         self._selector = selectors.DefaultSelector()
+        self._connections = Connections(
+            self._selector,
+            lambda: _Request(self._site, self._on_scrape),
+            most=MOST_CONNECTIONS,
+            patience=self._patience,
+            most_ignored=_MOST_IGNORED_BYTES,
+            on_error=lambda error: log.get().error("Endpoint gave up on a connection", error=error),
+        )
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._closing, self._close = os.pipe()
         self._selector.register(self._closing, selectors.EVENT_READ)
@@ -96,8 +122,7 @@ class Endpoint:
             while self._turn():
                 pass
         finally:
-            for connection in self._connections:
-                connection.socket.close()
+            self._connections.close()
             self._selector.close()
             self._listener.close()
             os.close(self._closing)
@@ -109,97 +134,24 @@ class Endpoint:
                 return False
             if key.fileobj is self._listener:
                 self._accept()
-            elif key.data in self._connections:
-                self._advance(key.data)
-        now = time.monotonic()
-        for connection in [c for c in self._connections if c.deadline <= now]:
-            self._drop(connection)
-        if self._resume_at is not None and self._resume_at <= now:
+            else:
+                self._connections.ready(key.data)
+        self._connections.drop_late()
+        if self._resume_at is not None and self._resume_at <= time.monotonic():
             self._resume_at = None
             self._selector.register(self._listener, selectors.EVENT_READ)
         return True
 
     def _until_next(self) -> float | None:
-        ends = [connection.deadline for connection in self._connections]
+        ends = self._connections.deadlines()
         if self._resume_at is not None:
             ends.append(self._resume_at)
         return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     def _accept(self) -> None:
-        try:
-            client, _ = self._listener.accept()
-        except OSError as error:
-            if error.errno in _EXHAUSTED:
-                # The waiting client keeps the listener readable: without a pause we would spin.
-                self._selector.unregister(self._listener)
-                self._resume_at = time.monotonic() + _PAUSE_SECONDS
-            return
-        client.setblocking(False)
-        if len(self._connections) >= MOST_CONNECTIONS:
-            # The oldest, not the newest: a probe sends its request at once and is answered in the
-            # same turn, so only those who hold connections open suffer.
-            self._drop(self._connections[0])
-        connection = _Connection(client, time.monotonic() + self._patience)
-        self._connections.append(connection)
-        self._selector.register(client, selectors.EVENT_READ, connection)
-        self._advance(connection)
-
-    def _advance(self, connection: _Connection) -> None:
-        try:
-            if connection.unsent is None:
-                self._receive(connection)
-            if connection.unsent:
-                self._send(connection)
-            elif connection.unsent is not None:
-                self._see_off(connection)
-        except (BlockingIOError, InterruptedError):
-            pass
-        except OSError:
-            self._drop(connection)
-        except Exception as error:
-            log.get().error("Endpoint gave up on a connection", error=error)
-            self._drop(connection)
-
-    def _receive(self, connection: _Connection) -> None:
-        data = connection.socket.recv(MOST_HEAD_BYTES)
-        if not data:
-            self._drop(connection)
-            return
-        connection.head += data
-        end = connection.head.find(b"\r\n\r\n")
-        if end < 0 and len(connection.head) <= MOST_HEAD_BYTES:
-            return
-        fits = 0 <= end <= MOST_HEAD_BYTES
-        reply: Answer = answer(self._site, bytes(connection.head[:end])) if fits else refusal(431)
-        connection.head.clear()
-        connection.unsent, connection.scrape = memoryview(reply.data), reply.scrape
-        connection.deadline = time.monotonic() + self._patience
-        self._selector.modify(connection.socket, selectors.EVENT_WRITE, connection)
-
-    def _send(self, connection: _Connection) -> None:
-        assert connection.unsent is not None
-        sent = connection.socket.send(connection.unsent)
-        connection.unsent = connection.unsent[sent:]
-        if not connection.unsent:
-            # Closing now could reset the connection, if the client has sent a body that nobody
-            # read, and the reset could overtake the answer: wait for the client to hang up.
-            connection.socket.shutdown(socket.SHUT_WR)
-            self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
-
-    def _see_off(self, connection: _Connection) -> None:
-        data = connection.socket.recv(MOST_HEAD_BYTES)
-        connection.ignored += len(data)
-        if data and connection.ignored <= _MOST_IGNORED_BYTES:
-            return
-        self._drop(connection)
-        if not data and connection.scrape is not None:
-            self._on_scrape(connection.scrape)
-
-    def _drop(self, connection: _Connection) -> None:
-        if connection in self._connections:
-            self._connections.remove(connection)
-            self._selector.unregister(connection.socket)
-            connection.socket.close()
+        if not self._connections.accept(self._listener):
+            self._selector.unregister(self._listener)
+            self._resume_at = time.monotonic() + _PAUSE_SECONDS
 
 
 def listen(address: str, port: int) -> socket.socket:

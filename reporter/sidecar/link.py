@@ -44,6 +44,7 @@ _WORDS = {
     ),
     "certificate_expires": ("warning", "The certificate for the aggregator expires soon, or has"),
     "relay_listens": ("info", "The relay for progress listens"),
+    "relay_gave_up": ("error", "The relay gave up on a connection"),
     "relay_port_taken": ("warning", "No relay for progress yet: the port is taken"),
     "progress_not_delivered": ("warning", "Progress was not delivered"),
     "progress_unwanted": ("warning", "The aggregator takes no progress"),

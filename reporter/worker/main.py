@@ -31,6 +31,7 @@ _EVENTS = {
     "checked_by_hand": ("info", "The aggregator's certificate has the shape of Sonobuoy's"),
     "certificate_expires": ("warning", "The client certificate expires"),
     "relay_listens": ("info", "The relay for progress listens"),
+    "relay_gave_up": ("error", "The relay gave up on a connection"),
     "relay_port_taken": ("warning", "No relay for progress yet: the port is taken"),
     "progress_not_delivered": ("warning", "Progress was not delivered"),
     "progress_unwanted": ("warning", "The aggregator takes no progress of this worker"),

@@ -8,20 +8,26 @@ from pathlib import Path
 def write_private(path: Path, data: bytes) -> None:
     """Put `data` at `path` with mode 0600: written beside it, fsynced, renamed. Raises OSError.
 
-    Afterwards it survives a loss of power. The directory has to be there.
+    Afterwards it survives a loss of power, and after an error nothing is left beside it. The
+    directory has to be there.
     """
     new = path.with_name(f".{path.name}.new")
     # One of a killed predecessor, or planted by somebody who may write here.
     with contextlib.suppress(FileNotFoundError):
         new.unlink()
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        # The umask may have taken more than it should.
-        os.fchmod(file.fileno(), 0o600)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            # The umask may have taken more than it should.
+            os.fchmod(file.fileno(), 0o600)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise
     _sync(path.parent)
 
 
