@@ -10,10 +10,10 @@ from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from typing import Final
 
-RECEIVE: Final = 64 * 1024
+RECEIVE: Final = 48 * 1024  # of a body at once; every upload holds several times as much
 _RECORD: Final = 16 * 1024
-_NARROW: Final = 16 * 1024  # taken at once from a peer that is not uploading
-_HELD: Final = 16 * 1024  # received and not yet decrypted, beyond which the socket is left alone
+_NARROW: Final = 4 * 1024  # taken at once from a peer whose body is not being read
+_HELD: Final = 4 * 1024  # received and not yet decrypted, beyond which the socket is left alone
 
 _CLOSED = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 _PROTOCOL = (

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -158,15 +159,16 @@ func (w *worker) progress(completed int) {
 	w.tally.Progress[w.node] = seen
 }
 
-func (w *worker) result(seed uint64) {
+func content(seed uint64) []byte {
 	body := make([]byte, *size)
 	source := rand.NewPCG(seed, 7)
 	for at := 0; at+8 <= len(body); at += 8 {
-		word := source.Uint64()
-		for i := range 8 {
-			body[at+i] = byte(word >> (8 * i))
-		}
+		binary.LittleEndian.PutUint64(body[at:], source.Uint64())
 	}
+	return body
+}
+
+func (w *worker) result(body []byte, digest [sha256.Size]byte) {
 	// As workers do when the connection breaks; 409 then says that it had come.
 	status, broken := 0, 0
 	for ; status == 0 && broken < 5; broken++ {
@@ -174,9 +176,8 @@ func (w *worker) result(seed uint64) {
 		status = w.send("result", http.MethodPut, "results", body, true)
 	}
 	if status == http.StatusOK || (status == http.StatusConflict && broken > 1) {
-		sum := sha256.Sum256(body)
 		w.tally.Lock()
-		w.tally.Digests[w.node] = base64.StdEncoding.EncodeToString(sum[:])
+		w.tally.Digests[w.node] = base64.StdEncoding.EncodeToString(digest[:])
 		w.tally.Bytes += int64(len(body))
 		w.tally.Unlock()
 	}
@@ -209,7 +210,8 @@ func (w *worker) live(ctx context.Context, seed uint64) {
 		case <-beat:
 			w.send("beat", http.MethodGet, "health", nil, false)
 		case <-upload:
-			w.result(seed)
+			body := content(seed)
+			w.result(body, sha256.Sum256(body))
 		}
 	}
 }
@@ -243,7 +245,17 @@ func main() {
 			}
 		})
 	case "results":
-		each(*count, func(number int) { newWorker(t, number, false).result(uint64(number)) })
+		bodies := make([][]byte, *count)
+		digests := make([][sha256.Size]byte, *count)
+		each(*count, func(number int) {
+			bodies[number] = content(uint64(number))
+			digests[number] = sha256.Sum256(bodies[number])
+		})
+		// Only the load takes time from now on.
+		began = time.Now()
+		each(*count, func(number int) {
+			newWorker(t, number, false).result(bodies[number], digests[number])
+		})
 	case "fleet":
 		each(*connections, func(number int) { newWorker(t, number, true).live(ctx, uint64(number)) })
 	default:
