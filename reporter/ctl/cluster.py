@@ -45,7 +45,7 @@ def reachable(environ: Mapping[str, str] = os.environ) -> bool:
     """Say whether there is a cluster to try without being told one."""
     if environ.get("KUBERNETES_SERVICE_HOST") or environ.get("KUBECONFIG"):
         return True
-    return (Path.home() / ".kube" / "config").exists()
+    return _some("~/.kube/config")
 
 
 def open_cluster(options: argparse.Namespace) -> "tuple[KubeApi, str | None]":
@@ -79,7 +79,8 @@ def said(error: KubeError) -> str:
 
 
 def _some(files: str) -> bool:
-    return any(Path(name).expanduser().exists() for name in files.split(os.pathsep) if name)
+    # Not Path.expanduser, which fails for a user without a home.
+    return any(Path(os.path.expanduser(name)).exists() for name in files.split(os.pathsep) if name)  # noqa: PTH111
 
 
 def _own_namespace() -> str:

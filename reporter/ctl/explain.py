@@ -5,8 +5,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from reporter.core.explain.finding import Finding, Objects, Weight
-from reporter.core.explain.job import findings, standing
+from reporter.core.explain.finding import Finding, Object, Objects, Weight
+from reporter.core.explain.job import findings, newest_pod, standing
 from reporter.core.explain.setting import find_setup
 from reporter.core.objects import items, section, text
 from reporter.core.text import clean
@@ -14,7 +14,7 @@ from reporter.ctl import show
 from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
 from reporter.ctl.exits import GOOD, CannotTell
 from reporter.ctl.table import paint, wants_colour
-from reporter.errors import KubeError
+from reporter.errors import KubeError, NotFound
 
 if TYPE_CHECKING:
     from reporter.kube import KubeApi
@@ -50,6 +50,10 @@ def run(options: argparse.Namespace) -> int:
     assert namespace is not None
     try:
         job = api.view_job(namespace, name, timeout=TIMEOUT)
+    except NotFound:
+        raise CannotTell(
+            f"no Job {name!r} in namespace {namespace!r}: it was deleted, or is elsewhere (-n)"
+        ) from None
     except KubeError as error:
         raise CannotTell(said(error)) from None
     objects = _read(api, namespace, job)
@@ -68,9 +72,7 @@ def _read(api: "KubeApi", namespace: str, job: dict[str, Any]) -> Objects:
         pods = api.list_pods(namespace, selector, limit=MOST_PODS, timeout=TIMEOUT)
     except KubeError as error:
         unread["pods"] = str(error)
-    newest = max(
-        pods, key=lambda pod: text(section(pod, "metadata"), "creationTimestamp"), default={}
-    )
+    newest = newest_pod(pods) or {}
     try:
         for found in (job, newest):
             if uid := text(section(found, "metadata"), "uid"):
@@ -90,7 +92,7 @@ def _read(api: "KubeApi", namespace: str, job: dict[str, Any]) -> Objects:
     return Objects(job, pods, time.time(), events, logs, unread)
 
 
-def _to_hear(pod: dict[str, Any], job: dict[str, Any]) -> str:
+def _to_hear(pod: Object, job: Object) -> str:
     """Name the reporter's container where it has started and the Job does not show its word."""
     setup = find_setup(section(pod, "spec"))
     if setup is None or standing(job):

@@ -1,7 +1,7 @@
 """Settings that do not fit: say so on the Job, as far as the Job can be named. Best effort.
 
-In the native form the adapter does not start until the settings are right, and nobody else would
-say why.
+Whether or not the adapter starts, which in the native form depends on how long the kubelet sees us
+run, nobody else would say why there is no verdict.
 """
 
 import time

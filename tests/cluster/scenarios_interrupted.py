@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.cluster.scenarios_asked import GOOD, SAYS_NO_JOB, Scenario, explains
 from tests.runs import actions
 from tests.runs.jobs import ADAPTER, REPORTER, Object, container, writes
 from tests.runs.run import Run
-from tests.runs.scenario import FALSE, UNKNOWN, Expected, Scenario, reasons, result
+from tests.runs.scenario import FALSE, UNKNOWN, Expected, reasons, result
 
 # A shell without a handler is process 1 and ignores SIGTERM, like many real adapters.
 STUBBORN = "sleep 600"
@@ -15,6 +16,8 @@ POLITE = "trap 'exit 143' TERM; sleep 600 & wait"
 LAST_WORDS = f"finish() {{ sleep 1; {writes()}; exit 0; }}; trap finish TERM; sleep 600 & wait"
 # Seconds of grace: enough to be heard, little to wait for.
 SHORT = 5
+# The same for a Pod that is asked about meanwhile.
+LONGER = 10
 STATE = "adapter container .+"
 
 
@@ -86,13 +89,99 @@ def _newest_of_two_pods(run: Run) -> None:
     assert 2 == len(warned)
 
 
+def says_interrupted(cause: str) -> tuple[str, ...]:
+    """What a person is told of row N."""
+    return (
+        f"problem: Available=Unknown AdapterInterrupted: {cause} before a verdict was known; "
+        "adapter",
+        "What to do: Nobody can know how it would have ended: run it again.",
+    )
+
+
+def says_deadline(owner: str) -> tuple[str, ...]:
+    """The same of row D, and of a wait time that never fitted."""
+    return (
+        f"problem: Available=False AdapterTimeout: Adapter did not finish within the {owner}'s "
+        "activeDeadlineSeconds (6s) (final)",
+        "What to do: Give the Job or the Pod a longer activeDeadlineSeconds, or make the work "
+        "shorter.",
+        *says_beyond(owner),
+    )
+
+
+def says_beyond(owner: str) -> tuple[str, ...]:
+    """The same of the wait time alone."""
+    return (
+        f"warning: The reporter may wait 5m0s, but the {owner}'s activeDeadlineSeconds ends all "
+        "work after 6s: a hanging adapter is never reported as such.",
+        "What to do: Set the deadline to at least 310.",
+    )
+
+
+SAYS_EVICTED = (
+    "problem: Available=Unknown AdapterEvicted: Pod was taken away from the adapter: "
+    "EvictionByEvictionAPI: Eviction API: evicting",
+    "What to do: Run it again; a podFailurePolicy that ignores DisruptionTarget does that by "
+    "itself.",
+)
+POD_DELETED = "Pod was deleted"
+HOLD = "example.com/hold"
+
+
+def _ask_while_the_pod_goes(run: Run) -> None:
+    actions.delete_pod(run)
+    run.wait_reason("AdapterInterrupted")
+    explains(run, *says_interrupted(POD_DELETED), "info:    Pod <pod> is being deleted.")
+
+
+def _ask_while_it_is_evicted(run: Run) -> None:
+    actions.evict(run)
+    run.wait_reason("AdapterEvicted")
+    explains(
+        run,
+        *SAYS_EVICTED,
+        "problem: The platform took Pod <pod> away (EvictionByEvictionAPI: Eviction API: "
+        "evicting).",
+        "see whether the node was drained, short of memory or disk, or needed for a more important "
+        "Pod.",
+    )
+
+
+def _ask_while_it_is_suspended(run: Run) -> None:
+    """As `actions.suspend_and_resume`, with a question in between."""
+    run.wait_reported()
+    run.controlplane.request("PATCH", run.path, {"spec": {"suspend": True}}, actions.MERGE)
+    run.wait(lambda: run.pods()[-1][-1].gone, "the Pod of the suspended Job is gone")
+    explains(
+        run,
+        *says_interrupted("Job was suspended"),
+        "problem: The Job is suspended: it has no Pods until it is resumed.",
+        """What to do: kubectl patch job <job> -p '{"spec":{"suspend":false}}'""",
+    )
+    run.controlplane.request("PATCH", run.path, {"spec": {"suspend": False}}, actions.MERGE)
+    run.wait(lambda: len(run.pods()) == 2, "a second Pod")
+
+
+def _hold(job: Object, _: str) -> None:
+    """A finalizer keeps the Job where it is after its Pod has gone."""
+    job["metadata"]["finalizers"] = [HOLD]
+
+
+def _ask_while_the_job_goes(run: Run) -> None:
+    actions.delete_job_in_foreground(run)
+    run.wait(lambda: run.pods()[-1][-1].gone, "the Pod of the deleted Job is gone")
+    explains(run, *says_interrupted(POD_DELETED), "info:    The Job is being deleted.")
+    run.controlplane.request("PATCH", run.path, {"metadata": {"finalizers": None}}, actions.MERGE)
+
+
 INTERRUPTED = [
     Scenario(
         "pod-deleted-adapter-ignores-sigterm",
         STUBBORN,
         interrupted(f"Pod was deleted before a verdict was known; {STATE}"),
-        act=actions.delete_pod,
-        grace=SHORT,
+        act=_ask_while_the_pod_goes,
+        grace=LONGER,
+        explain=says_interrupted(POD_DELETED),
     ),
     Scenario(
         "pod-deleted-adapter-ends-at-once",
@@ -100,6 +189,7 @@ INTERRUPTED = [
         interrupted(f"Pod was deleted before a verdict was known; {STATE}"),
         act=actions.delete_pod,
         grace=SHORT,
+        explain=says_interrupted(POD_DELETED),
     ),
     Scenario(
         "adapter-writes-its-result-on-sigterm",
@@ -107,12 +197,30 @@ INTERRUPTED = [
         result(before=reasons("AdapterInterrupted")),
         act=actions.delete_pod,
         grace=SHORT,
+        explain=GOOD,
     ),
     Scenario(
-        "pod-deadline", STUBBORN, deadline("Pod", 6), pod={"activeDeadlineSeconds": 6}, grace=SHORT
+        "pod-deadline",
+        STUBBORN,
+        deadline("Pod", 6),
+        pod={"activeDeadlineSeconds": 6},
+        grace=SHORT,
+        explain=(
+            *says_deadline("Pod"),
+            "problem: Pod <pod> was ended by its activeDeadlineSeconds.",
+        ),
     ),
     Scenario(
-        "job-deadline", STUBBORN, deadline("Job", 6), job={"activeDeadlineSeconds": 6}, grace=SHORT
+        "job-deadline",
+        STUBBORN,
+        deadline("Job", 6),
+        job={"activeDeadlineSeconds": 6},
+        grace=SHORT,
+        explain=(
+            *says_deadline("Job"),
+            "info:    The Job itself has failed (DeadlineExceeded): it ran longer than its "
+            "activeDeadlineSeconds.",
+        ),
     ),
     Scenario(
         "result-on-sigterm-at-the-job-deadline",
@@ -121,13 +229,15 @@ INTERRUPTED = [
         result(before=reasons("AdapterTimeout")),
         job={"activeDeadlineSeconds": 6},
         grace=SHORT,
+        explain=(*GOOD, *says_beyond("Job")),
     ),
     Scenario(
         "job-suspended-and-resumed",
         f"trap 'exit 143' TERM; sleep 8 & wait; {writes()}",
         result(before=reasons("AdapterInterrupted"), finals=("N", "R")),
-        act=actions.suspend_and_resume,
+        act=_ask_while_it_is_suspended,
         grace=SHORT,
+        explain=GOOD,
     ),
     Scenario(
         "job-deleted",
@@ -136,13 +246,16 @@ INTERRUPTED = [
         act=actions.delete_job,
         check=_quiet_end,
         grace=SHORT,
+        explain=SAYS_NO_JOB,
     ),
     Scenario(
         "job-deleted-in-foreground",
         POLITE,
         interrupted(f"Pod was deleted before a verdict was known; {STATE}"),
-        act=actions.delete_job_in_foreground,
+        change=_hold,
+        act=_ask_while_the_job_goes,
         grace=SHORT,
+        explain=SAYS_NO_JOB,
     ),
     Scenario(
         "evicted-through-the-api",
@@ -153,8 +266,9 @@ INTERRUPTED = [
             "AdapterEvicted",
             "Pod was taken away from the adapter: EvictionByEvictionAPI: .+",
         ),
-        act=actions.evict,
-        grace=SHORT,
+        act=_ask_while_it_is_evicted,
+        grace=LONGER,
+        explain=SAYS_EVICTED,
     ),
     Scenario(
         "replaced-while-the-first-pod-still-ends",
@@ -164,6 +278,7 @@ INTERRUPTED = [
         change=_mark_second_pod,
         act=_replace_pod,
         check=_both_ran_together,
+        explain=GOOD,
     ),
     Scenario(
         "two-pods-of-one-job",
@@ -172,6 +287,11 @@ INTERRUPTED = [
         result(message="by .+"),
         job={"parallelism": 2, "completions": 2},
         judge=_newest_of_two_pods,
+        explain=(
+            "info:    Available=True Checked: by <pod> (final)",
+            "warning: The Job runs several Pods at once: only the newest one's verdict stands.",
+            "What to do: Use one Job for each verdict.",
+        ),
     ),
     Scenario(
         "liveness-sigterm-while-the-adapter-runs",
@@ -179,6 +299,7 @@ INTERRUPTED = [
         result(before=reasons("AdapterInterrupted")),
         forms=("native",),
         change=_unwell_for_a_moment,
+        explain=GOOD,
     ),
     Scenario(
         "liveness-sigterm-in-the-classic-form",
@@ -187,5 +308,12 @@ INTERRUPTED = [
         interrupted(f"Reporter was stopped before a verdict was known; {STATE}", final=False),
         forms=("classic",),
         change=_unwell_for_a_moment,
+        explain=(
+            *says_interrupted("Reporter was stopped"),
+            "problem: The reporter's container 'status-reporter' of Pod <pod> was killed, "
+            "because its liveness probe failed: exit code 1 (Error).",
+            "What to do: Take the probe away: it costs verdicts, and /readyz tells how the "
+            "reporter is.",
+        ),
     ),
 ]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from tests.cluster.scenarios_results import exited
+from tests.cluster.scenarios_asked import GOOD, Scenario, explains
+from tests.cluster.scenarios_results import SAYS_MISSING, exited, says_exited, says_timeout
 from tests.runs.jobs import writes
 from tests.runs.run import Run
-from tests.runs.scenario import FALSE, Expected, Scenario, reasons, result
+from tests.runs.scenario import FALSE, Expected, reasons, result
 
 ON_FAILURE = {"restartPolicy": "OnFailure"}
 RUN = "run=$(cat /results/run 2>/dev/null || echo 0); run=$((run+1)); echo $run >/results/run"
 """Counts the adapter's runs on the shared volume."""
+FAILED_TOO_OFTEN = (
+    "info:    The Job itself has failed (BackoffLimitExceeded): its Pods failed more often than "
+    "backoffLimit allows."
+)
 
 
 def _old_result_stood_as_revisable(run: Run) -> None:
@@ -22,6 +27,20 @@ def _crash_loop_was_named(run: Run) -> None:
     """While the kubelet waited before the third restart, the condition said so."""
     said = [shown.condition["message"] for shown in run.history() if shown.note["rule"] == "C"]
     assert said[0] == "Adapter container keeps failing: last exit code 7, restarted 2 times"
+
+
+def _ask_in_the_loop(run: Run) -> None:
+    """While the kubelet waits, and again when the Job controller has deleted the Pod."""
+    run.wait_reason("AdapterCrashLooping")
+    explains(
+        run,
+        "problem: Available=Unknown AdapterCrashLooping: Adapter container keeps failing: last "
+        "exit code 7, restarted 2 times (may still change)",
+        "backoffLimit says how often it is tried again.",
+        "Container 'adapter' of Pod <pod> keeps failing: exit code 7 (Error), restarted 2 times.",
+        "What to do: kubectl logs <pod> -c adapter --previous",
+    )
+    run.wait(lambda: run.pods()[-1][-1].gone, "the Pod is gone", 90)
 
 
 RESTARTS = [
@@ -38,8 +57,15 @@ RESTARTS = [
         ),
         pod=ON_FAILURE,
         job={"backoffLimit": 3},
+        act=_ask_in_the_loop,
         check=_crash_loop_was_named,
         seconds=240,
+        explain=(
+            *says_exited(7)[:2],
+            FAILED_TOO_OFTEN,
+            "info:    Its Pods are gone, and their logs with them: the conditions above are all "
+            "that is left.",
+        ),
     ),
     Scenario(
         "second-run-succeeds",
@@ -47,6 +73,7 @@ RESTARTS = [
         result(exit_code=0),
         pod=ON_FAILURE,
         job={"backoffLimit": 3},
+        explain=GOOD,
     ),
     Scenario(
         "result-under-on-failure",
@@ -54,6 +81,7 @@ RESTARTS = [
         result(exit_code=0),
         pod=ON_FAILURE,
         job={"backoffLimit": 3},
+        explain=GOOD,
     ),
     Scenario(
         "old-result-file-left-by-the-first-run",
@@ -70,6 +98,7 @@ RESTARTS = [
         pod=ON_FAILURE,
         job={"backoffLimit": 3},
         check=_old_result_stood_as_revisable,
+        explain=SAYS_MISSING,
     ),
     Scenario(
         "second-run-replaces-the-result-of-the-first",
@@ -78,6 +107,7 @@ RESTARTS = [
         result(before=reasons("TooEarly"), exit_code=0),
         pod=ON_FAILURE,
         job={"backoffLimit": 3},
+        explain=GOOD,
     ),
     Scenario(
         "extra-run-of-back-off-limit-0-is-thrown-away",
@@ -92,6 +122,7 @@ RESTARTS = [
         ),
         pod=ON_FAILURE,
         job={"backoffLimit": 0},
+        explain=(*says_exited(7)[:2], FAILED_TOO_OFTEN),
     ),
     Scenario(
         "result-of-the-run-before-the-extra-run",
@@ -101,6 +132,11 @@ RESTARTS = [
         pod=ON_FAILURE,
         grace=5,
         job={"backoffLimit": 0},
+        explain=(
+            "problem: Available=False DiskFull: No space (final)",
+            "What to do: It is the adapter's own word: look at its log, or ask its author.",
+            FAILED_TOO_OFTEN,
+        ),
     ),
     Scenario(
         "wait-time-ends-in-the-second-run",
@@ -115,5 +151,6 @@ RESTARTS = [
         settings={"MAX_WAIT_TIME_SECONDS": "5"},
         pod=ON_FAILURE,
         job={"backoffLimit": 3},
+        explain=(*says_timeout("5s"), "the run before: exit code 1 (Error)"),
     ),
 ]

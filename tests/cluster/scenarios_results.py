@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from tests.cluster.scenarios_asked import GOOD, Scenario, explains
 from tests.runs.actions import wait_adapter_ended
 from tests.runs.jobs import ADAPTER, REPORTER, RESULT, Object, beside, writes
-from tests.runs.run import Run
-from tests.runs.scenario import FALSE, TRUE, Expected, Scenario, result
+from tests.runs.run import Run, touch
+from tests.runs.scenario import FALSE, TRUE, Expected, result
 
 HALF = f"""printf '%s' '{{"status": "succ' >{RESULT}"""
 REST = f"""printf '%s' 'ess", "reason": "Checked", "message": "All is well"}}' >>{RESULT}"""
+TOLD = "until [ -e /results/told ]; do sleep 1; done"
 OOM = "tail /dev/zero"
 OOM_MESSAGE = r"Adapter container was killed due to out of memory \(OOMKilled\)"
 
@@ -27,6 +29,62 @@ MISSING = Expected(
     " Completed",
 )
 OUT_OF_MEMORY = Expected("O", FALSE, "AdapterOOMKilled", OOM_MESSAGE)
+
+# What a person is told of them.
+SAYS_MISSING = (
+    "problem: Available=False AdapterMissingResults: Adapter container exited successfully (code 0)"
+    " but did not produce a valid result file: Completed (final)",
+    "What to do: The adapter ended well and wrote nothing to RESULTS_PATH on the shared volume: "
+    "check path and mount, or set RESULT_REQUIRED=false if it is not meant to write.",
+)
+SAYS_OUT_OF_MEMORY = (
+    "problem: Available=False AdapterOOMKilled: Adapter container was killed due to out of memory "
+    "(OOMKilled) (final)",
+    "What to do: Raise the adapter's resources.limits.memory, or find what uses so much.",
+    "problem: Container 'adapter' of Pod <pod> was killed for memory (OOMKilled, exit code ",
+)
+
+
+def says_exited(code: int) -> tuple[str, ...]:
+    """The same for an exit code that is not 0."""
+    return (
+        "problem: Available=False AdapterExitedWithError: Adapter container exited with code "
+        f"{code}: Error (final)",
+        "What to do: Look at the adapter's log: it ended before it wrote a result.",
+        f"info:    Container 'adapter' of Pod <pod> ended: exit code {code} (Error).",
+        "What to do: kubectl logs <pod> -c adapter",
+    )
+
+
+def says_invalid(cause: str) -> tuple[str, ...]:
+    """The same for a result file that is none."""
+    return (
+        "problem: Available=False InvalidResultFormat: Failed to parse adapter result: "
+        f"{cause} (final)",
+        "What to do: Ask the adapter's author; `status-ctl validate FILE` names every fault of such"
+        " a file. Half-written files are avoided by writing another one and renaming it.",
+    )
+
+
+def says_timeout(said: str) -> tuple[str, ...]:
+    """The same for the end of the wait time."""
+    return (
+        f"problem: Available=False AdapterTimeout: Adapter did not produce results within {said} "
+        "(final)",
+        "What to do: See whether the adapter hangs (kubectl logs), or give it more time: "
+        "MAX_WAIT_TIME_SECONDS on the reporter.",
+    )
+
+
+def _ask_while_it_runs(run: Run) -> None:
+    """Work goes on: nothing is wrong, and nothing is to be done. Then the adapter may end."""
+    pod = run.wait_reported()
+    explains(
+        run,
+        "info:    Available=Unknown AdapterRunning: Adapter container is running (may still "
+        "change)",
+    )
+    touch(run.node, pod, "results", "told")
 
 
 def _was_running(run: Run) -> None:
@@ -54,22 +112,49 @@ def _with_proxy(job: Object, _: str) -> None:
 RESULTS = [
     Scenario(
         "result-in-time",
-        f"sleep 2; {writes()}; sleep 3",
+        f"{TOLD}; {writes()}; sleep 3",
         result(),
+        act=_ask_while_it_runs,
         check=_was_running,
+        explain=GOOD,
     ),
-    Scenario("written-and-quit-at-once", writes(), result()),
+    Scenario(
+        "written-and-quit-at-once",
+        writes(),
+        result(),
+        explain=GOOD,
+    ),
     Scenario(
         "failure-with-exit-1",
         f"sleep 1; {writes('failure', 'DiskFull', 'No space on /data')}; exit 1",
         result(FALSE, "DiskFull", "No space on /data"),
+        explain=(
+            "problem: Available=False DiskFull: No space on /data (final)",
+            "What to do: It is the adapter's own word: look at its log, or ask its author.",
+            "What to do: kubectl logs <pod> -c adapter",
+        ),
     ),
-    Scenario("half-written-then-completed", f"{HALF}; sleep 4; {REST}; sleep 1", result()),
-    Scenario("half-written-and-oom-killed", f"{HALF}; sleep 2; exec {OOM}", OUT_OF_MEMORY),
+    Scenario(
+        "half-written-then-completed",
+        f"{HALF}; {TOLD}; {REST}; sleep 1",
+        result(),
+        act=_ask_while_it_runs,
+        explain=GOOD,
+    ),
+    Scenario(
+        "half-written-and-oom-killed",
+        f"{HALF}; sleep 2; exec {OOM}",
+        OUT_OF_MEMORY,
+        explain=(
+            *SAYS_OUT_OF_MEMORY,
+            "- result file: invalid (line 1, column 17: unexpected end of the document)",
+        ),
+    ),
     Scenario(
         "invalid-json",
         f"echo nonsense >{RESULT}; sleep 2",
         Expected("I", FALSE, "InvalidResultFormat", "Failed to parse adapter result: .+"),
+        explain=says_invalid("line 1, column 1: the top level must be an object"),
     ),
     Scenario(
         "invalid-status",
@@ -80,10 +165,26 @@ RESULTS = [
             "InvalidResultFormat",
             "Failed to parse adapter result: status: must be either 'success' or 'failure'",
         ),
+        explain=says_invalid("status: must be either 'success' or 'failure'"),
     ),
-    Scenario("crash", "sleep 1; sh -c 'kill -SEGV $$'; exit $?", exited(139)),
-    Scenario("crash-at-once", "exit 3", exited(3)),
-    Scenario("exit-0-without-file", "sleep 1", MISSING),
+    Scenario(
+        "crash",
+        "sleep 1; sh -c 'kill -SEGV $$'; exit $?",
+        exited(139),
+        explain=says_exited(139),
+    ),
+    Scenario(
+        "crash-at-once",
+        "exit 3",
+        exited(3),
+        explain=says_exited(3),
+    ),
+    Scenario(
+        "exit-0-without-file",
+        "sleep 1",
+        MISSING,
+        explain=SAYS_MISSING,
+    ),
     Scenario(
         "exit-0-without-file-not-required",
         "sleep 1",
@@ -91,28 +192,60 @@ RESULTS = [
             "S", TRUE, "AdapterSucceeded", r"Adapter container exited successfully \(code 0\)"
         ),
         settings={"RESULT_REQUIRED": "false"},
+        explain=(
+            "info:    Available=True AdapterSucceeded: Adapter container exited successfully "
+            "(code 0) (final)",
+        ),
     ),
-    Scenario("oom-of-the-main-process", f"sleep 1; exec {OOM}", OUT_OF_MEMORY),
-    Scenario("oom-of-a-child-with-exit-0", f"sleep 1; {OOM}; exit 0", OUT_OF_MEMORY),
-    Scenario("oom-of-a-child-with-exit-9", f"sleep 1; {OOM}; exit 9", OUT_OF_MEMORY),
+    Scenario(
+        "oom-of-the-main-process",
+        f"sleep 1; exec {OOM}",
+        OUT_OF_MEMORY,
+        explain=SAYS_OUT_OF_MEMORY,
+    ),
+    Scenario(
+        "oom-of-a-child-with-exit-0",
+        f"sleep 1; {OOM}; exit 0",
+        OUT_OF_MEMORY,
+        explain=SAYS_OUT_OF_MEMORY,
+    ),
+    Scenario(
+        "oom-of-a-child-with-exit-9",
+        f"sleep 1; {OOM}; exit 9",
+        OUT_OF_MEMORY,
+        explain=SAYS_OUT_OF_MEMORY,
+    ),
     Scenario(
         "oom-after-a-valid-result",
         f"{writes()}; sleep 2; exec {OOM}",
         result(),
         act=wait_adapter_ended,
         check=_contradicted,
+        explain=(
+            "Available=True Checked: All is well (final)",
+            *SAYS_OUT_OF_MEMORY[2:],
+            "What to do: Raise its resources.limits.memory, or find what uses so much.",
+        ),
     ),
     Scenario(
         "hang-until-the-wait-time-ends",
         "sleep 12",
         Expected("T", FALSE, "AdapterTimeout", "Adapter did not produce results within 4s"),
         settings={"MAX_WAIT_TIME_SECONDS": "4"},
+        explain=says_timeout("4s"),
     ),
     Scenario(
         "result-after-the-wait-time",
         f"sleep 10; {writes()}",
         Expected("T", FALSE, "AdapterTimeout", "Adapter did not produce results within 3s"),
         settings={"MAX_WAIT_TIME_SECONDS": "3"},
+        explain=says_timeout("3s"),
     ),
-    Scenario("mesh-proxy-first-in-the-list", "sleep 1; exit 3", exited(3), change=_with_proxy),
+    Scenario(
+        "mesh-proxy-first-in-the-list",
+        "sleep 1; exit 3",
+        exited(3),
+        change=_with_proxy,
+        explain=says_exited(3),
+    ),
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tests.cluster.scenarios_results import exited
-from tests.runs.jobs import writes
-from tests.runs.run import Run
-from tests.runs.scenario import FALSE, UNKNOWN, Expected, Scenario, reasons, result
+from tests.cluster.scenarios_asked import GOOD, Scenario
+from tests.cluster.scenarios_results import exited, says_exited, says_timeout
+from tests.runs.jobs import REPORTER, writes
+from tests.runs.run import Run, container_status
+from tests.runs.scenario import FALSE, UNKNOWN, Expected, reasons, result
 
 WAIT = {"MAX_WAIT_TIME_SECONDS": "6"}
 
@@ -23,6 +24,33 @@ def _never_reported(run: Run) -> None:
     assert ["nobody"] == [line["job"] for line in said]
 
 
+def _wait_for_the_loop(run: Run) -> None:
+    """The kubelet lets the reporter wait for its next try, for the first time so long."""
+
+    def waits() -> bool:
+        shown = container_status(run.pod(), REPORTER)
+        return shown.get("restartCount", 0) > 0 and "terminated" in shown["state"]
+
+    run.wait(waits, "the reporter's crash loop")
+
+
+SAYS_PODS_REFUSED = (
+    "problem: The reporter may not read its Pod, so only the result file counts.",
+    "What to do: Bind the Role of deploy/base to the Pod's service account (pods: get, watch).",
+)
+SAYS_NO_ADAPTER = (
+    "problem: The reporter finds no adapter: 'nobody' is not a container of the Pod; containers: ",
+    "What to do: Set ADAPTER_CONTAINER_NAME to the container that does the work.",
+)
+SAYS_BAD_SETTINGS = (
+    "problem: Available=Unknown ReporterConfigError: The reporter's settings do not fit: "
+    'RESULTS_PATH="results/": must be the absolute path of a file (no trailing slash); '
+    'POLL_INTERVAL_SECONDS="soon": must be a positive integer, less than MAX_WAIT_TIME_SECONDS',
+    "What to do: Mend the reporter's settings as the message says;",
+    "What to do: Its settings are wrong: its log names each (status-reporter --check does, too).",
+    '- Setting refused: RESULTS_PATH="results/": must be the absolute path of a file',
+    '- Setting refused: POLL_INTERVAL_SECONDS="soon": must be a positive integer',
+)
 NO_SUCH_CONTAINER = (
     "The reporter's settings do not fit: 'nobody' is not a container of the Pod;"
     " containers: .*adapter; init containers: .*"
@@ -38,6 +66,7 @@ SETTINGS = [
         result(exit_code=0),
         settings=WAIT,
         role="pods-refused",
+        explain=(*GOOD, *SAYS_PODS_REFUSED),
     ),
     Scenario(
         "pods-refused-without-a-result",
@@ -51,18 +80,26 @@ SETTINGS = [
         ),
         settings=WAIT,
         role="pods-refused",
+        explain=(*says_timeout("6s (the Pod could not be read: forbidden)"), *SAYS_PODS_REFUSED),
     ),
     Scenario(
         "wrong-container-name",
         "sleep 14",
         misfit(NO_SUCH_CONTAINER),
         settings=WAIT | {"ADAPTER_CONTAINER_NAME": "nobody"},
+        explain=(
+            "problem: Available=Unknown ReporterConfigError: The reporter's settings do not fit: "
+            "'nobody' is not a container of the Pod; containers: ",
+            "What to do: Mend the reporter's settings as the message says;",
+            *SAYS_NO_ADAPTER,
+        ),
     ),
     Scenario(
         "wrong-container-name-with-a-result",
         f"sleep 3; {writes()}; sleep 11",
         result(before=reasons("ReporterConfigError")),
         settings=WAIT | {"ADAPTER_CONTAINER_NAME": "nobody"},
+        explain=(*GOOD, *SAYS_NO_ADAPTER),
     ),
     Scenario(
         "wrong-job-name",
@@ -71,22 +108,47 @@ SETTINGS = [
         settings={"JOB_NAME": "nobody"},
         judge=_never_reported,
         errors=True,
+        explain=(
+            "problem: The reporter is told JOB_NAME=nobody, but this Job's name is <job>: it "
+            "writes elsewhere, or nowhere.",
+            "What to do: Set JOB_NAME to <job>, or take it from the Pod's labels and namespace.",
+        ),
+        explain_classic=(
+            "problem: The reporter's container 'status-reporter' of Pod <pod> ended by itself: "
+            "exit code 1 (Error).",
+            "- No such Job: check JOB_NAME and JOB_NAMESPACE: nobody",
+            "What to do: Its log says why: kubectl logs <pod> -c status-reporter",
+        ),
     ),
     Scenario(
         "role-of-the-go-reporter-with-a-result",
         f"sleep 1; {writes()}; sleep 1",
         result(),
         role="go",
+        explain=GOOD,
     ),
-    Scenario("role-of-the-go-reporter-with-a-crash", "sleep 1; exit 3", exited(3), role="go"),
     Scenario(
-        "bad-settings-keep-the-adapter-from-starting",
-        writes(),
+        "role-of-the-go-reporter-with-a-crash",
+        "sleep 1; exit 3",
+        exited(3),
+        role="go",
+        explain=says_exited(3),
+    ),
+    Scenario(
+        "bad-settings-in-the-native-form",
+        # Whoever is quick sees the reporter run, and the adapter starts; otherwise it waits.
+        f"sleep 60; {writes()}",
         misfit(BAD_TEXT, final=False),
         forms=("native",),
         settings=BAD,
+        act=_wait_for_the_loop,
         ends=False,
         errors=True,
+        explain=(
+            *SAYS_BAD_SETTINGS,
+            "problem: The reporter's container 'status-reporter' of Pod <pod> ended by itself: "
+            "exit code 2 (Error), restarted ",
+        ),
     ),
     Scenario(
         "bad-settings-in-the-classic-form",
@@ -102,5 +164,10 @@ SETTINGS = [
         forms=("classic",),
         settings=BAD,
         errors=True,
+        explain=(
+            *SAYS_BAD_SETTINGS,
+            "problem: The reporter's container 'status-reporter' of Pod <pod> ended by itself: "
+            "exit code 2 (Error).",
+        ),
     ),
 ]

@@ -5,12 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from tests.bed.images import BUSYBOX_IMAGE
-from tests.runs.jobs import REPORTER, beside, writes
-from tests.runs.run import Run
-from tests.runs.scenario import FALSE, Expected, Scenario, reasons, result
+from tests.bed.node import Node
+from tests.cluster.scenarios_asked import GOOD, SAYS_NO_JOB, Scenario, explains
+from tests.runs.jobs import ADAPTER, REPORTER, beside, container, writes
+from tests.runs.run import Run, state
+from tests.runs.scenario import FALSE, Expected, reasons, result
 
 KEY = {"name": "KEY", "valueFrom": {"configMapKeyRef": {"name": "later", "key": "key"}}}
 SHORT_WAIT = {"MAX_WAIT_TIME_SECONDS": "20"}
+
+# What a person has to do.
+CHECK_IMAGE = (
+    "What to do: Check the image's name and tag, that the registry can be reached from the node, "
+    "and imagePullSecrets."
+)
+CHECK_COMMAND = (
+    "What to do: Check the container's command, working directory and hooks, or what the init "
+    "container that is named needs."
+)
 
 
 def image_pull_failed(message: str) -> Expected:
@@ -23,9 +35,31 @@ def _patience(run: Run) -> None:
     assert run.history()[-1].at - run.pods()[0][0].at >= 60
 
 
+def says_no_image(cause: str) -> tuple[str, ...]:
+    """What a person is told of row W1."""
+    return (
+        f"problem: Available=False AdapterImagePullFailed: container 'adapter': {cause}",
+        "problem: Container 'adapter' of Pod <pod> has no image (",
+        CHECK_IMAGE,
+    )
+
+
+def says_no_config(cause: str) -> tuple[str, ...]:
+    """The same of row W2."""
+    return (
+        "problem: Available=False AdapterConfigError: container 'adapter': "
+        f"CreateContainerConfigError: {cause} (may still change)",
+        "What to do: Create the ConfigMap, Secret or key that the message names, or mend the "
+        "reference.",
+        "problem: Container 'adapter' of Pod <pod> lacks a part of its configuration "
+        f"(CreateContainerConfigError: {cause}).",
+    )
+
+
 def _create_config_map(run: Run) -> None:
     """Somebody adds the missing ConfigMap after the reporter has named it."""
     run.wait_reason("AdapterConfigError")
+    explains(run, *says_no_config(f'configmap "later-{run.form}" not found'))
     path = f"/api/v1/namespaces/{run.namespace}/configmaps"
     config_map = {"metadata": {"name": f"later-{run.form}"}, "data": {"key": "value"}}
     run.controlplane.request("POST", path, config_map)
@@ -33,8 +67,8 @@ def _create_config_map(run: Run) -> None:
 
 def _own_config_map(job: dict[str, Any], form: str) -> None:
     """Each form waits for a ConfigMap of its own."""
-    for container in job["spec"]["template"]["spec"]["containers"]:
-        for entry in container.get("env", []):
+    for each in job["spec"]["template"]["spec"]["containers"]:
+        for entry in each.get("env", []):
             if entry["name"] == "KEY":
                 reference = {"name": f"later-{form}", "key": "key"}
                 entry["valueFrom"] = {"configMapKeyRef": reference}
@@ -44,6 +78,106 @@ def _failing_init_container(job: dict[str, Any], _: str) -> None:
     pod = job["spec"]["template"]["spec"]
     pod["initContainers"].append(beside(pod, "prepare", "sleep 1; exit 6"))
     assert [REPORTER, "prepare"] == [c["name"] for c in pod["initContainers"]]
+
+
+def _no_node(job: dict[str, Any], _: str) -> None:
+    del job["spec"]["template"]["spec"]["nodeName"]
+
+
+def _ask_while_no_node_takes_it(run: Run) -> None:
+    """The test is the scheduler: first it says nothing, then why not, then it finds the node."""
+    run.wait(run.pods, "a Pod")
+    name = run.pod()["metadata"]["name"]
+    beyond = (
+        "warning: The reporter may wait 5m0s, but the Job's activeDeadlineSeconds ends all work "
+        "after 2m0s: a hanging adapter is never reported as such.",
+        "What to do: Set MAX_WAIT_TIME_SECONDS to at most 110, or the deadline to at least 310.",
+        "What to do: Compare what it asks for (cpu, memory, node selector, tolerations, volumes) "
+        "with what the nodes have (kubectl describe node).",
+    )
+    explains(run, "problem: Pod <pod> is pending: no node takes it yet.", *beyond)
+    why = "0/1 nodes are available: 1 Insufficient memory."
+    refusal = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
+    path = run.pod_path(name)
+    merge = "application/strategic-merge-patch+json"
+    request = run.controlplane.request
+    request("PATCH", f"{path}/status", {"status": {"conditions": [refusal]}}, merge)
+    explains(run, f"problem: Pod <pod> is pending: no node takes it ({why}).", *beyond)
+    target = {"apiVersion": "v1", "kind": "Node", "name": Node.name}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    request("POST", f"{path}/binding", binding)
+
+
+def _absent_reporter(job: dict[str, Any], _: str) -> None:
+    pod = job["spec"]["template"]["spec"]
+    container(pod, REPORTER)["image"] = "localhost/absent:1"
+
+
+def _ask_for_the_reporters_image(run: Run) -> None:
+    run.wait(
+        lambda: state(run.pod(), REPORTER).get("waiting", {}).get("reason") == "ErrImageNeverPull",
+        "the reporter's missing image",
+    )
+    tail = " The adapter does not start before it." if run.form == "native" else ""
+    explains(
+        run,
+        "problem: The reporter's container 'status-reporter' of Pod <pod> has no image "
+        '(ErrImageNeverPull: Container image "localhost/absent:1" is not present with pull policy '
+        f"of Never).{tail}",
+        CHECK_IMAGE,
+    )
+    run.delete()
+
+
+def _absent_volume(job: dict[str, Any], _: str) -> None:
+    pod = job["spec"]["template"]["spec"]
+    pod["volumes"].append({"name": "data", "configMap": {"name": "absent"}})
+    container(pod, ADAPTER)["volumeMounts"].append({"name": "data", "mountPath": "/data"})
+
+
+def _ask_for_the_volume(run: Run) -> None:
+    """Only an event of the kubelet tells."""
+    run.wait(run.pods, "a Pod")
+    uid = run.pod()["metadata"]["uid"]
+    events = f"/api/v1/namespaces/{run.namespace}/events"
+    query = f"?fieldSelector=reason=FailedMount,involvedObject.uid={uid}"
+    run.controlplane.api.wait_for(events + query, lambda found: found["items"])
+    explains(
+        run,
+        "problem: Pod <pod> is pending: a volume cannot be mounted (FailedMount: MountVolume.SetUp "
+        'failed for volume "data" : configmap "absent" not found',
+        "What to do: Create the ConfigMap, Secret or claim that is named, or see who holds the",
+    )
+    run.delete()
+
+
+def _no_rights(job: dict[str, Any], _: str) -> None:
+    job["spec"]["template"]["spec"]["serviceAccountName"] = "default"
+
+
+def _ask_for_the_rights(run: Run) -> None:
+    """Only the reporter's log tells."""
+    run.wait(lambda: any("403 Forbidden" in str(line) for line in run.log()), "a refusal")
+    explains(
+        run,
+        "problem: The reporter is not allowed to do its work: the API server refuses it.",
+        'is forbidden: User "system:serviceaccount:<namespace>:default" cannot ',
+        "What to do: Bind the Role of deploy/base to the Pod's service account "
+        "(jobs/status: get, patch; pods: get, watch).",
+    )
+    run.delete()
+
+
+def _nothing_was_written(run: Run) -> None:
+    assert [] == run.history()
+
+
+def unreported(name: str, **more: Any) -> Scenario:
+    """Nobody writes a condition, so `explain` alone can tell; `act` asks, and deletes the Job."""
+    never = Expected("", "", "", "")
+    return Scenario(
+        name, "sleep 60", never, judge=_nothing_was_written, explain=SAYS_NO_JOB, grace=1, **more
+    )
 
 
 STARTING = [
@@ -56,6 +190,7 @@ STARTING = [
         check=_patience,
         ends=False,
         seconds=180,
+        explain=says_no_image("ErrImagePull: failed to pull and unpack image"),
     ),
     Scenario(
         "missing-config-map-key",
@@ -80,6 +215,9 @@ STARTING = [
         check=_patience,
         ends=False,
         seconds=180,
+        explain=says_no_config(
+            "couldn't find key nothing in ConfigMap <namespace>/kube-root-ca.crt"
+        ),
     ),
     Scenario(
         "config-map-comes-after-the-wait-time",
@@ -90,6 +228,7 @@ STARTING = [
         change=_own_config_map,
         act=_create_config_map,
         seconds=180,
+        explain=GOOD,
     ),
     Scenario(
         "never-pull-absent-image",
@@ -97,6 +236,10 @@ STARTING = [
         image_pull_failed("container 'adapter': ErrImageNeverPull: .*"),
         container={"image": "localhost/absent:1", "imagePullPolicy": "Never"},
         ends=False,
+        explain=says_no_image(
+            'ErrImageNeverPull: Container image "localhost/absent:1" is not present with pull '
+            "policy of Never (may still change)"
+        ),
     ),
     Scenario(
         "invalid-image-name",
@@ -104,12 +247,21 @@ STARTING = [
         image_pull_failed("container 'adapter': InvalidImageName: .*"),
         container={"image": "Not/An/Image:::", "imagePullPolicy": "IfNotPresent"},
         ends=False,
+        explain=says_no_image(
+            'InvalidImageName: Failed to apply default image tag "Not/An/Image:::": '
+        ),
     ),
     Scenario(
         "command-not-found",
         "",
         Expected("W3", FALSE, "AdapterStartFailed", "container 'adapter': StartError: .*no-such.*"),
         container={"image": BUSYBOX_IMAGE, "command": ["/no-such-program"]},
+        explain=(
+            "problem: Available=False AdapterStartFailed: container 'adapter': StartError: ",
+            "/no-such-program: no such file or directory",
+            CHECK_COMMAND,
+            "problem: Container 'adapter' of Pod <pod> could not be started (StartError: ",
+        ),
     ),
     Scenario(
         "another-init-container-fails",
@@ -123,5 +275,26 @@ STARTING = [
         # In the classic form the kubelet starts no reporter before the init containers are done.
         forms=("native",),
         change=_failing_init_container,
+        explain=(
+            "problem: Available=False AdapterStartFailed: init container 'prepare': exited with "
+            "code 6: Error (final)",
+            CHECK_COMMAND,
+            "info:    Container 'prepare' of Pod <pod> ended: exit code 6 (Error).",
+            "What to do: kubectl logs <pod> -c prepare",
+        ),
     ),
+    Scenario(
+        "no-node-at-first",
+        f"sleep 1; {writes()}",
+        result(),
+        job={"activeDeadlineSeconds": 120},
+        change=_no_node,
+        act=_ask_while_no_node_takes_it,
+        explain=(*GOOD, "The reporter may wait 5m0s, but the Job's activeDeadlineSeconds ends all"),
+    ),
+    unreported(
+        "no-image-for-the-reporter", change=_absent_reporter, act=_ask_for_the_reporters_image
+    ),
+    unreported("missing-config-map-of-a-volume", change=_absent_volume, act=_ask_for_the_volume),
+    unreported("no-rights-at-all", change=_no_rights, act=_ask_for_the_rights),
 ]

@@ -2,7 +2,8 @@
 
 The situations are in the tables beside this file, the checks that all of them share in
 `tests/runs/run.py`: one canonical line per final verdict, no wrong final verdict on the way, no Pod
-that never ends. They run several at a time, in the order of the tables.
+that never ends. `status-ctl explain` is asked in each (`scenarios_asked.py`). They run several at a
+time, in the order of the tables.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from concurrent.futures import Future
 
 import pytest
 
+from tests.cluster.scenarios_asked import Scenario, asked
 from tests.cluster.scenarios_interrupted import INTERRUPTED
 from tests.cluster.scenarios_restarts import RESTARTS
 from tests.cluster.scenarios_results import RESULTS
 from tests.cluster.scenarios_settings import SETTINGS
 from tests.cluster.scenarios_starting import STARTING
 from tests.runs.run import Run, check, explained
-from tests.runs.scenario import Scenario
 from tests.runs.stage import Stage
 
 Runs = dict[tuple[str, str], tuple[Run, Future[None]]]
@@ -39,14 +40,14 @@ def runs(request: pytest.FixtureRequest, stage: Stage) -> Runs:
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.originalname == "test_scenario"
     ]
-    return stage.play_all(chosen)
+    return stage.play_all([(asked(scenario), form) for scenario, form in chosen])
 
 
 @pytest.mark.node
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("scenario", "form"), CASES)
 def test_scenario(runs: Runs, scenario: Scenario, form: str) -> None:
-    """The Job shows what the table says, and showed nothing wrong on the way."""
+    """The Job shows what the table says and nothing wrong on the way, and `explain` tells it."""
     run, done = runs[scenario.name, form]
     with explained(run):
         done.result()

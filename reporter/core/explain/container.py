@@ -1,34 +1,52 @@
 """What is wrong with one container of a Pod: its status, its events, the reporter's log."""
 
-import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from reporter.core.explain.events import last_event
 from reporter.core.explain.finding import Finding, Object, info, problem
+from reporter.core.explain.log import complaints, refused
 from reporter.core.explain.setting import Setup
 from reporter.core.facts import Form
 from reporter.core.objects import number, section, text
 from reporter.core.trouble import CONFIG, IMAGE, START
 
-_REFUSED = re.compile(r"\bforbidden\b", re.IGNORECASE)
 _TODO: Final = {
     "image": "Check the image's name and tag, that the registry can be reached from the node, and "
     "imagePullSecrets.",
     "config": "Create the ConfigMap, Secret or key that is named, or mend the reference.",
     "start": "Check the container's command, working directory, mounts and hooks.",
 }
+_NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
+_FROM_OUTSIDE: Final = _NOT_STARTED | {"OOMKilled", "ContainerStatusUnknown"}
 
 
-def explain_container(
-    container: Object, setup: Setup | None, pod: str, events: Sequence[Object], log: str
-) -> Iterator[Finding]:
-    """Say what is wrong with it; `log` is the reporter's, for the reporter's own container."""
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known beside a container's status: its Pod's name and events, the reporter's log.
+
+    `judged` says that this Pod's reporter has written its last word, `stopped` that the whole Pod
+    was ended from outside, `held` that no regular container has started yet.
+    """
+
+    setup: Setup | None
+    pod: str
+    events: Sequence[Object]
+    log: str
+    judged: bool
+    stopped: bool
+    held: bool
+
+
+def explain_container(container: Object, around: Around) -> Iterator[Finding]:
+    """Say what is wrong with it."""
     name = text(container, "name")
+    setup, pod = around.setup, around.pod
     ours = setup is not None and name == setup.name
     who = f"The reporter's container {name!r}" if ours else f"Container {name!r}"
     tail = ""
-    if ours and setup is not None and setup.form is Form.NATIVE:
+    if ours and around.held and setup is not None and setup.form is Form.NATIVE:
         tail = " The adapter does not start before it."
     waiting, ended = (
         section(container, "state", "waiting"),
@@ -39,7 +57,7 @@ def explain_container(
     sort = next((word for word, known in sorts if reason in known), "")
     if sort:
         said = f"{reason}: {message}" if message else reason
-        hint = last_event(events, frozenset({"Failed"})) if reason == "ImagePullBackOff" else ""
+        hint = _pull(around.events, message) if sort == "image" else ""
         what = {"image": "has no image", "config": "lacks a part of its configuration"}
         yield problem(
             f"{sort}-trouble",
@@ -51,13 +69,16 @@ def explain_container(
         last = section(container, "lastState", "terminated")
         yield problem(
             "crash-loop",
-            f"{who} of Pod {pod} keeps failing: {_ended(last)}, restarted "
+            f"{who} of Pod {pod} keeps failing: {_ended(last, ours=ours)}, restarted "
             f"{number(container, 'restartCount') or 0} times.{tail}",
-            _reporter_todo(last) if ours else f"kubectl logs {pod} -c {name} --previous",
+            _todo(last, f"kubectl logs {pod} -c {name} --previous", ours=ours),
+            *(complaints(text(last, "message")) if ours else ()),
         )
+    elif ended and ours and text(ended, "reason") not in _FROM_OUTSIDE:
+        yield from _own_end(container, who, around, tail)
     elif ended:
-        yield from _terminated(ended, who, name, pod, ours=ours)
-    if ours and (line := refused(log)):
+        yield from _terminated(ended, who, name, around)
+    if ours and (line := refused(around.log)):
         yield problem(
             "missing-rights",
             "The reporter is not allowed to do its work: the API server refuses it.",
@@ -67,15 +88,55 @@ def explain_container(
         )
 
 
-def _terminated(ended: Object, who: str, name: str, pod: str, *, ours: bool) -> Iterator[Finding]:
-    reason, code = text(ended, "reason"), number(ended, "exitCode") or 0
+def _pull(events: Sequence[Object], known: str) -> str:
+    """Return the event with the cause, where the status tells only that the kubelet waits."""
+    causes = [
+        event
+        for event in events
+        if (parts := text(event, "message").partition(": "))[0].startswith("Failed to pull")
+        and parts[2] not in known
+    ]
+    return last_event(causes, frozenset({"Failed"}))
+
+
+def _own_end(container: Object, who: str, around: Around, tail: str) -> Iterator[Finding]:
+    """The reporter's: in the classic form most verdicts go with exit code 1 (EXIT_POLICY).
+
+    The kubelet shows a native one that waits for its next try as ended, too.
+    """
+    name, ended = text(container, "name"), section(container, "state", "terminated")
+    code, restarts = number(ended, "exitCode") or 0, number(container, "restartCount") or 0
+    if code == 0 or (code == 1 and around.judged):
+        return
+    how = _ended(ended, ours=True) + (f", restarted {restarts} times" if restarts else "")
+    probes = [
+        event for event in around.events if f"{name} failed liveness" in text(event, "message")
+    ]
+    if probe := last_event(probes, frozenset({"Killing"})):
+        yield problem(
+            "reporter-failed",
+            f"{who} of Pod {around.pod} was killed, because its liveness probe failed: {how}.",
+            "Take the probe away: it costs verdicts, and /readyz tells how the reporter is.",
+            probe,
+        )
+        return
+    yield problem(
+        "reporter-failed",
+        f"{who} of Pod {around.pod} ended by itself: {how}.{tail}",
+        _todo(ended, f"kubectl logs {around.pod} -c {name}", ours=True),
+        *complaints(text(ended, "message")),
+    )
+
+
+def _terminated(ended: Object, who: str, name: str, around: Around) -> Iterator[Finding]:
+    reason, code, pod = text(ended, "reason"), number(ended, "exitCode") or 0, around.pod
     if reason == "OOMKilled":
         yield problem(
             "oom-killed",
             f"{who} of Pod {pod} was killed for memory (OOMKilled, exit code {code}).",
             "Raise its resources.limits.memory, or find what uses so much.",
         )
-    elif reason in {"StartError", "ContainerCannotRun"}:
+    elif reason in _NOT_STARTED:
         yield problem(
             "start-trouble",
             f"{who} of Pod {pod} could not be started ({reason}: {text(ended, 'message')}).",
@@ -87,14 +148,10 @@ def _terminated(ended: Object, who: str, name: str, pod: str, *, ours: bool) -> 
             f"{who} of Pod {pod} was lost: the kubelet found it gone.",
             "Look at the node: it was restarted, or its runtime was.",
         )
-    elif ours and code:
-        yield problem(
-            "reporter-failed",
-            f"{who} of Pod {pod} ended by itself: {_ended(ended)}.",
-            _reporter_todo(ended),
-        )
     elif code:
-        maybe = " It may have been killed for memory." if code == 137 else ""
+        # A grace period that ends leaves 137, too.
+        suspect = code == 137 and not around.stopped
+        maybe = " It may have been killed for memory." if suspect else ""
         yield info(
             "exited",
             f"{who} of Pod {pod} ended: {_ended(ended)}.{maybe}",
@@ -102,17 +159,16 @@ def _terminated(ended: Object, who: str, name: str, pod: str, *, ours: bool) -> 
         )
 
 
-def refused(log: str) -> str:
-    """Return the newest line of a reporter's log that says what it may not do, or nothing."""
-    return next((line for line in reversed(log.splitlines()) if _REFUSED.search(line)), "")
-
-
-def _ended(run: Object) -> str:
-    said = ": ".join(filter(None, (text(run, "reason"), text(run, "message").strip())))
+def _ended(run: Object, *, ours: bool = False) -> str:
+    """How a run ended; the message of ours is the end of its log and is told elsewhere."""
+    message = "" if ours else text(run, "message").strip()
+    said = ": ".join(filter(None, (text(run, "reason"), message)))
     return f"exit code {number(run, 'exitCode') or 0}" + (f" ({said})" if said else "")
 
 
-def _reporter_todo(run: Object) -> str:
+def _todo(run: Object, log: str, *, ours: bool) -> str:
+    if not ours:
+        return log
     if number(run, "exitCode") == 2:
         return "Its settings are wrong: its log names each (status-reporter --check does, too)."
-    return "Its log says why: kubectl logs POD -c status-reporter --previous"
+    return f"Its log says why: {log}"

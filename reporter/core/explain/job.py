@@ -1,6 +1,6 @@
 """All that is to be said of a Job: what stands on it, what became of it, what is in the way."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from reporter.core.explain.events import last_event
 from reporter.core.explain.finding import Finding, Object, Objects, info, problem, warning
@@ -30,8 +30,7 @@ def findings(objects: Objects) -> list[Finding]:
     """Say what happened and what to do, what stands on the Job first. Never raises."""
     job = objects.job
     setup = find_setup(section(job, "spec", "template", "spec"))
-    pods = sorted(objects.pods, key=_created)
-    newest = pods[-1] if pods else None
+    newest = newest_pod(objects.pods)
     found = verdicts(job, setup.condition if setup else "")
     said: list[Finding] = []
     for verdict in found:
@@ -43,12 +42,18 @@ def findings(objects: Objects) -> list[Finding]:
         said += judge(job, setup)
     said += _job(objects)
     if newest is not None:
-        log = objects.logs.get(text(section(newest, "metadata"), "name"), "")
-        said += explain_pod(newest, setup, objects.events, log, objects.now)
+        name = text(section(newest, "metadata"), "name")
+        # An older reporter says neither of which Pod its word is nor whether it is the last.
+        judged = any(
+            each.final is not False and not each.running and each.pod in {"", name}
+            for each in found
+        )
+        log = objects.logs.get(name, "")
+        said += explain_pod(newest, setup, objects.events, log, objects.now, judged=judged)
     else:
         said += _no_pod(objects)
     if not found and setup is not None and newest is not None and not _explained(said):
-        said.append(_silent(newest))
+        said.append(_silent(newest, setup.name))
     said += [
         warning("unread", f"The {what} could not be read: {why}")
         for what, why in objects.unread.items()
@@ -83,10 +88,11 @@ def _doubts(verdict: Verdict, objects: Objects, newest: Object | None) -> Iterat
 def _job(objects: Objects) -> Iterator[Finding]:
     job = objects.job
     if section(job, "spec").get("suspend") is True:
+        name = text(section(job, "metadata"), "name")
         yield problem(
             "suspended",
             "The Job is suspended: it has no Pods until it is resumed.",
-            'kubectl patch job NAME -p \'{"spec":{"suspend":false}}\'',
+            f'kubectl patch job {name} -p \'{{"spec":{{"suspend":false}}}}\'',
         )
     if "deletionTimestamp" in section(job, "metadata"):
         yield info("deleting", "The Job is being deleted.")
@@ -102,10 +108,16 @@ def _job(objects: Objects) -> Iterator[Finding]:
 
 
 def _no_pod(objects: Objects) -> Iterator[Finding]:
-    if "pods" in objects.unread or section(objects.job, "spec").get("suspend") is True:
+    job = objects.job
+    leaving = "deletionTimestamp" in section(job, "metadata")
+    if "pods" in objects.unread or leaving or section(job, "spec").get("suspend") is True:
         return
-    if _ended(objects.job):
-        yield info("pods-gone", "Its Pods are gone; the conditions above are all that is left.")
+    if _ended(job):
+        yield info(
+            "pods-gone",
+            "Its Pods are gone, and their logs with them: the conditions above are all that is "
+            "left.",
+        )
     elif why := last_event(objects.events, _NOT_CREATED):
         yield problem(
             "no-pod",
@@ -122,12 +134,12 @@ def _no_pod(objects: Objects) -> Iterator[Finding]:
         )
 
 
-def _silent(pod: Object) -> Finding:
+def _silent(pod: Object, reporter: str) -> Finding:
     name = text(section(pod, "metadata"), "name")
     return problem(
         "no-condition",
         f"The reporter has written nothing on the Job yet (Pod {name}).",
-        f"If that lasts: kubectl logs {name} -c status-reporter says what it waits for.",
+        f"If that lasts: kubectl logs {name} -c {reporter} says what it waits for.",
     )
 
 
@@ -154,6 +166,11 @@ def _ended(job: Object) -> bool:
         text(condition, "type") in _OVER and text(condition, "status") == "True"
         for condition in items(section(job, "status"), "conditions")
     )
+
+
+def newest_pod(pods: Sequence[Object]) -> Object | None:
+    """Return the Pod whose word counts: of two of one second the one with the greater UID."""
+    return max(pods, key=_created, default=None)
 
 
 def _created(pod: Object) -> tuple[float, str]:

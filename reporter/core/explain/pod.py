@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reporter.core.explain.container import explain_container
+from reporter.core.explain.container import Around, explain_container
 from reporter.core.explain.events import last_event
 from reporter.core.explain.finding import Finding, Object, info, problem, warning
 from reporter.core.explain.setting import Setup
@@ -19,9 +19,15 @@ _SANDBOX: Final = frozenset(
 
 
 def explain_pod(
-    pod: Object, setup: Setup | None, events: Sequence[Object], log: str, now: float
+    pod: Object,
+    setup: Setup | None,
+    events: Sequence[Object],
+    log: str,
+    now: float,
+    *,
+    judged: bool = False,
 ) -> Iterator[Finding]:
-    """Say what is in this Pod's way, the outermost first."""
+    """Say what is in this Pod's way, the outermost first; `judged` by its reporter's last word."""
     name = text(section(pod, "metadata"), "name")
     own = [event for event in events if text(section(event, "involvedObject"), "name") == name]
     gone = list(_taken_away(pod, name, now))
@@ -32,9 +38,15 @@ def explain_pod(
         yield from _unscheduled(pod, name, own)
         return
     finished = text(section(pod, "status"), "phase") in {"Succeeded", "Failed"}
+    # A native reporter that runs for a moment, and fails, may let them start.
+    held = all(
+        "waiting" in section(each, "state") and not section(each, "lastState")
+        for each in items(section(pod, "status"), "containerStatuses")
+    )
+    around = Around(setup, name, own, log, judged, stopped=bool(gone), held=held)
     for kind in ("initContainerStatuses", "containerStatuses"):
         for container in items(section(pod, "status"), kind):
-            yield from explain_container(container, setup, name, own, log)
+            yield from explain_container(container, around)
     if not finished and not gone:
         yield from _not_created(pod, name, own, now)
 

@@ -86,13 +86,14 @@ def _times(job: Object, spec: Object, setup: Setup) -> Iterator[Finding]:
     }
     for owner, limit in limits.items():
         if limit is not None and setup.wait + _MARGIN > limit:
+            shorter = f"MAX_WAIT_TIME_SECONDS to at most {limit - _MARGIN}, or "
             yield warning(
                 "wait-beyond-deadline",
                 f"The reporter may wait {go_duration(setup.wait)}, but the {owner}'s "
                 f"activeDeadlineSeconds ends all work after {go_duration(limit)}: a hanging "
                 "adapter is never reported as such.",
-                f"Set MAX_WAIT_TIME_SECONDS to at most {max(limit - _MARGIN, 1)}, or the deadline "
-                f"to at least {setup.wait + _MARGIN}.",
+                f"Set {shorter if limit > _MARGIN else ''}the deadline to at least "
+                f"{setup.wait + _MARGIN}.",
             )
     poll = _seconds(setup.values.get("POLL_INTERVAL_SECONDS", ""), 2)
     if poll >= setup.wait:

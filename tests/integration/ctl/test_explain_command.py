@@ -57,7 +57,8 @@ def pending(fake: FakeKube) -> None:
     fake.create_job(judged("validate", rows.trouble("W1", "ErrImagePull: not found"), final=False))
     pod = make_pod(make_job(), phase="Pending", adapter_state=waiting("ImagePullBackOff", "later"))
     fake.create_pod(pod)
-    add_event(fake, "Failed", "no such manifest", pod["metadata"]["uid"], pod["metadata"]["name"])
+    said = 'Failed to pull image "x": no such manifest'
+    add_event(fake, "Failed", said, pod["metadata"]["uid"], pod["metadata"]["name"])
 
 
 TEXT = """\
@@ -68,7 +69,7 @@ problem: Available=False AdapterImagePullFailed: ErrImagePull: not found (may st
          What to do: Check the image's name and tag, that the registry can be reached from the \
 node, and imagePullSecrets.
 problem: Container 'adapter' of Pod validate-x7k2p has no image (ImagePullBackOff: later).
-         - Failed: no such manifest
+         - Failed: Failed to pull image "x": no such manifest
          What to do: Check the image's name and tag, that the registry can be reached from the \
 node, and imagePullSecrets.
 """
@@ -109,7 +110,7 @@ class TestExplain:
 
         assert 0 == code
         assert "The reporter is not allowed to do its work" in out
-        assert "- " + line.decode().strip() in out
+        assert "- Request failed: 403 Forbidden\n" in out
         (asked,) = fake.requests("GET", "/log")
         assert "status-reporter" == asked.query["container"]
 
@@ -127,7 +128,7 @@ class TestExplain:
     @pytest.mark.parametrize(
         ("trouble", "words"),
         [
-            ("absent", "(not found)"),
+            ("absent", "no Job 'validate' in namespace 'default': it was deleted, or"),
             ("forbidden", "(forbidden)"),
             ("unreachable", "(unavailable)"),
             ("token", "(unauthorized)"),
@@ -210,6 +211,13 @@ class TestJobs:
         expected = "".join(f"job.batch/{name}\n" for name in names)
 
         assert (0, expected, "") == at_home.run("jobs", "-o", "name", *words)
+
+    def test_two_of_one_name(self, at_home: Home, fake: FakeKube) -> None:
+        """Jobs of two namespaces are two."""
+        for number, namespace in enumerate(("default", "other")):
+            fake.create_job(make_job("same", uid=f"s{number}", namespace=namespace))
+
+        assert (0, "job.batch/same\n" * 2, "") == at_home.run("jobs", "-A", "-o", "name")
 
     def test_data(self, at_home: Home, several) -> None:
         """JSON and YAML are the same; a Job without a condition has null."""

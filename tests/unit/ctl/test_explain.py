@@ -8,7 +8,7 @@ import pytest
 from reporter.core import rows
 from reporter.core.condition import Attempt
 from reporter.core.explain.finding import Objects, Weight
-from reporter.core.explain.job import findings, standing
+from reporter.core.explain.job import findings, newest_pod, standing
 from reporter.core.facts import Container, Running, Terminated, Waiting
 from reporter.core.objects import epoch
 from reporter.core.payloads import FileInvalid, Progress, ResultPayload
@@ -275,6 +275,12 @@ def classic(state, reporter):
     return made
 
 
+def looping(last):
+    made = pod(waiting(), reporter=waiting("CrashLoopBackOff"))
+    made["status"]["initContainerStatuses"][0]["lastState"] = last
+    return made
+
+
 REFUSED = '{"message":"Request failed","failure":"forbidden","error":"... is forbidden: User ..."}'
 
 PODS = {
@@ -371,12 +377,26 @@ PODS = {
         "code 2 (Error).",
         "Its settings are wrong",
     ),
+    "the reporter failed": (
+        classic(running(), terminated(1)),
+        {},
+        "reporter-failed",
+        "ended by itself: exit code 1 (Error).",
+        "kubectl logs validate-x7k2p -c status-reporter",
+    ),
+    "a probe ends the reporter": (
+        classic(running(), terminated(1)),
+        {"events": [event("Killing", "Container status-reporter failed liveness probe")]},
+        "reporter-failed",
+        "was killed, because its liveness probe failed: exit code 1 (Error).",
+        "Take the probe away",
+    ),
     "the reporter cannot start": (
         pod(waiting(), reporter=waiting("CrashLoopBackOff")),
         {},
         "crash-loop",
         "The adapter does not start before it.",
-        "kubectl logs POD -c status-reporter --previous",
+        "kubectl logs validate-x7k2p -c status-reporter --previous",
     ),
     "missing rights": (
         pod(),
@@ -456,10 +476,136 @@ def test_every_situation_of_a_pod(name):
 
 
 def test_the_newest_log_line_that_tells_the_refusal_is_evidence():
-    """So that the missing right can be read off."""
-    found = explain(job(), pod(), logs={POD: f"{REFUSED}\nnoise"})
+    """So that the missing right can be read off; also where the reporter writes no JSON."""
+    for line, said in (
+        (REFUSED, "Request failed: ... is forbidden: User ..."),
+        ("warning  403 Forbidden: jobs", "warning  403 Forbidden: jobs"),
+    ):
+        found = explain(job(), pod(), logs={POD: f"{line}\nnoise"})
 
-    assert [(REFUSED,)] == [each.evidence for each in found if each.code == "missing-rights"]
+        assert [(said,)] == [each.evidence for each in found if each.code == "missing-rights"]
+
+
+TAIL = """\
+atus":"Unknown","reason":"AdapterRunning","level":"error","message":"cut off"}
+{"level":"info","message":"Adapter state"}
+{"level":"error","message":"Setting refused","problem":"A=1"}
+{"level":"error","message":"Setting refused","problem":"A=1"}
+{"level":"error","message":"No such Job","job":"nobody","hint":"check JOB_NAME"}
+{"level":"error"}
+[]
+"""
+
+
+@pytest.mark.parametrize(
+    ("tail", "said"),
+    [
+        (TAIL, ("Setting refused: A=1", "No such Job: nobody (check JOB_NAME)")),
+        ("first\nTraceback: last\n", ("Traceback: last",)),
+        ('{"level":"info","message":"Adapter state"}', ()),
+    ],
+)
+def test_what_a_reporter_said_before_it_ended_is_told_in_words(tail, said):
+    """The kubelet keeps 2 KiB of its log, most of which nobody wants to read."""
+    for state, code in (
+        (classic(running(), terminated(1, message=tail)), "reporter-failed"),
+        (looping(terminated(1, message=tail)), "crash-loop"),
+    ):
+        (found,) = [each for each in explain(job(), state) if each.code == code]
+
+        assert "exit code 1 (Error)" in found.what
+        assert "Adapter state" not in found.what
+        assert said == found.evidence
+
+
+@pytest.mark.parametrize("pod_of_verdict", [POD, "validate-old"])
+@pytest.mark.parametrize("final", [True, False])
+def test_a_reporter_that_ends_after_its_word(final, pod_of_verdict):
+    """In the classic form exit code 1 goes with most final verdicts: nothing is wrong with it."""
+    made = job(rows.timeout(300), final=final, pod=pod_of_verdict)
+    codes = [each.code for each in explain(made, classic(running(), terminated(1)))]
+
+    assert (not final or pod_of_verdict != POD) == ("reporter-failed" in codes)
+
+
+def test_a_reporter_with_bad_settings_after_its_word():
+    """Exit code 2 is never a verdict's."""
+    made = job(rows.timeout(300))
+
+    assert "reporter-failed" in [
+        each.code for each in explain(made, classic(running(), terminated(2)))
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [deleted("2030-01-01T12:10:20Z"), failed_pod("DeadlineExceeded"), disrupted],
+    ids=["deleted", "deadline", "evicted"],
+)
+def test_an_adapter_that_was_killed_with_its_pod(change):
+    """137 is what the end of the grace period leaves, too: memory is not suspected."""
+    (found,) = [
+        each
+        for each in explain(job(), pod(terminated(137), change=change))
+        if each.code == "exited"
+    ]
+
+    assert "ended: exit code 137 (Error)." in found.what
+    assert "memory" not in found.what
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ('Failed to pull image "x": dial tcp: refused', ()),
+        ("Error: ImagePullBackOff", ()),
+        ('Failed to pull image "x": no such manifest', ("no such manifest",)),
+    ],
+)
+def test_an_event_tells_of_an_image_only_what_the_container_does_not(message, said):
+    """The kubelet writes an event for every try, and two for the same cause."""
+    state = waiting("ImagePullBackOff", 'Back-off pulling image "x": dial tcp: refused')
+    events = [event("Failed", message)]
+    (found,) = [
+        each
+        for each in explain(job(), pod(state, phase="Pending"), events=events)
+        if each.code == "image-trouble"
+    ]
+
+    assert len(said) == len(found.evidence)
+    assert all(words in line for words, line in zip(said, found.evidence, strict=True))
+
+
+def test_an_adapter_that_slipped_past_a_failing_reporter():
+    """The kubelet starts it when it sees the reporter run, be it for a moment."""
+    for state, held in ((waiting(), True), (running(), False), (terminated(0), False)):
+        for reporter in (waiting("CrashLoopBackOff"), terminated(2)):
+            said = explain(job(), pod(state, reporter=reporter))
+            (found,) = [each for each in said if each.code in {"crash-loop", "reporter-failed"}]
+
+            assert held == found.what.endswith("The adapter does not start before it.")
+
+
+def test_a_native_reporter_that_waits_for_its_next_try():
+    """The kubelet shows it as ended, not as waiting, with the number of its restarts."""
+    made = pod(waiting(), reporter=terminated(2))
+    made["status"]["initContainerStatuses"][0]["restartCount"] = 3
+    (found,) = [each for each in explain(job(), made) if each.code == "reporter-failed"]
+
+    assert "ended by itself: exit code 2 (Error), restarted 3 times. The adapter" in found.what
+
+
+def test_the_newest_of_pods_of_one_second():
+    """By UID, as reporters take turns; the shell reads the same Pod's events and log."""
+    first, second = pod(), pod()
+    first["metadata"] |= {"name": "validate-a", "uid": "9"}
+    second["metadata"] |= {"name": "validate-b", "uid": "1"}
+
+    assert first is newest_pod([first, second])
+    assert first is newest_pod([second, first])
+    assert newest_pod([]) is None
+    said = [each.what for each in explain(job(rows.timeout(300)), second, first)]
+    assert any("now there is Pod validate-a" in what for what in said)
 
 
 def without_reporter(made):
@@ -523,7 +669,20 @@ JOBS = {
         "only the newest one's verdict stands",
         "one Job for each",
     ),
-    "suspended": (job(spec={"suspend": True}), [], "suspended", "The Job is suspended", "kubectl"),
+    "deadline that leaves no time to wait": (
+        job(spec={"activeDeadlineSeconds": 6}),
+        [pod()],
+        "wait-beyond-deadline",
+        "ends all work after 6s",
+        "Set the deadline to at least 310.",
+    ),
+    "suspended": (
+        job(spec={"suspend": True}),
+        [],
+        "suspended",
+        "The Job is suspended",
+        'kubectl patch job validate -p \'{"spec":{"suspend":false}}\'',
+    ),
     "no Pod can be made": (
         job(),
         [],
@@ -536,7 +695,7 @@ JOBS = {
         job(rows.result(GOOD), conditions=[COMPLETE]),
         [],
         "pods-gone",
-        "Its Pods are gone",
+        "Its Pods are gone, and their logs with them",
         "",
     ),
     "back-off limit": (
@@ -644,6 +803,14 @@ def test_a_job_that_is_being_deleted():
     made["metadata"]["deletionTimestamp"] = "2030-01-01T12:10:00Z"
 
     assert "deleting" in [each.code for each in explain(made, pod())]
+
+
+def test_a_job_that_is_being_deleted_has_no_pod_to_wait_for():
+    """Its Pod goes before it: nobody has to look for a controller manager."""
+    made = job(rows.result(GOOD))
+    made["metadata"]["deletionTimestamp"] = "2030-01-01T12:10:00Z"
+
+    assert ["verdict", "deleting"] == [each.code for each in explain(made)]
 
 
 def test_a_pod_that_was_evicted_and_is_being_deleted():
