@@ -160,6 +160,7 @@ class Assembly:
                 clock=self.clock,
                 wall=self.wall,
                 interval=self.chosen.heartbeat_interval_seconds,
+                pace=configured.event_pace(self.chosen),
             ),
             output=self.layout.output,
         )

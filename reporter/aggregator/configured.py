@@ -48,6 +48,15 @@ def http_limits(chosen: Settings) -> http.Limits:
     )
 
 
+def event_pace(chosen: Settings) -> http.Pace:
+    """Return how many event streams there may be, and what they are written."""
+    return http.Pace(
+        comment=chosen.event_comment_seconds,
+        streams=chosen.max_event_streams,
+        history=chosen.event_history,
+    )
+
+
 def intake_limits(chosen: Settings) -> intake.Limits:
     """Return the limits of bodies, archives and the quarantine."""
     return intake.Limits(

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs the Debian packages the test bed's node and image build need. Safe to repeat; when all
-# is there it ends at once. Needs root and a Debian-like system.
+# Installs the Debian packages the test bed's node and image build need, and the programs of others
+# that tests run: shells, curl. Safe to repeat; when all is there it ends at once. Needs root and a Debian-like system.
 set -eu
 
 wanted="containerd runc containernetworking-plugins iproute2 busybox-static buildah debootstrap
-debian-archive-keyring prometheus ca-certificates"
+debian-archive-keyring prometheus ca-certificates curl zsh fish"
 missing=""
 for package in $wanted; do
     state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)

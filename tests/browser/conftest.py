@@ -11,14 +11,21 @@ import pytest
 from tests.browser.webdriver import CHROMIUM, DRIVER, Browser, driving
 
 
+def need_browser(more: object = True, name: str = "") -> None:
+    """Leave a test out where there is no browser, or not what else it needs."""
+    if CHROMIUM and DRIVER and more:
+        return
+    missing = name if CHROMIUM and DRIVER else "chromium with chromedriver"
+    reason = f"there is no {missing}: tests/browser/setup.sh installs them"
+    if os.environ.get("REQUIRE_CLUSTER") == "1":
+        pytest.fail(f"REQUIRE_CLUSTER=1, but {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
 @pytest.fixture(scope="session")
 def open_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Browser]]:
     """Opens browsers that know nothing of each other."""
-    if not (CHROMIUM and DRIVER):
-        reason = "there is no chromium with chromedriver: tests/browser/setup.sh installs them"
-        if os.environ.get("REQUIRE_CLUSTER") == "1":
-            pytest.fail(f"REQUIRE_CLUSTER=1, but {reason}", pytrace=False)
-        pytest.skip(reason)
+    need_browser()
     with driving(tmp_path_factory.mktemp("browser")) as opened:
         yield opened
 

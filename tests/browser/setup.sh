@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs Debian's Chromium and its WebDriver for the tests of the live page. Safe to repeat; when
-# both are there it ends at once. Needs root and a Debian-like system.
+# Installs Debian's Chromium, its WebDriver and the programs that put certificates where it looks, for
+# the tests of the live page. Safe to repeat; when all is there it ends at once. Needs root and a Debian-like system.
 set -eu
 
 missing=""
-for package in chromium chromium-driver; do
+for package in chromium chromium-driver libnss3-tools; do
     state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
     [ "$state" = installed ] || missing="$missing $package"
 done

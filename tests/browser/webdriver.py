@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,15 @@ _ARGUMENTS = (
 
 
 class Browser:
-    """One window. `port` is that of the WebDriver."""
+    """One window. `port` is that of the WebDriver, `chosen` what its owner has set before."""
 
-    def __init__(self, port: int, profile: Path) -> None:
+    def __init__(self, port: int, profile: Path, chosen: Mapping[str, object]) -> None:
         self._url = f"http://127.0.0.1:{port}"
+        self._said: list[str] = []
         options = {
             "binary": CHROMIUM,
             "args": [*_ARGUMENTS, f"--user-data-dir={profile}"],
+            "prefs": chosen,
         }
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
         answer = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
@@ -62,8 +64,16 @@ class Browser:
             raise AssertionError(json.load(error)["value"]["message"]) from None
 
     def open(self, url: str) -> None:
-        """Go to a page and wait until it is loaded."""
-        self._ask("POST", "/url", {"url": url})
+        """Go to a page and wait until it is loaded.
+
+        Once more when a network interface of this machine came or went, as those of Pods do:
+        Chromium then cuts what it is loading.
+        """
+        for _ in range(10):
+            self._ask("POST", "/url", {"url": url})
+            self._said = self._log()
+            if not any("ERR_NETWORK_CHANGED" in each for each in self._said):
+                return
 
     def run(self, script: str, *arguments: object) -> Any:
         """Run the body of a function in the page; what it returns, or what its promise gives."""
@@ -130,6 +140,10 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Return what the console has said since the last call: errors, refused by a policy."""
+        said, self._said = self._said + self._log(), []
+        return said
+
+    def _log(self) -> list[str]:
         log = self._ask("POST", "/se/log", {"type": "browser"})
         return [entry["message"] for entry in log if entry["level"] in ("SEVERE", "WARNING")]
 
@@ -139,8 +153,11 @@ class Browser:
 
 
 @contextlib.contextmanager
-def driving(folder: Path) -> Iterator[Callable[[], Browser]]:
-    """Start a WebDriver; yields what opens browsers, which all end with it."""
+def driving(folder: Path) -> Iterator[Callable[..., Browser]]:
+    """Start a WebDriver; yields what opens browsers, which all end with it.
+
+    What it yields may be given preferences. `folder` is their owner's home.
+    """
     assert DRIVER is not None
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder)}
     driver = subprocess.Popen(
@@ -161,8 +178,8 @@ def driving(folder: Path) -> Iterator[Callable[[], Browser]]:
             found = re.search(r"started successfully on port (\d+)", line)
         port = int(found[1])
 
-        def browser() -> Browser:
-            opened = Browser(port, folder / f"profile-{len(browsers)}")
+        def browser(chosen: Mapping[str, object] = {}) -> Browser:
+            opened = Browser(port, folder / f"profile-{len(browsers)}", dict(chosen))
             browsers.append(opened)
             return opened
 

@@ -4,11 +4,14 @@ import asyncio
 import json
 import socket
 import ssl
+import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -608,6 +611,38 @@ async def test_over_tls():
 
         assert (200, 403) == (known.status, unknown.status)
         assert ["snapshot", "entry", "run"] == [event.name for event in events]
+
+
+def test_the_settings_of_streams(tmp_path):
+    """How many there may be, how often they are written to, and what a reader may have missed."""
+    flags = ("--max-event-streams", "1", "--event-comment-seconds", "1", "--event-history", "0")
+    with Aggregator(tmp_path, plan("e2e", []), *flags) as aggregator:
+        url = f"http://127.0.0.1:{aggregator.status_port}/events"
+        with urllib.request.urlopen(url, timeout=BOUND) as stream:
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url, timeout=BOUND)
+            refused.value.close()
+            began = time.monotonic()
+            lines = list(takewhile(lambda line: line != b": still here\n", stream))
+            waited = time.monotonic() - began
+        *_, known = [line[4:].strip().decode() for line in lines if line.startswith(b"id: ")]
+        aggregator.worker("e2e").post("global/e2e", msg="news")
+        again = urllib.request.Request(url, headers={"Last-Event-ID": known})
+        end = time.monotonic() + BOUND
+        while True:  # until it is noticed that the first reader is gone
+            try:
+                stream = urllib.request.urlopen(again, timeout=BOUND)
+                break
+            except urllib.error.HTTPError as error:
+                error.close()
+                assert time.monotonic() < end
+                threading.Event().wait(0.02)
+        with stream:
+            events = [stream.readline() for _ in range(3)]
+
+    assert 503 == refused.value.code
+    assert waited < 10  # the default is 15
+    assert b"event: snapshot\n" == events[2]
 
 
 def test_a_process_that_stops(tmp_path):

@@ -1,62 +1,132 @@
-"""`status-ctl completion`: what a shell offers."""
+"""`status-ctl completion`: what real shells offer."""
 
-import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from reporter.ctl.completion import known
 from reporter.ctl.main import COMMANDS
 from tests.integration.ctl.scripted import Home
+from tests.integration.ctl.shells import Answer, Fish, Keys, shell
+
+NAMES = [command.name for command in COMMANDS]
+FORMS = ["json", "name", "table", "wide", "yaml"]
 
 
-def offered(script: str, *words: str) -> list[str]:
-    """Return what bash completes the last word to."""
-    line = " ".join(f"'{word}'" for word in words)
-    code = f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _status_ctl; "
-    done = subprocess.run(
-        ["bash", "--norc", "-c", code + 'printf "%s\\n" "${COMPREPLY[@]}"'],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert "" == done.stderr
-    return done.stdout.split()
+class Opened(NamedTuple):
+    """A shell, and the folder it is in."""
+
+    name: str
+    shell: Keys | Fish
+    folder: Path
+
+    def ask(self, line: str) -> Answer:
+        """Ask it; nothing has ever been said against the script."""
+        answer = self.shell.ask(line)
+        assert "" == (self.folder / "errors").read_text()
+        return answer
+
+    def completes(self, line: str, ending: str) -> None:
+        """Assert that a line can only go on in one way."""
+        answer = self.ask(line)
+        if self.name == "fish":
+            assert [ending] == [each.rstrip("/") for each in answer.offered]
+        else:
+            before = line[: len(line) - len(line.rsplit(" ", maxsplit=1)[-1])]
+            assert before + ending == answer.line.rstrip("/")
 
 
-@pytest.fixture(scope="module")
-def script(tmp_path_factory) -> str:
-    code, out, err = Home(tmp_path_factory.mktemp("home")).run("completion", "bash")
-    assert (0, "") == (code, err)
-    return out
+@pytest.fixture(
+    scope="module", params=["bash", "zsh", "zsh that finds it", "fish"], ids=lambda name: name
+)
+def opened(request, tmp_path_factory) -> Iterator[Opened]:
+    """A shell in a folder with a file and a folder."""
+    folder = tmp_path_factory.mktemp("shell")
+    (folder / "own.pem").touch()
+    (folder / "outbox").mkdir()
+    name = request.param.split(" ")[0]
+    with shell(name, folder, found="finds" in request.param) as keys:
+        yield Opened(name, keys, folder)
+
+
+def test_commands(opened: Opened) -> None:
+    """All of them, and nothing else: no files."""
+    assert sorted(NAMES) == [each for each in opened.ask("status-ctl ").offered if each[0] != "-"]
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("line", "expected"),
     [
-        (["status-ctl", "sta"], ["status"]),
-        (["status-ctl", "w"], ["wait", "watch"]),
-        (["status-ctl", "status", "--no"], ["--no-color"]),
-        (["status-ctl", "status", "-o", "j"], ["json"]),
-        (["status-ctl", "wait", "--url", "x", "--fail"], ["--fail-fast"]),
-        (["status-ctl", "status", "--ca", "x"], []),
-        (["status-ctl", "completion", "z"], ["zsh"]),
-        (["status-ctl", "validate", "--pro"], ["--progress"]),
+        ("status-ctl w", ["wait", "watch"]),
+        ("status-ctl --", ["--help", "--version"]),
+        ("status-ctl status -o ", FORMS),
+        ("status-ctl status --output ", FORMS),
+        ("status-ctl completion ", ["bash", "fish", "zsh"]),
+        ("status-ctl validate --", ["--help", "--no-color", "--progress"]),
+        ("status-ctl wait --url http://x --f", ["--fail-fast", "--for"]),
+        ("status-ctl explain status --n", ["--namespace", "--no-color"]),
+        ("status-ctl status --url ", []),
+        ("status-ctl wait --for ", []),
+        ("status-ctl nonsense ", []),
+        ("status-ctl explain ", []),
     ],
-    ids=" ".join,
 )
-def test_bash(script: str, words: list[str], expected: list[str]) -> None:
-    """Commands, options and their values; files where there is no word to offer."""
-    assert expected == offered(script, *words)
+def test_what_is_offered(opened: Opened, line: str, expected: list[str]) -> None:
+    """Commands, the options of a command, values; nothing where only a person knows."""
+    offered = {each.rstrip("=") for each in opened.ask(line).offered}
+    if expected in (["bash", "fish", "zsh"], []):
+        offered = {each for each in offered if each[0] != "-"}
+
+    assert set(expected) == offered
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_command_is_in_every_script(home: Home, shell: str) -> None:
-    """With the options it declares."""
-    code, out, err = home.run("completion", shell)
+@pytest.mark.parametrize(
+    ("line", "ending"),
+    [
+        ("status-ctl sta", "status"),
+        ("status-ctl status -o j", "json"),
+        ("status-ctl status -n default -o y", "yaml"),
+        ("status-ctl wait --fail-", "--fail-fast"),
+        ("status-ctl completion f", "fish"),
+        ("status-ctl status --ca ow", "own.pem"),
+        ("status-ctl retrieve --extract ou", "outbox"),
+        ("status-ctl retrieve -x --forc", "--force"),
+        ("status-ctl validate ow", "own.pem"),
+        ("status-ctl try --timeout 5 -- cat ow", "own.pem"),
+    ],
+)
+def test_a_line_that_goes_on_in_one_way(opened: Opened, line: str, ending: str) -> None:
+    """Commands, options, values, files where a file is wanted."""
+    opened.completes(line, ending)
 
-    assert (0, "") == (code, err)
-    assert [] == [command.name for command in COMMANDS if command.name not in out]
-    assert "fail-fast" in out
+
+def test_a_value_in_the_same_word(opened: Opened) -> None:
+    """`--output=j`; bash sees three words there."""
+    answer = opened.ask("status-ctl status --output=j")
+
+    if opened.name == "fish":
+        assert ["--output=json"] == answer.offered
+    else:
+        assert "status-ctl status --output=json" == answer.line
+
+
+def test_every_option_of_every_command(opened: Opened) -> None:
+    """As the commands declare them."""
+    for command in known():
+        declared = {flag for option in command.options for flag in option.flags if flag[:2] == "--"}
+        offered = {each.rstrip("=") for each in opened.ask(f"status-ctl {command.name} --").offered}
+
+        assert declared == {each for each in offered if each[:2] == "--"}, command.name
+
+
+def test_meanings_are_short() -> None:
+    """What stands beside an option is in a few words, and whole."""
+    for command in known():
+        for option in command.options:
+            assert option.meaning
+            assert not set("()%;") & set(option.meaning), option
 
 
 @pytest.mark.parametrize("words", [[], ["tcsh"], ["bash", "zsh"]])

@@ -1,0 +1,220 @@
+"""The aggregator's settings of the run it collects: files, addresses, certificates, times.
+
+What needs a look at a file to be judged (the plan, a certificate) is not judged here. How much it
+takes at a time is `aggregator_limits`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ValidationInfo, field_validator
+
+from reporter.settings import rules
+from reporter.settings.addresses import (
+    ADDRESS_RULE,
+    Advertised,
+    HostPort,
+    Ip,
+    Listen,
+    Names,
+    host_port,
+)
+from reporter.settings.aggregator_limits import KIB, whole
+from reporter.settings.rules import (
+    LONGEST,
+    NAME_RULE,
+    Boolean,
+    Integer,
+    LogFormat,
+    LogLevel,
+    Variables,
+    object_name,
+    setting,
+)
+
+_PATH_RULE = "a path"
+
+
+def _path(text: str) -> str:
+    if "\0" in text:
+        raise ValueError
+    return text
+
+
+def _optional_name(text: str) -> str:
+    return object_name(text) if text else ""
+
+
+Path = Annotated[str, AfterValidator(_path)]
+OptionalName = Annotated[str, AfterValidator(_optional_name)]
+
+
+class Run(Variables):
+    """One run, and who is told of it."""
+
+    plan: Path = setting("the run plan, a JSON file", ..., _PATH_RULE)
+    state: Path = setting("directory of what a restart needs: store, blobs, keys", ..., _PATH_RULE)
+    output: Path = setting("directory of the results and the tarball", ..., _PATH_RULE)
+    listen: Listen = setting("where workers connect (HTTPS)", "0.0.0.0:8080", ADDRESS_RULE)
+    status_listen: Listen = setting(
+        "where health, metrics and status are served", "0.0.0.0:8081", ADDRESS_RULE
+    )
+    export_certs: Path = setting(
+        "directory to which the workers' certificates go at the first start",
+        "",
+        _PATH_RULE,
+        shown="not exported",
+    )
+    export_secrets: Path = setting(
+        "file to which they go as manifests of Kubernetes Secrets",
+        "",
+        _PATH_RULE,
+        shown="not exported",
+    )
+    keep_blobs: Boolean = setting(
+        "whether the bodies as they were received stay after the tarball is made",
+        False,
+        "true or false",
+    )
+
+    advertise_address: Advertised = setting(
+        "address that workers are given",
+        "",
+        "HOST or HOST:PORT, with an IPv6 address in brackets",
+        shown="SONOBUOY_ADVERTISE_IP or the host name, with the listener's port",
+    )
+    sonobuoy_advertise_ip: Ip = setting(
+        "the IP address that workers are given, where ADVERTISE_ADDRESS is unset",
+        "",
+        "an IP address",
+        shown="unset",
+    )
+    server_names: Names = setting(
+        "further names and addresses of the server certificate, such as the Service's",
+        "",
+        "host names and IP addresses with commas between them",
+        shown="none",
+    )
+    worker_ca: Path = setting(
+        "CA file of your own for the workers' certificates, in place of the run's; of what a run "
+        "makes, workers then need `ca.pem` alone, and nothing else is exported",
+        "",
+        "a path, given with EXPORT_CERTS and without EXPORT_SECRETS",
+        shown="the run's CA",
+    )
+    status_tls_cert: Path = setting(
+        "certificate chain of the status listener", "", _PATH_RULE, shown="plain HTTP"
+    )
+    status_tls_key: Path = setting(
+        "its private key",
+        "",
+        "a path, given together with STATUS_TLS_CERT",
+        shown="plain HTTP",
+    )
+    status_tls_client_ca: Path = setting(
+        "CA of the clients that may read run data from elsewhere",
+        "",
+        "a path, given only with STATUS_TLS_CERT",
+        shown="none",
+    )
+    status_scope: Literal["local", "any"] = setting(
+        "who may read run data: `local` peers (or STATUS_TLS_CLIENT_CA's clients), or `any`",
+        "local",
+        "local or any",
+    )
+    status_values: Literal["sonobuoy", "strict"] = setting(
+        "last word of a run with failed plugins in the annotation: `complete`, as Sonobuoy says, "
+        "or `strict`: `failed`",
+        "sonobuoy",
+        "sonobuoy or strict",
+    )
+    pod_namespace: OptionalName = setting(
+        "our Pod's namespace; set: the status is written to the Pod",
+        "",
+        NAME_RULE,
+        shown="not in a cluster",
+    )
+    pod_name: OptionalName = setting(
+        "our own Pod", "", NAME_RULE, shown="found by Sonobuoy's labels"
+    )
+    annotation_seconds: Integer = whole(
+        "least time between two writes of the status to the Pod", 5, 1, 3_600
+    )
+    annotation_bytes: Integer = whole(
+        "largest `sonobuoy.hept.io/status`; all annotations of a Pod have 262144 together",
+        192 * KIB,
+        4 * KIB,
+        256 * KIB,
+    )
+    kubernetes_relax_x509_strict: Boolean = setting(
+        "accept a cluster CA that Python 3.13's strict check refuses", False, "true or false"
+    )
+    log_level: LogLevel = rules.log_level()
+    log_format: LogFormat = rules.log_format()
+
+    retry_window_seconds: Integer = whole(
+        "how long a failed upload may be tried again", 120, 1, 86_400
+    )
+    retry_window_cap_seconds: Integer = setting(
+        "how far further failures move that end, from the first one on",
+        600,
+        "an integer from RETRY_WINDOW_SECONDS to 86400",
+        le=86_400,
+    )
+    hold_seconds: Integer = whole(
+        "how long the run stays open after an error from here, for a late result", 10, 0, 3_600
+    )
+    linger_seconds: Integer = whole(
+        "how long workers still get answers after the run is closed", 120, 0, 86_400
+    )
+    heartbeat_interval_seconds: Integer = whole("how often workers are asked to beat", 15, 1, 3_600)
+    heartbeat_timeout_seconds: Integer = setting(
+        "silence after which a worker that used to beat is lost",
+        120,
+        f"0 (never) or an integer from twice HEARTBEAT_INTERVAL_SECONDS to {LONGEST}",
+        le=LONGEST,
+    )
+
+    def advertised(self, hostname: str, port: int) -> HostPort:
+        """Return the address that workers are given; `port` is the listener's."""
+        address = self.advertise_address or self.sonobuoy_advertise_ip or hostname
+        try:
+            return host_port(address)
+        except ValueError:
+            return HostPort(address, port)
+
+    @field_validator("worker_ca")
+    @classmethod
+    def _with_files_alone(cls, value: str, info: ValidationInfo) -> str:
+        if value and (not info.data.get("export_certs") or info.data.get("export_secrets")):
+            raise ValueError
+        return value
+
+    @field_validator("status_tls_key")
+    @classmethod
+    def _with_its_certificate(cls, value: str, info: ValidationInfo) -> str:
+        if bool(value) != bool(info.data.get("status_tls_cert", value)):
+            raise ValueError
+        return value
+
+    @field_validator("status_tls_client_ca")
+    @classmethod
+    def _only_with_tls(cls, value: str, info: ValidationInfo) -> str:
+        if value and not info.data.get("status_tls_cert", value):
+            raise ValueError
+        return value
+
+    @field_validator("retry_window_cap_seconds")
+    @classmethod
+    def _not_below_the_window(cls, value: int, info: ValidationInfo) -> int:
+        if value < info.data.get("retry_window_seconds", value):
+            raise ValueError
+        return value
+
+    @field_validator("heartbeat_timeout_seconds")
+    @classmethod
+    def _never_or_two_beats(cls, value: int, info: ValidationInfo) -> int:
+        if value and value < 2 * info.data.get("heartbeat_interval_seconds", 0):
+            raise ValueError
+        return value
