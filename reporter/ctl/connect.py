@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reporter.ctl import origin
 from reporter.ctl.exits import GOOD, CannotTell
-from reporter.ctl.origin import ByHttp, by_connection, variables
+from reporter.ctl.origin import ByHttp, by_connection, pem_texts, variables
 from reporter.ctl.place import own_place, write_connection
 from reporter.ctl.show import put_names
 from reporter.wire.connection import Connection, Refused, decode, encode
@@ -66,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
                 f"nothing was written: {look.detail} ({look.outcome.replace('_', ' ')})"
             )
     path = options.file or own_place(os.environ)
+    if path is None:
+        raise CannotTell("your home directory is not known: say with --file where to write")
     try:
         write_connection(path, connection)
     except OSError as error:
@@ -83,11 +85,5 @@ def _connection(options: argparse.Namespace) -> Connection:
         chosen |= {key: str(options.certs / name) for key, name in names.items()}
     if not chosen["url"]:
         options.error("which --url?")
-    texts = {}
-    for name in ("ca", "cert", "key"):
-        try:
-            texts[name] = Path(chosen[name]).read_text() if chosen[name] else ""
-        except (OSError, UnicodeDecodeError) as error:
-            cause = error.strerror if isinstance(error, OSError) else "not text"
-            options.error(f"cannot read {chosen[name]}: {cause}")
+    texts = pem_texts(options, chosen)
     return Connection(chosen["url"], time.time(), texts["ca"], texts["cert"], texts["key"])

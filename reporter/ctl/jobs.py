@@ -63,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
         api.close()
     match options.output:
         case "name":
-            show.put_names(dict.fromkeys(f"job.batch/{line.name}" for line in lines))
+            found = dict.fromkeys((line.namespace, line.name) for line in lines)
+            show.put_names(f"job.batch/{name}" for _, name in found)
         case "json" | "yaml":
             document = {"api_version": API_VERSION, "kind": "Jobs", "items": _items(lines)}
             show.put_data(options.output, document)

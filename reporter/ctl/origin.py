@@ -8,20 +8,26 @@ import argparse
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
+from reporter.core.objects import text
 from reporter.core.run.reading import Found
+from reporter.core.run.status import API_VERSION
 from reporter.core.run.view import Look, of_reading, read_document
+from reporter.core.text import clean
 from reporter.ctl import cluster
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.place import TRADITIONAL, own_place, read_connection
-from reporter.ctl.server import ANSWER, Address, NoAnswer, StatusServer, as_file
+from reporter.ctl.server import ANSWER, NoAnswer, StatusServer
+from reporter.ctl.server import Refused as CertificateRefused
 from reporter.ctl.tell import tell
+from reporter.ctl.tls import Address, as_file
 from reporter.wire.connection import Connection, Refused
 
 MAX_AGE = 48 * 3600
+AGES = 10.0  # seconds after which a document is asked for anew, changed or not
 HINTS = """\
 no run was named, and none could be found. One of these helps:
   status-ctl {command} -n NAMESPACE [--context NAME]
@@ -53,21 +59,25 @@ class ByHttp:
 
     pause = 1.0
 
-    def __init__(self, server: StatusServer) -> None:
-        self.server, self.name = server, server.url
-        self._tag, self._document = "", dict[str, Any]()
+    def __init__(self, server: StatusServer, clock: Callable[[], float] = time.monotonic) -> None:
+        self.server, self.name, self._clock = server, server.url, clock
+        self._tag, self._last, self._until = "", Look(Found.UNREACHABLE), 0.0
 
     def look(self, timeout: float = ANSWER) -> Look:
         """Ask `/status`; while nothing changed, the answer is the last document."""
+        # Ages of heartbeats are no change to the server, but they grow.
+        tag = self._tag if self._clock() < self._until else ""
         try:
-            answer = self.server.get("/status", tag=self._tag, timeout=timeout)
+            answer = self.server.get("/status", tag=tag, timeout=timeout)
+        except CertificateRefused as error:
+            return Look(Found.FORBIDDEN, detail=str(error))
         except NoAnswer as error:
             return Look(Found.UNREACHABLE, detail=str(error))
         match answer.status:
             case 200:
                 return self._read(answer.body, answer.tag)
-            case 304 if self._tag:
-                return Look(Found.OK, self._document)
+            case 304 if tag:
+                return self._last
             case 401 | 403:
                 return Look(Found.FORBIDDEN, detail=f"{self.name}: {refusal(answer.body)}")
             case 404:
@@ -79,8 +89,11 @@ class ByHttp:
         if document is None:
             self._tag = ""
             return Look(Found.BAD_STATUS, detail=f"{self.name}: the answer is no run's status")
-        self._tag, self._document = tag, dict(document)
-        return Look(Found.OK, document)
+        version = text(document, "api_version") or API_VERSION
+        told = f"{self.name}: a status of version {version}, and this command knows {API_VERSION}"
+        self._last = Look(Found.OK, document, warning="" if version == API_VERSION else told)
+        self._tag, self._until = tag, self._clock() + AGES
+        return self._last
 
 
 class ByCluster:
@@ -136,6 +149,8 @@ def choose(
         options.error("name the run once: by --url, by --connection, or by the cluster's options")
     if not by_flag and environ.get(_VARIABLES["url"]):
         by_flag.append("url")
+    if "url" not in by_flag and (options.ca or options.cert or options.key):
+        options.error("--ca, --cert and --key are for a --url (or STATUS_CTL_URL)")
     match by_flag:
         case ["url"]:
             return ByHttp(by_url(options, environ))
@@ -144,7 +159,7 @@ def choose(
         case ["namespace"]:
             return ByCluster(options)
     refused = []
-    for path in (own_place(environ), traditional):
+    for path in filter(None, (own_place(environ), traditional)):
         try:
             return _by_file(path, options, absent_is_fine=True)
         except FileNotFoundError:
@@ -163,13 +178,23 @@ def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusSer
     chosen = variables(options, environ)
     if bool(chosen["cert"]) < bool(chosen["key"]):
         options.error("--key without --cert")
+    ca = pem_texts(options, chosen)["ca"]
     try:
-        ca = Path(chosen["ca"]).read_text() if chosen["ca"] else ""
         return StatusServer(Address(chosen["url"], ca, chosen["cert"], chosen["key"]))
-    except OSError as error:
-        _usage(options, f"cannot read {error.filename}: {error.strerror}")
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         _usage(options, str(error))
+
+
+def pem_texts(options: argparse.Namespace, chosen: Mapping[str, str]) -> dict[str, str]:
+    """Return what is in the files ca, cert and key; a usage error where one cannot be read."""
+    texts = {}
+    for name in ("ca", "cert", "key"):
+        try:
+            texts[name] = Path(chosen[name]).read_text() if chosen[name] else ""
+        except (OSError, UnicodeDecodeError) as error:
+            cause = error.strerror if isinstance(error, OSError) else "not text in PEM"
+            options.error(f"cannot read {chosen[name]}: {cause}")
+    return texts
 
 
 def variables(options: argparse.Namespace, environ: Mapping[str, str]) -> dict[str, str]:
@@ -197,18 +222,19 @@ def by_connection(connection: Connection) -> StatusServer:
         )
 
 
-def length(text: str) -> int:
+def length(written: str) -> int:
     """Read a length of time in seconds: `48h`, `1h30m`, `90s`, or just seconds."""
-    found = _LENGTH.fullmatch(text) if text.isascii() else None
-    if not text or found is None or len(text) > 12:
-        raise argparse.ArgumentTypeError(f"not a length of time like 48h, 30m or 90s: {text!r}")
+    found = _LENGTH.fullmatch(written) if written.isascii() else None
+    if not written or found is None or len(written) > 12:
+        raise argparse.ArgumentTypeError(f"not a length of time like 48h, 30m or 90s: {written!r}")
     hours, minutes, seconds, bare = (int(part or 0) for part in found.groups())
     return hours * 3600 + minutes * 60 + seconds + bare
 
 
 def refusal(body: bytes) -> str:
     """Say why run data was refused, in the server's words where it has any."""
-    return body[:300].decode(errors="replace").strip() or "it shows the run's status to others only"
+    words = body[:300].decode(errors="replace")
+    return clean(words, 300, "it shows the run's status to others only")
 
 
 def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = False) -> ByHttp:
@@ -225,6 +251,6 @@ def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = 
         raise CannotTell(f"{path} is broken: {error}") from None
 
 
-def _usage(options: argparse.Namespace, text: str) -> NoReturn:
-    options.error(text)
+def _usage(options: argparse.Namespace, why: str) -> NoReturn:
+    options.error(why)
     raise AssertionError("error() does not return")

@@ -12,11 +12,15 @@ from reporter.wire.connection import MAX_BYTES, Connection, Refused, decode, enc
 TRADITIONAL = Path("/tmp/sonobuoy.json")  # noqa: S108 - only read when it is ours and private
 
 
-def own_place(environ: Mapping[str, str]) -> Path:
-    """Return where we keep it: in the user's state directory."""
-    state = environ.get("XDG_STATE_HOME", "")
+def own_place(environ: Mapping[str, str]) -> Path | None:
+    """Return where we keep it: in the user's state directory; nothing for a user without a home."""
+    base = Path(environ.get("XDG_STATE_HOME", ""))
     # A relative one is to be ignored, says its specification.
-    base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".local" / "state"
+        except RuntimeError:
+            return None
     return base / "status-reporter" / "connection.json"
 
 

@@ -16,7 +16,7 @@ from reporter.ctl import origin, show
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
 from reporter.ctl.origin import ByHttp
 from reporter.ctl.server import NoAnswer, StatusServer
-from reporter.ctl.table import terminal_columns
+from reporter.ctl.table import redraws
 from reporter.ctl.tell import tell
 from reporter.ctl.unpack import Unsafe, unpack
 
@@ -79,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
         status = text(look.document, "status")
         raise CannotTell(f"there are no results yet: the run is {status}")
     path: Path = options.file or Path(name if _NAME.fullmatch(name) else "results.tar.gz")
+    if path.is_dir():
+        options.error(f"{path} is a directory: --file is the name of a file")
     directory = options.extract
     if directory == Path():
         directory = path.with_name(path.name.removesuffix(".gz").removesuffix(".tar"))
@@ -106,7 +108,7 @@ def _deliver(
         found = _fetch(server, file, number(announced, "size") or 0)
         file.close()
         if found != text(announced, "sha256"):
-            tell(f"the bytes are not those that were announced: SHA-256 {found}")
+            tell(f"the bytes are not those that were announced: {found or 'there are more'}")
             return FAILED
         files = None
         if directory is None:
@@ -135,7 +137,10 @@ def _unfinished(goal: Path) -> Iterator[tuple[Path, BinaryIO]]:
 
 
 def _fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
-    """Write the body to the file and return its SHA-256. Raises NoAnswer, CannotTell, OSError."""
+    """Write the body to the file and return its SHA-256, empty once it is longer than `size`.
+
+    Raises NoAnswer, CannotTell, OSError.
+    """
     digest, bar = hashlib.sha256(), Bar(sys.stderr, size)
     try:
         with server.open("/results", timeout=_SILENCE) as response:
@@ -149,6 +154,8 @@ def _fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
                 digest.update(piece)
                 _write(file, piece)
                 written += len(piece)
+                if written > size:
+                    return ""
                 bar.draw(written)
             if length is not None and written != length:
                 raise NoAnswer(f"{server.url}: the results were cut off after {written} bytes")
@@ -170,7 +177,7 @@ class Bar:
 
     def __init__(self, out: TextIO, size: int) -> None:
         self._out, self._size, self._drawn = out, size, 0.0
-        self._wanted = terminal_columns(out) is not None
+        self._wanted = redraws(out)
 
     def draw(self, written: int) -> None:
         """Show it, ten times a second at most."""

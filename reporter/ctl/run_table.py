@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from reporter.core.objects import section, text
-from reporter.core.run.view import Document, Row, failed, over, rows
+from reporter.core.run.view import Document, Row, failed, over, percent, rows
 from reporter.core.text import clean
 from reporter.ctl import show
 from reporter.ctl.table import paint, table, terminal_columns
@@ -39,16 +39,18 @@ def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = F
         lines += ["", *table(header, cells, columns=columns, colours=colours)]
     tar = section(document, "tar-info")
     if wide and text(tar, "name"):
-        lines += ["", f"results: {clean(text(tar, 'name'), 255)} (sha256 {text(tar, 'sha256')})"]
+        lines += [
+            "",
+            f"results: {clean(text(tar, 'name'), 255)} (sha256 {clean(text(tar, 'sha256'), 255)})",
+        ]
     return lines
 
 
 def summary(document: Document, entries: Sequence[Row]) -> str:
     """Say in a line how the run is."""
     decided, bad = sum(row.decided for row in entries), sum(row.bad for row in entries)
-    share = document.get("percent_complete")
-    number = share if isinstance(share, int | float) else 0
-    parts = [f"{text(document, 'status')}: {decided} of {len(entries)} done ({number:.0%})"]
+    share = f"{percent(document)}%"
+    parts = [f"{text(document, 'status')}: {decided} of {len(entries)} done ({share})"]
     if bad:
         parts.append(f"{bad} failed")
     if over(document):

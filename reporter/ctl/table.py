@@ -90,6 +90,11 @@ def wants_colour(out: TextIO, *, refused: bool, environ: Mapping[str, str] = os.
     return out.isatty()
 
 
+def redraws(out: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
+    """Say whether what is written can be written over: on a terminal that is not dumb."""
+    return out.isatty() and environ.get("TERM") != "dumb"
+
+
 def terminal_columns(out: TextIO) -> int | None:
     """Return the columns of the terminal behind `out`; nothing where it is none."""
     try:

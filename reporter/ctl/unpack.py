@@ -5,6 +5,7 @@ and new, so nothing in it can lead elsewhere.
 """
 
 import gzip
+import math
 import os
 import shutil
 import tarfile
@@ -17,6 +18,7 @@ MOST_MEMBERS = 1_000_000
 MOST_BYTES = 256 * 1024**3
 _LONGEST = 255  # bytes of one name
 _DEEPEST = 64
+_DESCRIPTION = 1024 * 1024  # bytes
 _PIECE = 1024 * 1024
 
 
@@ -34,10 +36,11 @@ def unpack(archive: Path, target: Path) -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
-        with gzip.open(archive) as stream:
+        with _Metered(archive) as stream:
             with tarfile.open(fileobj=stream, mode="r|") as opened:
-                files = _all(opened, new)
+                files = _all(opened, stream, new)
             # The check sum of what was unpacked stands at the very end.
+            stream.due = math.inf
             while stream.read(_PIECE):
                 pass
         new.chmod(0o755)
@@ -51,9 +54,27 @@ def unpack(archive: Path, target: Path) -> int:
     return files
 
 
-def _all(opened: tarfile.TarFile, root: Path) -> int:
+class _Metered(gzip.GzipFile):
+    """Gives `due` bytes and no more: tarfile reads what describes a member into memory."""
+
+    due: float = _DESCRIPTION
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read. Raises Unsafe."""
+        found = super().read(size)
+        self.due -= len(found)
+        if self.due < 0:
+            raise Unsafe("a member is described at more length than anybody needs")
+        return found
+
+
+def _all(opened: tarfile.TarFile, stream: _Metered, root: Path) -> int:
     files = members = size = 0
-    for member in opened:
+    while (member := opened.next()) is not None:
+        # It would remember them all.
+        opened.members.clear()  # type: ignore[attr-defined]
+        opened.pax_headers = {}
+        stream.due = member.size + _DESCRIPTION
         members += 1
         size += member.size
         if members > MOST_MEMBERS or size > MOST_BYTES:
@@ -62,7 +83,8 @@ def _all(opened: tarfile.TarFile, root: Path) -> int:
         if member.isdir():
             _directory(path, member.name)
             continue
-        if not member.isreg():
+        # A sparse one may be a few bytes here and fill the disk.
+        if not member.isreg() or member.issparse():
             raise Unsafe(f"{member.name!r} is neither a file nor a directory")
         if path == root:
             raise Unsafe("a file without a name")

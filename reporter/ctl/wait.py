@@ -13,7 +13,7 @@ from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.ctl.origin import Origin
 from reporter.ctl.run_table import put_run, summary
 from reporter.ctl.server import ANSWER
-from reporter.ctl.table import cut, terminal_columns
+from reporter.ctl.table import cut, redraws, terminal_columns
 from reporter.ctl.tell import tell
 
 DESCRIPTION = """\
@@ -76,15 +76,15 @@ class Bar:
     def draw(self, document: Document) -> None:
         """Show how far the run is."""
         columns = terminal_columns(self._out)
-        if columns is None:
+        if columns is None or not redraws(self._out):
             return
         entries = list(rows(document))
         share = sum(row.decided for row in entries) / len(entries) if entries else 0.0
         full = round(share * _BAR)
         line = f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document, entries)}"
+        self._shown = True  # before it is: Ctrl-C may come in between
         self._out.write(f"\r\033[K{cut(line, columns - 1)}")
         self._out.flush()
-        self._shown = True
 
     def clear(self) -> None:
         """Take it away."""

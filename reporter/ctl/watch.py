@@ -14,7 +14,7 @@ from reporter.ctl import origin, show
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
 from reporter.ctl.origin import Origin
 from reporter.ctl.run_table import put_run, run_lines, summary
-from reporter.ctl.table import cut, terminal_columns, terminal_lines
+from reporter.ctl.table import cut, redraws, terminal_columns, terminal_lines, width
 from reporter.ctl.tell import tell
 
 DESCRIPTION = """\
@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Look until it is over, and return the exit code."""
     chosen = origin.choose(options)
-    live = options.output in {"table", "wide"} and terminal_columns(sys.stdout) is not None
+    live = options.output in {"table", "wide"} and redraws(sys.stdout)
     view: Screen | Lines = Screen(options) if live else Lines(options)
     return watch(chosen, view)
 
@@ -70,9 +70,10 @@ class Screen:
         """Draw it anew; what is in the way stands above the last that was seen."""
         self._last = look.document or self._last
         columns, height = terminal_columns(sys.stdout) or 80, terminal_lines(sys.stdout)
-        lines = [] if not look.detail else [cut(clean(f"{look.detail}; waiting", 1024), columns)]
+        trouble = _trouble(look)
+        lines = [cut(clean(trouble, 1024), columns)] if trouble else []
         if self._last is not None:
-            lines += self._table(self._last, height - len(lines) - 1)
+            lines += self._table(self._last, columns, height - len(lines) - 1)
         begin = "\033[H" if self._begun else "\033[H\033[2J"
         self._begun = True
         sys.stdout.write(begin + "".join(f"{line}\033[K\n" for line in lines) + "\033[J")
@@ -83,20 +84,23 @@ class Screen:
         sys.stdout.write("\033[H\033[J")
         put_run(document, self._options)
 
-    def _table(self, document: Document, height: int) -> list[str]:
+    def _table(self, document: Document, columns: int, height: int) -> list[str]:
         """Return as many lines as fit, what needs attention first."""
         entries = document["plugins"]
         room = max(height - 3, 1)
         wide = self._options.output == "wide"
         if len(entries) <= room:
-            return run_lines(document, self._options, wide=wide)[:height]
+            lines = run_lines(document, self._options, wide=wide)[:height]
+            line = summary(document, list(rows(document)))
+            # A line that goes on in the next one would push the first ones out of reach.
+            return lines if width(line) <= columns else [cut(line, columns), *lines[1:]]
         urgent = sorted(
             zip(entries, rows(document), strict=False), key=lambda pair: _urgency(pair[1])
         )
         fitting = {**document, "plugins": [entry for entry, _ in urgent[: max(room - 1, 0)]]}
         lines = run_lines(fitting, self._options, wide=wide)
         whole = list(rows(document))
-        lines[0] = summary(document, whole)
+        lines[0] = cut(summary(document, whole), columns)
         return [*lines[: height - 1], f"... and {len(entries) - max(room - 1, 0)} more"]
 
 
@@ -110,9 +114,10 @@ class Lines:
 
     def show(self, look: Look) -> None:
         """Write what is new."""
-        if look.detail and look.detail != self._trouble:
-            tell(f"{look.detail}; waiting")
-        self._trouble = look.detail
+        trouble = _trouble(look)
+        if trouble and trouble != self._trouble:
+            tell(trouble)
+        self._trouble = trouble
         if look.document is None:
             return
         entries = list(rows(look.document))
@@ -135,6 +140,10 @@ class Lines:
 
     def end(self, document: Document) -> None:
         """Add nothing: the last change told it."""
+
+
+def _trouble(look: Look) -> str:
+    return look.warning if look.document is not None else f"{look.detail}; waiting"
 
 
 def _facts(row: Row) -> tuple[str, ...]:

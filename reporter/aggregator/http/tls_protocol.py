@@ -73,6 +73,12 @@ class TlsProtocol(SSLProtocol):
         self._peer = peer_of(transport)
         super().connection_made(transport)
 
+    def _on_handshake_complete(self, handshake_exc: BaseException | None) -> None:
+        """Let the peer read why it is refused: asyncio closes without having sent the alert."""
+        if handshake_exc is not None:
+            self._process_outgoing()  # type: ignore[attr-defined]  # typeshed
+        super()._on_handshake_complete(handshake_exc)
+
     def connection_lost(self, exc: BaseException | None) -> None:
         """Tell both sides, and let go of OpenSSL's buffers.
 

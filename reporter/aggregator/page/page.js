@@ -341,7 +341,7 @@ function showRun() {
   if (open) parts.push(`${number.format(open)} open`);
   if (all.failures) parts.push(count(all.failures, "failed test"));
   say($("hero-sub"), parts.join(" · "));
-  const percent = Math.floor(run.percent_complete * 100);
+  const percent = Math.floor(Math.round(run.percent_complete * 10000) / 100); // 0.29 * 100 is less than 29
   if ($("percent").dataset.value !== String(percent)) {
     $("percent").dataset.value = String(percent);
     $("percent").replaceChildren(String(percent), make("small", { textContent: "%" }));
@@ -351,8 +351,9 @@ function showRun() {
   $("run-error").hidden = run.error === null;
   say($("run-error"), run.error === null ? "" : `The aggregator itself failed: ${run.error}`);
   const tar = run["tar-info"];
-  if (tar && $("tar").hidden) {
-    facts($("tar"), [["Results", tar.name], ["Size", size(tar.size)], ["SHA-256", make("span", { className: "mono", textContent: tar.sha256 })]]);
+  if (tar && $("tar").dataset.digest !== tar.sha256) {
+    $("tar").dataset.digest = tar.sha256;
+    facts($("tar"), [["Results", make("a", { href: "results", download: tar.name, textContent: tar.name })], ["Size", size(tar.size)], ["SHA-256", make("span", { className: "mono", textContent: tar.sha256 })]]);
   }
   $("tar").hidden = !tar;
   say($("run-id"), run.run);

@@ -7,7 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from math import isfinite
+from typing import Any, Final, NamedTuple, NoReturn
 
 from reporter.core.objects import items, section, text
 from reporter.core.run.annotation import STATUS_ANNOTATION
@@ -76,12 +77,29 @@ def read_status(pod: Mapping[str, Any], warning: str = "") -> Reading:
     if not isinstance(value, str):
         return reading(Found.NO_STATUS, f"the pod has no annotation {STATUS_ANNOTATION}")
     try:
-        status = json.loads(value)
+        status = plain_json(value)
     except (ValueError, RecursionError):
         return reading(Found.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} is not JSON")
     if not isinstance(status, dict) or status.get("status") not in tuple(Status):
         return reading(Found.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} has no known status")
     return reading(Found.OK, status=status)
+
+
+def plain_json(written: str) -> Any:
+    """What is written in JSON. ValueError for anything else, and for numbers without a value.
+
+    NaN and infinity are no JSON, though Python reads and writes them.
+    """
+    return json.loads(written, parse_constant=_no_number, parse_float=_finite)
+
+
+def _no_number(written: str) -> NoReturn:
+    raise ValueError(f"not a number: {written}")
+
+
+def _finite(written: str) -> float:
+    found = float(written)
+    return found if isfinite(found) else _no_number(written)
 
 
 def _labels(pod: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,7 +4,6 @@ Tolerant: the document may come from a newer aggregator, the annotation from Son
 either, and showing it, is not done here.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,12 +11,14 @@ from typing import Any, Final
 from reporter.core.objects import items, number, section, text
 from reporter.core.run.annotation import RUN_ANNOTATION
 from reporter.core.run.plan import GLOBAL
-from reporter.core.run.reading import Found, Reading
+from reporter.core.run.reading import Found, Reading, plain_json
 from reporter.core.run.snapshot import Status
 from reporter.core.run.status import API_VERSION
 
 DECIDED: Final = frozenset({"complete", "failed", "timed_out"})
 BAD: Final = frozenset({"failed", "timed_out"})
+LAST: Final = frozenset({"complete", "failed"})
+"""What a run's status is in the end."""
 
 _UNSAID: Final[Mapping[str, None]] = dict.fromkeys(
     ("stale", "late", "retry_until", "attempts", "received_at", "digest", "bytes", "notes")
@@ -71,12 +72,14 @@ class Row:
 def read_document(data: bytes) -> Document | None:
     """The document of `/status`; nothing for anything else."""
     try:
-        found = json.loads(data.decode())
+        found = plain_json(data.decode())
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or found.get("status") not in tuple(Status):
         return None
-    return found if isinstance(found.get("plugins"), list) else None
+    plugins = found.get("plugins")
+    whole = isinstance(plugins, list) and all(isinstance(entry, dict) for entry in plugins)
+    return found if whole else None
 
 
 def of_reading(reading: Reading) -> Look:
@@ -106,7 +109,7 @@ def of_reading(reading: Reading) -> Look:
         "run": "",
         "revision": number(ours, "revision"),
         "time": "",
-        "final": final if isinstance(final, bool) else status in {"complete", "failed"},
+        "final": final if isinstance(final, bool) else status in LAST,
         "result_status": "",
         "error": None,
         "tar-info": dict(tar) if text(tar, "name") else None,
@@ -145,14 +148,26 @@ def failed(document: Document) -> bool:
 
 
 def over(document: Document) -> bool:
-    """Whether nothing will change any more."""
-    return document.get("final") is True
+    """Whether nothing will change any more.
+
+    Who says nothing of that, as the proposal's own fields do not, ends with its last word.
+    """
+    said = document.get("final")
+    return said if isinstance(said, bool) else text(document, "status") in LAST
+
+
+def percent(document: Document) -> int:
+    """How much is decided, from 0 to 100, whatever is written there; 100 only when all is."""
+    share = document.get("percent_complete")
+    if not isinstance(share, int | float):
+        return 0
+    return round(min(max(share, 0), 1) * 10_000) // 100
 
 
 def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     value = text(section(pod, "metadata", "annotations"), RUN_ANNOTATION)
     try:
-        found = json.loads(value)
+        found = plain_json(value)
     except (ValueError, RecursionError):
         return {}
     known = isinstance(found, dict) and found.get("status") in tuple(Status)

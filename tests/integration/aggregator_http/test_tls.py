@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime
+import socket
 import ssl
 import warnings
 
@@ -46,6 +47,26 @@ async def test_certificates_that_are_not_let_in(tmp_path, pair):
 
         assert [("certificate", "127.0.0.1")] == scene.seen.handshakes
         assert ([], {}) == (scene.seen.requests, scene.files())
+
+
+@pytest.mark.parametrize("pair", WRONG.values(), ids=WRONG.keys())
+@situation
+async def test_whoever_is_not_let_in_is_told_why(tmp_path, pair):
+    """A19, A55: TLS's own alert arrives; an end without a word looks like a network's fault."""
+    context = certs.client_context(pair())
+
+    def read(address: tuple[str, int]) -> bytes:
+        with (
+            socket.create_connection(address, timeout=60) as plain,
+            context.wrap_socket(plain, server_hostname=address[0]) as wire,
+        ):
+            return wire.recv(1)
+
+    async with serving(tmp_path) as scene:
+        with pytest.raises(ssl.SSLError) as told:
+            await asyncio.to_thread(read, scene.address)
+
+    assert "ALERT" in told.value.reason
 
 
 @situation

@@ -1,10 +1,12 @@
 """`status-ctl retrieve`: whole, as announced, and unpacked without harm."""
 
+import gzip
 import hashlib
 import io
 import json
 import os
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,11 @@ NAME = "203001011200_sonobuoy_5e1f0c6a.tar.gz"
 FOLDER = NAME.removesuffix(".tar.gz")
 
 
-def packed(*members: tuple[str, bytes | bytes | str], kind: bytes = tarfile.REGTYPE) -> bytes:
+def packed(
+    *members: tuple[str, bytes | str | None],
+    kind: bytes = tarfile.REGTYPE,
+    pax: Mapping[str, str] | None = None,
+) -> bytes:
     """A tarball of files; a text instead of bytes makes a link to it, None a directory."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as made:
@@ -31,8 +37,22 @@ def packed(*members: tuple[str, bytes | bytes | str], kind: bytes = tarfile.REGT
                 made.addfile(info)
             else:
                 info.size = len(content)
+                info.pax_headers = dict(pax or {})
                 made.addfile(info, io.BytesIO(content))
     return archive.getvalue()
+
+
+def sparse(size: int) -> bytes:
+    """A tarball of one file in GNU's sparse form: 512 bytes that unfold to `size`."""
+    info = tarfile.TarInfo("sparse")
+    info.size = 512
+    head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    head[156:157] = tarfile.GNUTYPE_SPARSE
+    head[386:410] = b"%011o\0%011o\0" % (0, info.size)
+    head[483:495] = tarfile.itn(size, 12, tarfile.GNU_FORMAT)
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    return gzip.compress(bytes(head) + bytes(info.size + 1024))
 
 
 GOOD = packed(
@@ -112,6 +132,24 @@ class TestFile:
 
         assert (4, "", []) == (code, out, left(home))
         assert words in err
+
+    def test_more_bytes_than_announced(self, home: Home) -> None:
+        """1: no more of them are taken, however many would come."""
+        with serving(reply=Reply(body=GOOD + b"x" * 10**6, length=10**12)) as server:
+            code, out, err = home.run("retrieve", "--url", server.url)
+
+        assert (1, "", []) == (code, out, left(home))
+        assert "not those that were announced: there are more" in err
+
+    def test_into_a_directory(self, home: Home) -> None:
+        """2, before anything is fetched: the name of the file is wanted."""
+        (home.folder / "there").mkdir()
+        with serving() as server:
+            code, _, err = home.run("retrieve", "--url", server.url, "-f", "there", "--force")
+
+        assert 2 == code
+        assert "there is a directory" in err
+        assert ["/status"] == [path for path, _ in server.asked]
 
     def test_a_run_that_goes_on(self, home: Home) -> None:
         """4: there are no results yet."""
@@ -211,6 +249,8 @@ class TestExtract:
             packed(("device", ""), kind=tarfile.CHRTYPE),
             packed(("a", b"x"), ("a", b"y")),
             packed(("a", b"x"), ("a/b", b"y")),
+            sparse(2**36),
+            packed(("a", b"x"), pax={"comment": "x" * 2**22}),
             GOOD[:-20],
             b"not a tarball",
             b"",
@@ -218,6 +258,7 @@ class TestExtract:
         ids=[
             *("absolute", "parent", "parent later", "empty component", "dot", "long name", "deep"),
             *("symbolic link", "hard link", "fifo", "device", "twice", "below a file"),
+            *("sparse", "long description"),
             *("cut off", "rubbish", "empty"),
         ],
     )

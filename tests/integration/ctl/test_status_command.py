@@ -6,6 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from tests.fakekube.certs import Authority
 from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, run_status
@@ -75,7 +81,14 @@ class TestForms:
     def test_hostile_text_stays_text(self, home: Home, form: str) -> None:
         """No escape sequence of a plugin reaches the terminal, in no form."""
         evil = "\x1b[2J\x9b31m\u202eevil\x07\ud800"
-        hostile = run_status("running", entry(evil, evil, evil, progress={"msg": evil}), run=evil)
+        tar = dict.fromkeys(("name", "sha256", "created"), evil)
+        hostile = run_status(
+            "running",
+            entry(evil, evil, evil, progress={"msg": evil}, received_at=evil, result_status=evil),
+            run=evil,
+            error=evil,
+            **{"tar-info": tar},
+        )
         with Scripted(status=Reply(body=hostile)) as server:
             code, out, _ = home.run("status", "--url", server.url, "-o", form)
 
@@ -163,6 +176,7 @@ class TestExitCodes:
             (Reply(200, {"status": "fine", "plugins": []}), "no run's status (bad status)"),
             (Reply(200, {"status": "running"}), "no run's status (bad status)"),
             (Reply(200, b"{}", length=100), "the answer was cut off (unreachable)"),
+            (Reply(403, b"not\nfor\x1b[2Jyou"), "not for[2Jyou (forbidden)"),
         ],
     )
     def test_no_status(self, home: Home, reply: Reply, words: str) -> None:
@@ -173,6 +187,32 @@ class TestExitCodes:
         assert (4, "") == (code, out)
         assert words in err
         assert 1 == len(err.splitlines())
+
+    @pytest.mark.parametrize("name", ["--ca", "--cert", "--key"])
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [(None, "No such file or directory"), (b"\xff\xfe", "not text in PEM")],
+    )
+    def test_a_file_that_cannot_be_read(self, home: Home, name, content, words: str) -> None:
+        """2: which one, and why."""
+        bad = home.folder / "bad.pem"
+        if content is not None:
+            bad.write_bytes(content)
+        named = {"--ca": "/dev/null", "--cert": "/dev/null", name: str(bad)}
+        flags = [word for pair in named.items() for word in pair]
+        code, _, err = home.run("status", "--url", "https://x", *flags)
+
+        assert 2 == code
+        assert f"error: cannot read {bad}: {words}\n" in err
+
+    def test_a_status_of_another_version(self, home: Home) -> None:
+        """It is shown as far as it is understood, and that is said."""
+        other = {**HALF, "api_version": "v2\x1b[2J"}
+        with Scripted(status=Reply(body=other)) as server:
+            code, out, err = home.run("status", "--url", server.url)
+
+        assert (0, TABLE) == (code, out)
+        assert err.endswith(": a status of version v2[2J, and this command knows v1\n")
 
     def test_nobody_listens(self, home: Home) -> None:
         """4: unreachable."""
@@ -192,6 +232,10 @@ class TestExitCodes:
             ["--url", "https://x", "--ca", "/does/not/exist"],
             ["--url", "https://x", "--ca", "/dev/null", "--cert", "/dev/null"],
             ["--url", "https://x", "--key", "/dev/null"],
+            ["--url", "http://x/a b"],
+            ["--ca", "/dev/null"],
+            ["--connection", "x", "--cert", "/dev/null"],
+            ["-n", "x", "--key", "/dev/null"],
             ["--max-age", "soon"],
             ["-o", "xml"],
             ["surplus"],
@@ -267,6 +311,18 @@ class TestTls:
         assert (4, "") == (code, out)
         assert "its certificate is not trusted: " in err
         assert [] == secured.asked
+
+    def test_a_key_with_a_pass_phrase(self, home: Home, secured: Scripted, tmp_path) -> None:
+        """2, and nobody is asked for it: a script would hang."""
+        key = load_pem_private_key((tmp_path / "c.key").read_bytes(), None)
+        secret = BestAvailableEncryption(b"secret")
+        locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secret)
+        (tmp_path / "c.key").write_bytes(locked)
+        flags = ("--cert", str(tmp_path / "c.crt"), "--key", str(tmp_path / "c.key"))
+        code, out = home.terminal("status", "--url", secured.url, *flags)
+
+        assert 2 == code
+        assert "the key has a pass phrase" in out
 
     def test_plain_http_to_a_tls_port(self, home: Home, secured: Scripted) -> None:
         """4, and no traceback."""

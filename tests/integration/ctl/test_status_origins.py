@@ -186,6 +186,19 @@ class TestConnectionFile:
         assert 4 == home.run("status")[0]
         assert 0 == home.run("status", "--max-age", "50h")[0]
 
+    @pytest.mark.parametrize("command", ["status", "wait"])
+    def test_a_certificate_that_the_server_refuses(self, home, site, server, command: str) -> None:
+        """4: who asks again shows the same one."""
+        other = Authority(strict=True)
+        other.issue(site.folder / "other.crt", site.folder / "other.key", ("127.0.0.1",))
+        pair = {"client_cert": site.text("other.crt"), "client_key": site.text("other.key")}
+        site.write(home.connection, server.url, **pair)
+        code, out, err = home.run(command)
+
+        assert (4, "") == (code, out)
+        assert "it refused our certificate" in err
+        assert "(forbidden)" in err
+
     def test_a_refused_one_is_told_and_the_cluster_is_asked(
         self, at_home: Home, fake: FakeKube, site: Site
     ) -> None:
@@ -375,6 +388,18 @@ class TestCluster:
 
         assert (4, "") == (code, out)
         assert words in err
+
+    def test_a_user_without_a_home(self, home: Home) -> None:
+        """As an arbitrary one in a container: nothing is found there, and nothing can be kept."""
+        homeless = {"HOME": "~", "XDG_STATE_HOME": ""}
+        code, _, err = home.run("status", **homeless)
+        assert 4 == code
+        assert "status-ctl: no run was named" in err
+        words = ("connect", "--url", "http://127.0.0.1:1", "--no-check")
+        code, _, err = home.run(*words, **homeless)
+        assert 4 == code
+        assert "your home directory is not known" in err
+        assert 0 == home.run(*words, "--file", "here.json", **homeless)[0]
 
     def test_nothing_anywhere(self, home: Home) -> None:
         """4, and three ways to get there, port-forward among them."""

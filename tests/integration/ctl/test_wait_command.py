@@ -1,6 +1,10 @@
 """`status-ctl wait`, from the outside: until when, with what exit code, and what is seen."""
 
 import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -25,6 +29,31 @@ def replies(*documents: dict) -> list[Reply]:
     ]
 
 
+@contextmanager
+def dripping(head: bytes, drop: bytes) -> Iterator[str]:
+    """Give the URL of a server whose answers never end, and never pause for long."""
+    ended = threading.Event()
+
+    def serve() -> None:
+        while not ended.is_set():
+            with suppress(OSError):
+                asked, _ = listener.accept()
+                with asked:
+                    asked.sendall(head)
+                    while not ended.wait(0.05):
+                        asked.sendall(drop)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.1)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            ended.set()
+            thread.join()
+
+
 class TestEnds:
     """What it waits for."""
 
@@ -38,6 +67,8 @@ class TestEnds:
             (["--for", "end"], (PACKING, PASSED), 0, 2),
             (["--fail-fast"], (RUNNING, EARLY), 1, 2),
             (["--fail-fast"], (RUNNING, PASSED), 0, 2),
+            ([], ({"status": "complete", "plugins": []},), 0, 1),
+            ([], ({"status": "failed", "plugins": []},), 1, 1),
             (["--for", "e2e"], (RUNNING, PACKING), 0, 2),
             (["--for", "e2e"], (LOST,), 0, 1),
             (["--for", "sysd"], (EARLY,), 1, 1),
@@ -89,6 +120,25 @@ class TestEnds:
         assert (3, "") == (code, out)
         assert "Connection refused; waiting" in err
         assert "the time is over: http://127.0.0.1:1: Connection refused" in err
+
+    @pytest.mark.parametrize(
+        ("head", "drop"),
+        [
+            (b"HTTP/1.1 200 OK\r\nServer: ", b"x"),
+            (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+            (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b" "),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
+        ],
+        ids=["head", "continue", "body", "body with a length", "chunk"],
+    )
+    def test_an_answer_that_comes_drop_by_drop(self, home: Home, head: bytes, drop: bytes) -> None:
+        """3: no part of an answer makes its time longer."""
+        with dripping(head, drop) as url:
+            code, _, err = home.run("wait", "--url", url, "--timeout", "1s")
+
+        assert 3 == code
+        assert "no answer in time; waiting" in err
 
     def test_an_aggregator_that_does_not_answer(self, home: Home) -> None:
         """3: its time is not longer for that."""

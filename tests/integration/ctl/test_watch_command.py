@@ -58,6 +58,16 @@ class TestPipe:
 
         assert (1, "e2e/global\n" * 3, "") == found
 
+    def test_a_remark_on_the_status(self, home: Home) -> None:
+        """Told once, and nobody waits for it."""
+        with server({**BEGUN, "api_version": "v2"}, {**DONE, "api_version": "v2"}) as asked:
+            code, _, err = home.run("watch", "--url", asked.url)
+
+        assert 0 == code
+        assert ["a status of version v2, and this command knows v1"] == [
+            line.partition(": ")[2].partition(": ")[2] for line in err.splitlines()
+        ]
+
     def test_trouble_is_told_once(self, home: Home) -> None:
         """And waited for."""
         with Scripted(status=[Reply(503), Reply(503), Reply(body=DONE)]) as asked:
@@ -123,6 +133,23 @@ class TestTerminal:
         assert lines[3].startswith("e2e     bad   failed")
         assert "... and 493 more" in drawn
         assert "n499" in out.split("\x1b[H")[-1]
+
+    def test_a_narrow_terminal(self, home: Home) -> None:
+        """No line goes on in the next one: what is drawn would move up."""
+        with server(BEGUN, DONE) as asked:
+            _, out = home.terminal("watch", "--url", asked.url, "--no-color", columns=30)
+
+        drawn = out.split("\x1b[H")[1].replace("\x1b[2J", "").replace("\x1b[K", "")
+        assert 30 >= max(map(len, drawn.splitlines()))
+        assert "running: 0 of 1 done (0%), ru…" == drawn.splitlines()[0]
+
+    def test_a_dumb_terminal(self, home: Home) -> None:
+        """Plain lines, as in a pipe: it cannot be written over."""
+        with server(BEGUN, DONE) as asked:
+            _, out = home.terminal("watch", "--url", asked.url, TERM="dumb")
+
+        assert "\x1b" not in out
+        assert "e2e/global  running  1/4  one" in out
 
     def test_trouble_stands_above_the_last_state(self, home: Home) -> None:
         """The table does not vanish with the aggregator."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
 from reporter.core.run.reading import Found, read_status
-from reporter.core.run.view import failed, of_reading, over, read_document, rows
+from reporter.core.run.view import failed, of_reading, over, percent, read_document, rows
 
 OURS = {"status": "failed", "percent_complete": 0.25, "final": False, "revision": 7}
 
@@ -163,11 +163,49 @@ def test_what_is_said_of_an_entry(error, detail):
         b'{"status": "odd", "plugins": []}',
         b'{"status": [], "plugins": []}',
         b'{"status": "running", "plugins": null}',
+        b'{"status": "running", "plugins": [1]}',
+        b'{"status": "running", "plugins": [], "percent_complete": NaN}',
+        b'{"status": "running", "plugins": [], "percent_complete": 1e999}',
     ],
 )
 def test_what_is_no_status(data):
     """Nothing, and no exception."""
     assert None is read_document(data)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (0.29, 29),
+        (0.9995, 99),
+        (0.6667, 66),
+        (1, 100),
+        (1.0, 100),
+        (10**400, 100),
+        (-3, 0),
+        ("half", 0),
+        (None, 0),
+    ],
+)
+def test_how_much_is_decided(said, shown):
+    """A whole number from 0 to 100, whatever is written there; one of 2,000 is missed."""
+    assert shown == percent({"percent_complete": said})
+
+
+@pytest.mark.parametrize(
+    ("document", "ended"),
+    [
+        ({"status": "failed", "final": False}, False),
+        ({"status": "post-processing", "final": True}, True),
+        ({"status": "running"}, False),
+        ({"status": "post-processing"}, False),
+        ({"status": "complete"}, True),
+        ({"status": "failed"}, True),
+    ],
+)
+def test_the_end_of_a_run(document, ended):
+    """`final` says it; a status with the proposal's fields alone ends with its last word."""
+    assert ended is over(document)
 
 
 def test_a_reading_without_a_status():
@@ -178,8 +216,9 @@ def test_a_reading_without_a_status():
     assert "Pending" in found.detail
 
 
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)  # JSON has no others
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    st.none() | st.booleans() | st.integers() | NUMBERS | st.text(max_size=3),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from(["name", "plugin", "node", "progress", "total"]), inner)

@@ -1,0 +1,70 @@
+"""Where a server is, what to show and to trust there, and when it refuses what was shown."""
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where it is and what to show and to trust there.
+
+    `ca` is the CA's certificates in PEM, empty for those of the system. `certificate` and `key` are
+    files. Nothing but `url` is used for plain HTTP.
+    """
+
+    url: str
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+
+
+@contextmanager
+def as_file(pem: str) -> Iterator[str]:
+    """Give the name of a file with this text, for a library that takes only names.
+
+    In memory where the system can do that: a private key has no business on a disk.
+    """
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(pem)
+            file.flush()
+            yield f"/proc/self/fd/{descriptor}"
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as named:
+        named.write(pem)
+        named.flush()
+        yield named.name
+
+
+def tls_context(address: Address) -> ssl.SSLContext:
+    """Return what TLS needs there. ValueError for certificates that cannot be used, OSError."""
+    try:
+        context = ssl.create_default_context(cadata=address.ca or None)
+        if address.certificate:
+            context.load_cert_chain(
+                Path(address.certificate),
+                Path(address.key) if address.key else None,
+                password=_no_pass_phrase,
+            )
+    except ssl.SSLError as error:
+        reason = error.reason or str(error)
+        raise ValueError(f"the certificates cannot be used: {reason}") from None
+    return context
+
+
+def _no_pass_phrase() -> str:
+    """Take the place of OpenSSL's question, which a script would wait for."""
+    raise ValueError("the key has a pass phrase: only one without can be used")
+
+
+def is_refusal(error: Exception) -> bool:
+    """Say whether it is the server's alert about our certificate, or about there being none."""
+    if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLCertVerificationError):
+        return False
+    return any(word in (error.reason or "") for word in ("CERT", "UNKNOWN_CA"))

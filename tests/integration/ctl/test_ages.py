@@ -1,0 +1,24 @@
+"""Ages of heartbeats grow although the server says that nothing has changed."""
+
+from reporter.ctl.origin import AGES, ByHttp
+from reporter.ctl.server import StatusServer
+from reporter.ctl.tls import Address
+from tests.integration.ctl.scripted import Reply, Scripted, entry, run_status
+
+
+def test_a_run_in_which_nothing_happens():
+    """Only for a while is the last document good enough; then it is asked for anew."""
+    now, tag = [100.0], (("ETag", '"7"'),)
+    heard = [run_status("running", entry("e2e", **{"last-heartbeat": age})) for age in (3, 4, 14)]
+    with Scripted(status=[Reply(body=each, headers=tag) for each in heard]) as server:
+        chosen = ByHttp(StatusServer(Address(server.url)), lambda: now[0])
+        seen = []
+        for later in (0.0, AGES / 2, AGES):
+            now[0] = 100.0 + later
+            document = chosen.look().document
+            assert document is not None
+            seen.append(document["plugins"][0]["last-heartbeat"])
+        chosen.server.close()
+
+    assert [3, 3, 14] == seen
+    assert [False, True, False] == ["If-None-Match" in headers for _, headers in server.asked]
