@@ -113,6 +113,7 @@ bench: $(READY) ## measure the figures of docs/benchmarks.md
 	@$(bed)
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.aggregator
+	$(BIN)/python -m tests.bench.commands
 
 lock: $(READY) ## write requirements/*.txt from pyproject.toml (UPGRADE=1: newest versions)
 	@UV=$(BIN)/uv UPGRADE="$(UPGRADE)" scripts/lock.sh

@@ -67,11 +67,12 @@ def _create_config_map(run: Run) -> None:
 
 def _own_config_map(job: dict[str, Any], form: str) -> None:
     """Each form waits for a ConfigMap of its own."""
+    own = {"valueFrom": {"configMapKeyRef": {"name": f"later-{form}", "key": "key"}}}
     for each in job["spec"]["template"]["spec"]["containers"]:
-        for entry in each.get("env", []):
-            if entry["name"] == "KEY":
-                reference = {"name": f"later-{form}", "key": "key"}
-                entry["valueFrom"] = {"configMapKeyRef": reference}
+        # New entries: the one of the scenario is shared by both forms, which begin side by side.
+        each["env"] = [
+            entry | own if entry["name"] == "KEY" else entry for entry in each.get("env", [])
+        ]
 
 
 def _failing_init_container(job: dict[str, Any], _: str) -> None:
@@ -158,6 +159,8 @@ def _no_rights(job: dict[str, Any], _: str) -> None:
 def _ask_for_the_rights(run: Run) -> None:
     """Only the reporter's log tells."""
     run.wait(lambda: any("403 Forbidden" in str(line) for line in run.log()), "a refusal")
+    # Its log is not asked for before the kubelet has told the API server that it runs.
+    run.wait_running(REPORTER)
     explains(
         run,
         "problem: The reporter is not allowed to do its work: the API server refuses it.",

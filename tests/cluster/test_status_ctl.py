@@ -125,6 +125,10 @@ def test_status_through_the_annotation(ctl, controlplane, namespace) -> None:
     )
     assert (1, "e2e/global\n", "") == ctl.run("status", "-n", namespace, "-o", "name")
     assert (1, "e2e/global\n", "") == ctl.run("wait", "-n", namespace, "-o", "name")
+    code, out, _ = ctl.run("watch", "-n", namespace)
+    assert 1 == code
+    assert "e2e" in out
+    assert "failed" in out
 
 
 def test_as_a_plugin_of_kubectl(ctl, controlplane, namespace, tmp_path) -> None:

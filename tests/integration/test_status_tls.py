@@ -137,16 +137,26 @@ def test_probes_need_none(site: Site, path: str) -> None:
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 @pytest.mark.parametrize(
-    "who", ["of a stranger", "made anew", "worker", "server", "expired", "not yet valid"]
+    ("who", "reason"),
+    [
+        ("of a stranger", "unknown ca"),
+        ("made anew", "unknown ca"),
+        ("worker", "unknown ca"),
+        ("server", "unsupported certificate"),
+        ("expired", "certificate expired"),
+        ("not yet valid", "bad certificate"),
+    ],
 )
-def test_the_wrong_certificate(site: Site, who: str, version: str) -> None:
-    """It is worse than none: no handshake, not a byte of an answer, and each one is counted."""
+def test_the_wrong_certificate(site: Site, who: str, reason: str, version: str) -> None:
+    """It is worse than none: no handshake, no answer but the reason, and each one is counted."""
     before = site.refused()
     answers = [site.ask(path, who, "--tls-max", version) for path in (*RUN_DATA, *PROBES)]
 
     for got in answers:
         assert (0, b"") == (got.status, got.body)
         assert got.exit in REFUSED, got.said
+        # curl has an exit code of its own for an alert of that name in a handshake.
+        assert f"alert {reason}" in got.said or (got.exit, who) == (UNTRUSTED, "expired")
     assert len(answers) == site.refused() - before
 
 
