@@ -1,7 +1,12 @@
-"""Files that only we may read, written whole or not at all. What is in them is not known here."""
+"""Files that only we may read, written whole or not at all, or nowhere but in memory.
+
+What is in them is not known here.
+"""
 
 import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -28,19 +33,37 @@ def write_private(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             new.unlink()
         raise
-    _sync(path.parent)
+    sync_directory(path.parent)
 
 
 def private_directory(path: Path) -> None:
     """Make the directory with mode 0700 where it is not there yet. Raises OSError."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _sync(path.parent)
+    sync_directory(path.parent)
 
 
-def _sync(directory: Path) -> None:
-    """Make the names in it survive a loss of power."""
+def sync_directory(directory: Path) -> None:
+    """Make the names in it survive a loss of power. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def as_file(data: bytes) -> Iterator[str]:
+    """Give the name of a file with this content, for a library that takes only names.
+
+    In memory where the system can do that: a private key has no business on a disk.
+    """
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("private", os.MFD_CLOEXEC), "wb") as file:
+            file.write(data)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
+    with tempfile.NamedTemporaryFile() as named:
+        named.write(data)
+        named.flush()
+        yield named.name

@@ -4,13 +4,11 @@ Always a bare context: what `ssl.create_default_context` adds depends on the Pyt
 the environment (SSLKEYLOGFILE).
 """
 
-import os
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from reporter.aggregator.certificates import CertificateError, Pair
+from reporter.private_file import as_file
 
 
 def worker_context(ca: bytes, server: Pair) -> ssl.SSLContext:
@@ -20,7 +18,7 @@ def worker_context(ca: bytes, server: Pair) -> ssl.SSLContext:
     """
     context = _server_context()
     try:
-        with _as_file(server.certificate + server.key) as path:
+        with as_file(server.certificate + server.key) as path:
             context.load_cert_chain(path, password=_no_password)
         context.load_verify_locations(cadata=ca.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
@@ -70,15 +68,6 @@ def _server_context() -> ssl.SSLContext:
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-@contextmanager
-def _as_file(data: bytes) -> Iterator[str]:
-    """Python loads keys from files only; this one is nowhere but in memory."""
-    with os.fdopen(os.memfd_create("tls", os.MFD_CLOEXEC), "wb") as file:
-        file.write(data)
-        file.flush()
-        yield f"/proc/self/fd/{file.fileno()}"
 
 
 def _no_password() -> str:

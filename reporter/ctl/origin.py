@@ -23,7 +23,8 @@ from reporter.ctl.place import TRADITIONAL, own_place, read_connection
 from reporter.ctl.server import ANSWER, NoAnswer, StatusServer
 from reporter.ctl.server import Refused as CertificateRefused
 from reporter.ctl.tell import tell
-from reporter.ctl.tls import Address, as_file
+from reporter.ctl.tls import Address
+from reporter.private_file import as_file
 from reporter.wire.connection import Connection, Refused
 
 MAX_AGE = 48 * 3600
@@ -210,7 +211,10 @@ def variables(options: argparse.Namespace, environ: Mapping[str, str]) -> dict[s
 
 def by_connection(connection: Connection) -> StatusServer:
     """Return the server that a connection file names. ValueError where it cannot be used."""
-    with as_file(connection.certificate) as certificate, as_file(connection.key) as key:
+    with (
+        as_file(connection.certificate.encode()) as certificate,
+        as_file(connection.key.encode()) as key,
+    ):
         shown = bool(connection.certificate)
         return StatusServer(
             Address(

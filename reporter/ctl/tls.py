@@ -1,10 +1,6 @@
 """Where a server is, what to show and to trust there, and when it refuses what was shown."""
 
-import os
 import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,25 +17,6 @@ class Address:
     ca: str = ""
     certificate: str = ""
     key: str = ""
-
-
-@contextmanager
-def as_file(pem: str) -> Iterator[str]:
-    """Give the name of a file with this text, for a library that takes only names.
-
-    In memory where the system can do that: a private key has no business on a disk.
-    """
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(pem)
-            file.flush()
-            yield f"/proc/self/fd/{descriptor}"
-        return
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as named:
-        named.write(pem)
-        named.flush()
-        yield named.name
 
 
 def tls_context(address: Address) -> ssl.SSLContext:

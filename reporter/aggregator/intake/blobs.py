@@ -9,9 +9,10 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from reporter.aggregator.intake.files import Step, sync_directory
+from reporter.aggregator.intake.files import Step
 from reporter.aggregator.intake.layout import Layout
 from reporter.aggregator.intake.staging import StagedBody
+from reporter.private_file import sync_directory
 
 
 class Blobs:

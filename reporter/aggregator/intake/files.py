@@ -41,15 +41,6 @@ def write_new(path: Path, data: bytes) -> None:
         os.close(fd)
 
 
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory survive a loss of power. Raises OSError."""
-    fd = os.open(path, DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def link_or_copy(source: Path, target: Path) -> None:
     """Give a file a second name; where file systems do not allow it, a copy. Raises OSError."""
     try:

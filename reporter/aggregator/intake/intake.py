@@ -5,7 +5,6 @@ was answered survives a kill and a loss of power, and what was not leaves nothin
 does not remove. Rows and blobs are the truth, trees are derived. No HTTP in here.
 """
 
-import asyncio
 import contextlib
 import errno
 import threading
@@ -34,6 +33,7 @@ from reporter.aggregator.intake.outcomes import (
 from reporter.aggregator.intake.package import PackageFailed, measure, package, package_name
 from reporter.aggregator.intake.quarantine import Quarantine
 from reporter.aggregator.intake.recovery import Recovered
+from reporter.aggregator.intake.settling import Settling
 from reporter.aggregator.intake.staging import MOST_PIECES, StagedBody
 from reporter.aggregator.intake.threads import Threads
 from reporter.aggregator.intake.trees import Trees
@@ -90,8 +90,7 @@ class Intake:
         self._trees = Trees(layout, self._limits, step, clock)
         self._quarantine = Quarantine(layout, self._limits, step)
         self._threads = Threads(self._limits.unpack_threads)
-        self._locks: dict[Key, asyncio.Lock] = {}
-        self._unsettled: set[Key] = set()
+        self._settling = Settling(self._trees, self._threads, store.entry)
         self._recovered = False
         self._stopping = threading.Event()
 
@@ -127,7 +126,7 @@ class Intake:
 
         Never raises for the disk: what could not be done is done before the tarball is made.
         """
-        await self._threads.to_the_end(self._settle(key))
+        await self._threads.to_the_end(self._settling.settle(key))
 
     async def recover(self, snapshot: Snapshot) -> Recovered:
         """Get the disk in order; nothing may be taken in before. Raises OSError, `StoreError`.
@@ -148,7 +147,7 @@ class Intake:
         if not clean:
             await self._threads.disk(self._trees.remove_strangers, snapshot.plan)
         for key in lost if clean else snapshot.plan.keys:
-            await self._settle(key)
+            await self._settling.settle(key)
         self._recovered = True
         return Recovered(lost, unknown, unfinished, rebuilt=not clean)
 
@@ -164,9 +163,7 @@ class Intake:
         stopping, step = self._stopping.is_set, self._step
         try:
             if not target.exists():
-                for key in tuple(self._unsettled):
-                    await self._threads.disk(self._trees.settle, self._store.entry(key))
-                    self._unsettled.discard(key)
+                await self._settling.finish()
                 await self._threads.disk(package, self._layout, target, stopping, step)
             digest, size = await self._threads.disk(measure, target, stopping)
         except (OSError, InvalidPayload) as error:
@@ -189,7 +186,7 @@ class Intake:
             return
         self._stopping.set()
         await self._threads.quiet()
-        if self._recovered and not self._unsettled:
+        if self._recovered and self._settling.done:
             with contextlib.suppress(OSError):
                 await self._threads.disk(recovery.mark_clean_stop, self._layout)
         self._threads.close()
@@ -225,7 +222,7 @@ class Intake:
         except (ReporterError, OSError) as error:
             return await self._fail(upload, error)
         record = upload.record()
-        async with self._lock(upload.key):
+        async with self._settling.lock(upload.key):
             self._step("commit")
             try:
                 received = await self._store.record_result(upload.key, record)
@@ -236,7 +233,7 @@ class Intake:
                 return await self._fail(upload, error)
             self._step("committed")
             if received.outcome is Outcome.ACCEPTED:
-                await self._place(self._store.entry(upload.key), upload)
+                await self._settling.place(upload.key, upload.tree)
                 self._step("answer")
                 return Stored(record.digest)
         await self._release(record.digest)
@@ -298,23 +295,3 @@ class Intake:
     async def _release(self, digest: str) -> None:
         with contextlib.suppress(OSError):
             await self._threads.disk(self._blobs.release, digest)
-
-    # -- trees -----------------------------------------------------------------------------------
-
-    async def _settle(self, key: Key) -> None:
-        async with self._lock(key):
-            await self._place(self._store.entry(key))
-
-    async def _place(self, entry: Entry, upload: Upload | None = None) -> None:
-        prepared = None if upload is None else upload.tree
-        try:
-            await self._threads.disk(self._trees.settle, entry, prepared)
-        except (OSError, InvalidPayload) as error:
-            # The row stands, so the answer does; the tree is made before the tarball is.
-            log.get().error("Tree is not in place", key=str(entry.key), error=str(error))
-            self._unsettled.add(entry.key)
-        else:
-            self._unsettled.discard(entry.key)
-
-    def _lock(self, key: Key) -> asyncio.Lock:
-        return self._locks.setdefault(key, asyncio.Lock())

@@ -18,12 +18,12 @@ from reporter.aggregator.intake.files import (
     NEW_FILE,
     READ_FILE,
     Step,
-    sync_directory,
     walk,
     write_all,
 )
 from reporter.aggregator.intake.layout import Layout
 from reporter.errors import ReporterError
+from reporter.private_file import sync_directory
 
 _PIECE: Final = 256 * 1024
 _LEVEL: Final = 6

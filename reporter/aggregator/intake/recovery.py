@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from reporter.aggregator.intake.blobs import Blobs
-from reporter.aggregator.intake.files import remove_content, sync_directory
+from reporter.aggregator.intake.files import remove_content
 from reporter.aggregator.intake.layout import Layout
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
-from reporter.private_file import write_private
+from reporter.private_file import sync_directory, write_private
 
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from reporter import log
 from reporter.aggregator.store.contract import StoreError, StoreFull
+from reporter.private_file import sync_directory
 
 Connect = Callable[..., sqlite3.Connection]
 
@@ -97,7 +98,8 @@ def open_database(
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         migrate(connection, path, migrations)
-        _sync_directory(path.parent)
+        # Else the database of an acknowledged row might not be found after a loss of power.
+        sync_directory(path.parent)
     except (sqlite3.Error, OSError) as error:
         connection.close()
         raise store_error(error, path) from error
@@ -206,12 +208,3 @@ def _write_something(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(f"PRAGMA user_version = {version}")
     connection.execute("COMMIT")
-
-
-def _sync_directory(path: Path) -> None:
-    # Without this the database of an acknowledged row might not be found after a power loss.
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

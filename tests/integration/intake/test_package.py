@@ -59,6 +59,22 @@ def members(path: Path) -> dict[str, tuple[bytes, int, bytes]]:
     return found
 
 
+def test_directories_that_are_links_to_others(tmp_path: Path) -> None:
+    """An operator may put them on another volume by a link."""
+    for name in ("state", "output"):
+        (tmp_path / "volume" / name).mkdir(parents=True)
+        (tmp_path / name).symlink_to(tmp_path / "volume" / name)
+
+    async def story(here: Scene) -> None:
+        await fill(here)
+        await here.intake.package(here.store.snapshot())
+
+    done = play(tmp_path, story, wall=clock)
+
+    (path,) = done.layout.output.glob("*.tar.gz")
+    assert b"A" == members(path)["plugins/e2e/results/global/d/a.txt"][2]
+
+
 def test_k10_the_tarball(tmp_path: Path) -> None:
     """K10: name, layout, no `./`, no links; quarantine and superseded beside."""
     tars: list[Tar] = []
