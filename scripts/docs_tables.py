@@ -12,7 +12,7 @@ from reporter.settings.rules import Variable
 
 ROOT = Path(__file__).parent.parent
 TABLES: dict[str, Callable[[], list[Variable]]] = {
-    "README.md": sidecar.describe,
+    "docs/settings.md": sidecar.describe,
     "docs/aggregator.md": aggregator.describe,
 }
 BEGIN, END = "<!-- settings -->\n", "<!-- /settings -->"

@@ -35,6 +35,21 @@ def test_example_is_accepted_under_the_restricted_profile(
     assert OBJECTS[example] == len(answer.splitlines()), answer
 
 
+def test_plain_manifests_are_accepted_after_sed(controlplane: ControlPlane, namespace: str) -> None:
+    """What somebody without kustomize applies is valid to the letter and restricted too."""
+    controlplane.kubectl(
+        "label", "namespace", namespace, "pod-security.kubernetes.io/warn=restricted"
+    )
+    texts = [(DEPLOY / "plain" / name).read_text() for name in ("rbac.yaml", "job.yaml")]
+    made = "---\n".join(texts).replace("<namespace>", namespace)
+    made = made.replace("<status-reporter-image>", "registry.example.org/status-reporter:1")
+    apply = ("apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors")
+
+    answer = controlplane.kubectl(*apply, "--filename", "-", input=made)
+
+    assert 4 == len(answer.splitlines()), answer
+
+
 @pytest.mark.parametrize(
     ("form", "containers"), [("native", "initContainers"), ("classic", "containers")]
 )

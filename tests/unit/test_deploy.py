@@ -4,6 +4,8 @@ What kustomize makes of them is tested in tests/cluster/test_deploy.py.
 """
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -452,3 +454,12 @@ class TestRunExample:
     def test_nobody_has_to_beat_before_the_certificates_are_handed_out(self, plan):
         """A person does that, and may take longer than the two minutes of a first heartbeat."""
         assert not any(plugin.heartbeats for plugin in plan.plugins)
+
+
+def test_plain_manifests_are_made_from_the_kustomize_files():
+    """`make fmt` has been run after the last change below deploy/."""
+    script = DEPLOY.parent / "scripts" / "plain_manifests.py"
+    command = [sys.executable, str(script), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (0, "") == (done.returncode, done.stdout)

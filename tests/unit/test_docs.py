@@ -22,11 +22,13 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRACT = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
 AUTHORS = (ROOT / "docs" / "adapter-authors.md").read_text(encoding="utf-8")
+SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 OWN_REASONS = {*REASONS.values(), "AdapterExitedWithError", "AdapterMissingResults"}
 
 
 def section(text: str, name: str) -> str:
-    """Return what stands between two markers of README.md."""
+    """Return what stands between two markers of a document."""
     return text.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->", maxsplit=1)[0]
 
 
@@ -35,14 +37,22 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
 
 
-def test_readme_help_and_class_know_the_same_variables():
-    """One list of settings: README, --help and the class."""
-    in_readme = re.findall(r"^\| `([A-Z_0-9]+)` \|", section(README, "settings"), re.MULTILINE)
+def test_document_help_and_class_know_the_same_variables():
+    """One list of settings: docs/settings.md, --help and the class."""
+    in_document = re.findall(r"^\| `([A-Z_0-9]+)` \|", section(SETTINGS, "settings"), re.M)
     in_help = re.findall(r"^  ([A-Z_0-9]+) \(default", help_text(), re.MULTILINE)
     in_class = [found.name for found in settings.describe()]
 
-    assert in_class == in_readme
+    assert in_class == in_document
     assert in_class == in_help
+
+
+def test_every_test_that_the_readme_promises_is_there():
+    """The table of promises names files of tests that exist."""
+    promised = re.findall(r"\]\((tests/[^)]+)\)", README)
+
+    assert 7 == len(promised)
+    assert [] == [path for path in promised if not (ROOT / path).is_file()]
 
 
 def test_the_settings_table_is_made_from_the_code():
@@ -53,11 +63,11 @@ def test_the_settings_table_is_made_from_the_code():
     assert (0, "") == (done.returncode, done.stdout)
 
 
-def test_every_reason_is_in_the_readme_and_the_contract():
+def test_every_reason_is_in_the_runbooks_table_and_the_contract():
     """A reason that is written can be looked up."""
-    in_readme = set(re.findall(r"`(\w+)`", section(README, "reasons")))
+    in_table = set(re.findall(r"`(\w+)`", section(RUNBOOK, "reasons")))
 
-    assert set() == OWN_REASONS - in_readme
+    assert set() == OWN_REASONS - in_table
     assert [] == [reason for reason in OWN_REASONS if f"`{reason}`" not in CONTRACT]
 
 
@@ -68,7 +78,7 @@ def test_the_runbook_has_one_entry_per_reason():
     assert {*OWN_REASONS, "NoReasonProvided"} == entries
 
 
-def test_every_metric_is_in_the_readme():
+def test_every_metric_is_documented():
     """The table names exactly the families that are served."""
     metrics = Metrics("1")
     metrics.set_condition("True", "x", from_file=True, final=True)
@@ -79,7 +89,7 @@ def test_every_metric_is_in_the_readme():
     metrics.set_link(up=True)
     page = metrics.render().body.decode()
     served = set(re.findall(r"^# TYPE (\S+)", page, re.MULTILINE))
-    table = section(README, "metrics").replace(
+    table = section(METRICS, "metrics").replace(
         "`status_reporter_progress_completed`, `_expected`, `_failures`, `_errors`",
         " ".join(
             f"`status_reporter_progress_{name}`"

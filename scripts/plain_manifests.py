@@ -1,0 +1,92 @@
+"""Write deploy/plain from the kustomize files, for people without kustomize; --check compares.
+
+Run by `make fmt` and checked by `make lint`. sed fills in what stands in `<...>`.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DEPLOY = Path(__file__).parent.parent / "deploy"
+NAMESPACE, IMAGE = "<namespace>", "<status-reporter-image>"
+FROM = "# Generated from {} by `make fmt`: do not edit.\n"
+RBAC = "#   sed 's/<namespace>/your-namespace/g' rbac.yaml | kubectl apply -f -\n"
+JOB = """#   sed -e 's|<namespace>|your-namespace|g' \\
+#       -e 's|<status-reporter-image>|registry.example.org/team/status-reporter:0.1.0|g' \\
+#       job.yaml | kubectl apply -f -
+"""
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes text of several lines as a block, as a person would."""
+
+
+def _block(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, "|" if "\n" in value else None)
+
+
+Dumper.add_representer(str, _block)
+
+
+def load(path: str) -> dict[str, Any]:
+    """Return the one object of a file below deploy/."""
+    loaded: dict[str, Any] = yaml.safe_load((DEPLOY / path).read_text(encoding="utf-8"))
+    return loaded
+
+
+def placed(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the object with the namespace to be replaced in it."""
+    name = found["metadata"]["name"]
+    rest = {key: value for key, value in found["metadata"].items() if key != "name"}
+    found["metadata"] = {"name": name, "namespace": NAMESPACE} | rest
+    for subject in found.get("subjects", []):
+        subject["namespace"] = NAMESPACE
+    return found
+
+
+def job() -> dict[str, Any]:
+    """Return the example Job with what the native component adds to it."""
+    found, added = load("examples/native/job.yaml"), load("components/native/job.yaml")
+    del found["metadata"]["labels"]
+    pod = added["spec"]["template"]["spec"]
+    pod["initContainers"][0]["image"] = IMAGE
+    found["spec"]["template"]["spec"] |= pod
+    return placed(found)
+
+
+def text(*objects: dict[str, Any]) -> str:
+    """Return the objects as YAML, in the order in which their keys were read."""
+    return "---\n".join(
+        yaml.dump(one, Dumper=Dumper, sort_keys=False, width=100) for one in objects
+    )
+
+
+def manifests() -> dict[str, str]:
+    """Return the text of each file of deploy/plain."""
+    rbac = (placed(load(f"base/{name}.yaml")) for name in ("serviceaccount", "role", "rolebinding"))
+    return {
+        "rbac.yaml": FROM.format("deploy/base") + RBAC + text(*rbac),
+        "job.yaml": FROM.format("deploy/examples/native and deploy/components/native")
+        + JOB
+        + text(job()),
+    }
+
+
+def main() -> int:
+    """Write or check; 1 if a file is not as it should be."""
+    wrong = 0
+    for name, wanted in manifests().items():
+        path = DEPLOY / "plain" / name
+        if sys.argv[1:] != ["--check"]:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(wanted, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != wanted:
+            print(f"deploy/plain/{name} is not what deploy/ says; run make fmt")
+            wrong = 1
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())
