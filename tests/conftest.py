@@ -30,6 +30,7 @@ from tests.runs.stage import Stage  # noqa: E402
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+REAL = ("cluster", "node")
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 
 
@@ -43,7 +44,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Build before the first test: a cold build takes longer than a test's time limit."""
     if session.config.option.collectonly:
         return
-    wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    # By mark, not by name alone: a parameter called `node` would build a kubelet in `make test`.
+    real = [item for item in session.items if any(map(item.get_closest_marker, REAL))]
+    wanted = {name for item in real for name in getattr(item, "fixturenames", ())}
     try:
         if "controlplane" in wanted and binaries.why_not() is None:
             binaries.programs(*PROGRAMS)
