@@ -1,5 +1,5 @@
-# One image for all programs of the repository: status-reporter is the entry point, the others are
-# beside it in /app/cmd. Builds with buildah, podman and docker; `make image` picks one.
+# One image for all programs of the repository: status-reporter is the entry point; it and the others
+# are commands in the PATH, made of the launchers in /app/cmd. Builds with buildah, podman and docker; `make image` picks one.
 #
 # Both bases are arguments and must have the same minor version of Python (the build checks it).
 # The runtime base needs python3 in its PATH and nothing else: no shell, no package manager.
@@ -28,7 +28,13 @@ COPY cmd /app/cmd
 COPY reporter /app/reporter
 # Readable for any user: a Pod may set runAsUser to the adapter's. `/sonobuoy` is where a Sonobuoy
 # run calls its worker, and `sonobuoy retrieve` what packs the results.
-RUN chmod -R u=rwX,go=rX /app && mkdir /build/root && ln -s app/cmd/sonobuoy.py /build/root/sonobuoy
+RUN set -eu; \
+    chmod -R u=rwX,go=rX /app; \
+    mkdir -p /build/root/usr/local/bin; \
+    ln -s app/cmd/sonobuoy.py /build/root/sonobuoy; \
+    for name in status-reporter status-aggregator status-ctl; do \
+        ln -s "/app/cmd/$name.py" "/build/root/usr/local/bin/$name"; \
+    done
 
 
 FROM ${RUNTIME_IMAGE}

@@ -1,8 +1,8 @@
-#!/usr/bin/env python3
-"""Launcher of the command for people."""
+#!/usr/bin/python3
+"""Launcher of the command-line tool."""
 
 import sys
 
 from reporter.ctl.main import main
 
-sys.exit(main(sys.argv[1:]))
+sys.exit(main())

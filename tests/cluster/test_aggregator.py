@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from reporter import __version__
 from tests.bed.api import ApiError
 from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
@@ -111,6 +112,21 @@ class TestExample:
             "storage": ("False", "NoStorageClass"),
             "quota": ("False", "AdapterExitedWithError"),
         } == shown
+
+    @pytest.mark.parametrize("command", ["status-reporter", "status-aggregator", "status-ctl"])
+    def test_the_image_has_every_command(self, finished: Finished, command: str) -> None:
+        """In its PATH, by the name that documents and advice use."""
+        done = subprocess.run(
+            [
+                *(program("kubectl"), "--kubeconfig", finished.run.controlplane.kubeconfig),
+                *("--namespace", finished.run.namespace, "exec", POD, "--", command, "--version"),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert (0, f"{__version__}\n", "") == (done.returncode, done.stdout, done.stderr)
 
     def test_tarball_has_all_three(self, finished: Finished) -> None:
         """K3: size and digest in the annotation are the file's; retrieved as documented."""

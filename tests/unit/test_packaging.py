@@ -6,8 +6,10 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from configparser import ConfigParser
 from email.message import Message
 from email.parser import HeaderParser
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,19 @@ class TestWheel:
         assert there == packed
         assert "reporter/py.typed" in packed
 
+    def test_commands(self, wheel):
+        """What documents and advice name is installed, and each name leads to a function."""
+        (name,) = (name for name in wheel.namelist() if name.endswith("/entry_points.txt"))
+        written = ConfigParser(delimiters=["="])
+        written.read_string(wheel.read(name).decode())
+        commands = dict(written["console_scripts"])
+
+        assert {"kubectl-job_verdict", "status-aggregator", "status-ctl", "status-reporter"} == set(
+            commands
+        )
+        for target in commands.values():
+            assert callable(EntryPoint("", target, "console_scripts").load())
+
     def test_licence_is_in_the_wheel(self, wheel):
         """Apache-2.0 wants its text to go along."""
         assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())
@@ -115,6 +130,55 @@ class TestLayers:
     def test_core_imports_the_standard_library_only(self, path):
         """Decisions need no package."""
         assert imported(path) - sys.stdlib_module_names <= {"reporter"}
+
+    @pytest.mark.parametrize("package", ["sidecar", "aggregator"])
+    def test_the_signal_handler_stands_before_everything_heavy(self, package):
+        """Process 1 never hears of a SIGTERM without one, and the imports take half a second."""
+        code = (
+            "import sys, signal\n"
+            f"from reporter.{package}.__main__ import main\n"
+            "class Finder:\n"
+            "    def find_spec(name, path=None, target=None):\n"
+            f"        if name == 'reporter.{package}.main':\n"
+            "            print(signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL)\n"
+            "            print(*{'urllib3', 'logging', 'asyncio', 'typing'} & set(sys.modules))\n"
+            "            raise SystemExit\n"
+            "sys.meta_path.insert(0, Finder)\n"
+            "main()\n"
+        )
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+        assert ["True", ""] == done.stdout.splitlines()
+
+    @pytest.mark.parametrize(
+        ("package", "extra"), [("sidecar", "sidecar"), ("aggregator", "aggregator")]
+    )
+    def test_a_command_without_its_extra_says_so(self, package, extra):
+        """The base package has the command, and not what it needs."""
+        code = (
+            "import sys\n"
+            "sys.modules |= dict.fromkeys(('kubernetes', 'pydantic', 'structlog'))\n"
+            f"from reporter.{package}.__main__ import main\n"
+            "sys.exit(main())"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+
+        assert (2, "") == (done.returncode, done.stdout)
+        assert f"is not installed: pip install 'status-reporter[{extra}]'" in done.stderr
+        assert 1 == len(done.stderr.splitlines())
 
     def test_cmd_is_no_package(self):
         """With an __init__.py it would shadow the standard module of that name."""

@@ -1,0 +1,22 @@
+"""The command `status-aggregator`: signals first, everything heavy after."""
+
+import os
+import sys
+
+
+def main() -> int:
+    """Run one command of the aggregator and return the exit code."""
+    from reporter.lifecycle import install
+
+    stop = install()  # a SIGTERM during the imports below must not be lost
+    try:
+        from reporter.aggregator.main import main
+    except ModuleNotFoundError as error:
+        needed = "pip install 'status-reporter[aggregator]'"
+        print(f"status-aggregator: {error.name} is not installed: {needed}", file=sys.stderr)
+        return 2
+    return main(sys.argv[1:], os.environ, stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
