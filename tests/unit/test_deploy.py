@@ -163,6 +163,18 @@ class TestComponents:
         assert form == env["REPORTER_FORM"]["value"]
         assert ("Always" if form == "native" else None) == container.get("restartPolicy")
 
+    def test_the_jobs_name_comes_from_a_label_that_every_version_sets(self, container):
+        """A downward API label that is not there is empty: on 1.25 and 1.26 only this one is."""
+        env = {variable["name"]: variable for variable in container["env"]}
+
+        assert (
+            "metadata.labels['job-name']" == (env["JOB_NAME"]["valueFrom"]["fieldRef"]["fieldPath"])
+        )
+
+    def test_service_links_stay_as_the_job_has_them(self, pod):
+        """They are the whole Pod's, and the adapter may need its Services' variables."""
+        assert "enableServiceLinks" not in pod
+
     def test_variables_are_settings_and_the_required_ones_are_there(self, container):
         """A name that the settings do not know would be set in vain."""
         names = {variable["name"] for variable in container["env"]}
@@ -227,6 +239,20 @@ class TestExamples:
         assert {key: value} == labels
         assert form == value
 
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "examples/native/job.yaml",
+            "examples/classic/job.yaml",
+            "examples/run/network.yaml",
+            "examples/run/quota.yaml",
+            "examples/run/storage.yaml",
+        ],
+    )
+    def test_no_service_becomes_a_variable(self, path):
+        """What is ours alone does not take its namespace's Services for settings."""
+        assert load(path)["spec"]["template"]["spec"]["enableServiceLinks"] is False
+
     def test_adapter_writes_where_the_reporter_reads(self, form):
         """The adapter mounts the results volume at the same place, writable."""
         spec = load(f"examples/{form}/job.yaml")["spec"]["template"]["spec"]
@@ -273,6 +299,10 @@ class TestAggregator:
         assert [f"{load('aggregator/statefulset.yaml')['metadata']['name']}-0"] == (
             rule["resourceNames"]
         )
+
+    def test_no_service_becomes_a_variable(self, aggregator_pod):
+        """A Service of its namespace cannot set one of its variables."""
+        assert aggregator_pod["spec"]["enableServiceLinks"] is False
 
     def test_role_is_bound_to_its_account(self, aggregator_pod):
         """Names in binding, account and Pod are one."""
@@ -383,6 +413,18 @@ class TestAggregatorLink:
     def test_goes_to_the_container_of_the_form(self, container, linked):
         """A patch for a container of another name would add one."""
         assert container["name"] == linked["name"]
+
+    def test_the_jobs_name_comes_from_a_label_that_every_version_sets(self, container):
+        """A downward API label that is not there is empty: on 1.25 and 1.26 only this one is."""
+        env = {variable["name"]: variable for variable in container["env"]}
+
+        assert (
+            "metadata.labels['job-name']" == (env["JOB_NAME"]["valueFrom"]["fieldRef"]["fieldPath"])
+        )
+
+    def test_service_links_stay_as_the_job_has_them(self, pod):
+        """They are the whole Pod's, and the adapter may need its Services' variables."""
+        assert "enableServiceLinks" not in pod
 
     def test_variables_are_settings_and_the_required_ones_are_there(self, linked):
         """Certificates are files: no key in the environment."""
