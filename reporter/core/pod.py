@@ -87,7 +87,7 @@ def read_pod(pod: Object, names: Names) -> Pod:
         remarks=remarks,
         restart=_restart_policy(spec, _declared(spec, adapter_name)),
         own_restart=_restart_policy(spec, _declared(spec, names.reporter)),
-        blocker=_blocker(spec, status, names.reporter),
+        blocker=_blocker(spec, status),
         disruption=_disruption(status),
         # The API stores the moment the Pod has to be gone; the wish was uttered a grace period
         # earlier.
@@ -230,33 +230,19 @@ def _terminated(shown: Object) -> Terminated | None:
     )
 
 
-def _blocker(spec: Object, status: Object, reporter: str) -> Blocker | None:
-    """Find the init container that the regular ones wait for, the first in their order.
-
-    One that has to end well and has not, or another sidecar than ours that waits. A sidecar holds
-    up nothing that has begun.
-    """
-    sidecar = None
+def _blocker(spec: Object, status: Object) -> Blocker | None:
+    """Find the first init container, sidecars aside, that has to end well and has not."""
     for declared in items(spec, "initContainers"):
-        container = _container(status, "initContainerStatuses", text(declared, "name"))
+        policy = _restart_policy(spec, declared)
         if text(declared, "restartPolicy") == "Always":
-            if isinstance(container.state, Waiting) and container.name != reporter:
-                sidecar = sidecar or Blocker(container, for_good=False)
             continue
+        container = _container(status, "initContainerStatuses", text(declared, "name"))
         if isinstance(container.state, Terminated):
             if container.state.exit_code == 0:
                 continue
-            policy = _restart_policy(spec, declared)
             return Blocker(container, not policy.restarts_after(container.state.exit_code))
-        own = Blocker(container, for_good=False)
-        return own if _begun(container) else sidecar or own
-    regular = [text(shown, "name") for shown in items(status, "containerStatuses")]
-    begun = any(_begun(_container(status, "containerStatuses", name)) for name in regular)
-    return None if begun else sidecar
-
-
-def _begun(container: Container) -> bool:
-    return not isinstance(container.state, Waiting) or container.last is not None
+        return Blocker(container, for_good=False)
+    return None
 
 
 def _disruption(status: Object) -> Disruption | None:

@@ -33,7 +33,8 @@ class WorkerConfig:
     `aggregator_url` is `https://host:port`; a path in it is dropped. `plugin` is the name the
     result goes by, `node` the Kubernetes node, or `global`. The three PEM texts prove both sides to
     each other: of `ca_cert` the first block counts. Seconds are floats; `heartbeat_seconds` 0 means
-    no heartbeats. `warnings` says what was put right, for the caller to log.
+    no heartbeats. For the caller to log: `warnings` says what was put right, `ignored` which
+    variables Kubernetes has set for a Service.
 
     Raises `ConfigError`, which names settings by their environment variables.
     """
@@ -54,6 +55,7 @@ class WorkerConfig:
     upload_window_seconds: float = 120.0
     grace_seconds: float = 60.0
     warnings: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         given = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -78,10 +80,10 @@ class WorkerConfig:
 
         Raises `ConfigError` with all problems.
         """
-        values, problems, warnings = read(environ, scope)
+        values, problems = read(environ, scope)
         if drop_key and isinstance(environ, MutableMapping):
             environ.pop("CLIENT_KEY", None)
-        checked, more = _check({**values, "warnings": tuple(warnings)})
+        checked, more = _check(values)
         if problems or more:
             raise ConfigError(problems + more)
         return cls(**checked)

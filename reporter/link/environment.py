@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from reporter.core.service_links import is_service_link, service_link_ignored
+
 GLOBAL = "global"
 """The node of a plugin that runs once for the whole cluster."""
 
@@ -55,17 +57,22 @@ _PEMS = (
 VARIABLES = {name: variable for name, variable, _ in (*_TEXTS, *_PEMS)}
 
 
-def read(environ: Mapping[str, str], scope: str) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Return the fields that are set, what is wrong with the others, and warnings.
+def read(environ: Mapping[str, str], scope: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the fields that are set, `warnings` and `ignored` among them, and all problems.
 
     Whether a value fits its field is not checked here. `scope` is `global` or `node`.
     """
     problems: list[str] = []
     warnings: list[str] = []
+    ignored: list[str] = []
     facts = _config_file(environ.get("WORKER_CONFIG_FILE", ""), problems)
     values: dict[str, Any] = {}
     for name, variable, fact in _TEXTS:
-        if value := environ.get(variable, "") or facts.get(fact, ""):
+        value = environ.get(variable, "")
+        if is_service_link(variable, value):
+            ignored.append(service_link_ignored(variable, value))
+            value = ""
+        if value := value or facts.get(fact, ""):
             values[name] = value
     for name, variable, fact in _PEMS:
         if value := _text_or_file(environ, variable, problems) or facts.get(fact, ""):
@@ -87,7 +94,7 @@ def read(environ: Mapping[str, str], scope: str) -> tuple[dict[str, Any], list[s
     if "done_file_delay" in values:
         values["done_file_delay"] = _delay(values["done_file_delay"], warnings)
     _numbers(values, problems)
-    return values, problems, warnings
+    return {**values, "warnings": tuple(warnings), "ignored": tuple(ignored)}, problems
 
 
 def _config_file(path: str, problems: list[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from reporter.core.service_links import is_service_link, service_link_ignored
 from reporter.errors import SettingsError
 
 _LEVELS = ("debug", "info", "warning", "error")
@@ -66,7 +67,9 @@ def _file(text: str) -> str:
 
 def _level(text: str) -> str:
     text = "warning" if text == "warn" else text
-    return text if text in _LEVELS else "info"
+    if text not in _LEVELS:
+        raise ValueError
+    return text
 
 
 ObjectName = Annotated[str, AfterValidator(object_name)]
@@ -83,9 +86,22 @@ FILE_RULE = "the absolute path of a file (no trailing slash)"
 # How variables are declared.
 
 
-def setting(means: str, default: Any, rule: str, *, shown: str | None = None, **limits: int) -> Any:
-    """Declare a variable; `shown` says an empty or computed default in words."""
-    extra = {"rule": rule, "shown": shown}
+def setting(
+    means: str,
+    default: Any,
+    rule: str,
+    *,
+    shown: str | None = None,
+    bad: Literal["refused", "default", "off"] = "refused",
+    **limits: Any,
+) -> Any:
+    """Declare a variable; `shown` says an empty or computed default in words.
+
+    `bad` is what becomes of a value that breaks the rule: it is `refused`, or, with a warning, the
+    `default` is used or what it is about is `off` (None). What cannot change the verdict must not
+    cost one.
+    """
+    extra = {"rule": rule, "shown": shown, "bad": bad}
     options: dict[str, Any] = {"json_schema_extra": extra, **limits}
     options["default_factory" if callable(default) else "default"] = default
     return Field(description=means, **options)
@@ -96,13 +112,16 @@ def log_level() -> Any:
     return setting(
         "least severe events that are logged",
         "info",
-        "debug, info, warning, warn or error; another value is info with a warning",
+        "debug, info, warning, warn or error",
+        bad="default",
     )
 
 
 def log_format() -> Any:
     """Declare LOG_FORMAT."""
-    return setting("`json` for machines, `console` for people", "json", "json or console")
+    return setting(
+        "`json` for machines, `console` for people", "json", "json or console", bad="default"
+    )
 
 
 class Variables(BaseSettings):
@@ -113,11 +132,17 @@ class Variables(BaseSettings):
     )
 
     _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _ignored: tuple[str, ...] = PrivateAttr(default=())
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What was wrong but did not stop us, one line each."""
         return self._warnings
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """What was no setting although it has the name of one, one line each."""
+        return self._ignored
 
     @classmethod
     def settings_customise_sources(
@@ -145,25 +170,36 @@ def read(kind: type[V], environ: Mapping[str, str]) -> V:
     Raises SettingsError with every problem, one line each: variable, value and rule.
     """
     known = given(kind, environ)
+    wrong: list[str] = []
     try:
         settings = kind.model_validate(known)
     except ValidationError as error:
-        problems = [
-            _problem(kind, str(found["loc"][0]).upper(), known)
-            for found in error.errors(include_url=False, include_context=False)
-            # Follows from a problem that has its own line.
-            if found["type"] != "default_factory_not_called"
-        ]
-        raise SettingsError(problems) from None
-    if known.get("LOG_LEVEL", "info") not in (*_LEVELS, "warn"):
-        settings._warnings = (_problem(kind, "LOG_LEVEL", known),)
+        found = error.errors(include_url=False, include_context=False)
+        # Follows from a problem that has its own line.
+        named = [each for each in found if each["type"] != "default_factory_not_called"]
+        wrong = [str(each["loc"][0]).upper() for each in named]
+        if refused := [variable for variable in wrong if _bad(kind, variable) == "refused"]:
+            raise SettingsError([_problem(kind, each, known) for each in refused]) from None
+        kept = {name: value for name, value in known.items() if name not in wrong}
+        off = {name: None for name in wrong if _bad(kind, name) == "off"}
+        settings = kind.model_validate({**kept, **off})
+    in_use = dict(in_force(settings))
+    settings._warnings = tuple(
+        f"{_problem(kind, variable, known)}; using {in_use[variable]}" for variable in wrong
+    )
+    settings._ignored = tuple(
+        f"{service_link_ignored(variable, environ[variable])}; using {in_use[variable]}"
+        for variable in in_use
+        if is_service_link(variable, environ.get(variable, ""))
+    )
     return settings
 
 
 def given(kind: type[Variables], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a program that are there and not blank."""
+    """Return the variables of a program that somebody has set and that are not blank."""
     variables: Iterable[str] = (name.upper() for name in kind.model_fields)
-    return {name: environ[name] for name in variables if environ.get(name, "").strip()}
+    found = {name: environ[name] for name in variables if environ.get(name, "").strip()}
+    return {name: text for name, text in found.items() if not is_service_link(name, text)}
 
 
 def variables(kind: type[Variables]) -> list[Variable]:
@@ -179,9 +215,17 @@ def in_force(settings: Variables) -> list[tuple[str, str]]:
     ]
 
 
-def _describe(name: str, field: FieldInfo) -> Variable:
+def _extra(field: FieldInfo) -> dict[str, Any]:
     extra = field.json_schema_extra
-    known: dict[str, Any] = extra if isinstance(extra, dict) else {}
+    return extra if isinstance(extra, dict) else {}
+
+
+def _bad(kind: type[Variables], variable: str) -> str:
+    return str(_extra(kind.model_fields[variable.lower()])["bad"])
+
+
+def _describe(name: str, field: FieldInfo) -> Variable:
+    known = _extra(field)
     default = "required" if field.is_required() else known["shown"] or _words(field.default)
     return Variable(name.upper(), default, known["rule"], field.description or "")
 
@@ -198,4 +242,6 @@ def _show(text: str) -> str:
 
 
 def _words(value: object) -> str:
+    if value is None:
+        return "off"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -48,6 +48,11 @@ def _address(text: str) -> str:
     return str(ipaddress.ip_address(text)) if text else ""
 
 
+def _interval(read: dict[str, Any]) -> int:
+    wait: int = read["max_wait_time_seconds"]
+    return max(1, min(2, wait - 1))
+
+
 def _beside_the_result(read: dict[str, Any]) -> str:
     return posixpath.join(posixpath.dirname(read["results_path"]), "progress.json")
 
@@ -71,9 +76,13 @@ class Settings(Variables):
     )
     poll_interval_seconds: Integer = setting(
         "longest time between two looks at the file; events come earlier",
-        2,
+        _interval,
         "a positive integer, less than MAX_WAIT_TIME_SECONDS",
+        shown="2",
+        bad="default",
         ge=1,
+        # The shortest wait is no longer than the shortest interval.
+        validate_default=False,
     )
     condition_type: Annotated[str, AfterValidator(_condition_type)] = setting(
         "type of the condition that is written",
@@ -101,33 +110,40 @@ class Settings(Variables):
         "whether exit code 0 without a result file is a failure", True, "true or false"
     )
     report_running: Boolean = setting(
-        "whether `AdapterRunning` is written at the start", True, "true or false"
+        "whether `AdapterRunning` is written at the start", True, "true or false", bad="default"
     )
     exit_policy: Literal["infrastructure", "failure", "never"] = setting(
         "which verdicts make the classic form exit with 1",
         "infrastructure",
         "infrastructure, failure or never",
     )
-    progress_path: File = setting(
+    progress_path: File | None = setting(
         "the adapter's progress file",
         _beside_the_result,
         FILE_RULE,
         shown="progress.json beside RESULTS_PATH",
+        bad="off",
     )
     metrics_port: Integer = setting(
         "port of metrics and health",
         9464,
         "an integer from 0 to 65535; 0 turns the endpoint off",
+        bad="default",
         ge=0,
         le=65535,
     )
     metrics_address: Annotated[str, AfterValidator(_address)] = setting(
-        "address of metrics and health", "", "an IP address", shown="all interfaces"
+        "address of metrics and health",
+        "",
+        "an IP address",
+        shown="all interfaces",
+        bad="default",
     )
     metrics_linger_seconds: Integer = setting(
         "classic form: wait at most so long for one more scrape",
         0,
         f"an integer from 0 to {LONGEST}",
+        bad="default",
         ge=0,
         le=LONGEST,
     )

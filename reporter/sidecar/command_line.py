@@ -58,6 +58,8 @@ def _check(environ: Mapping[str, str]) -> int:
         return BAD_SETTINGS
     for warning in chosen.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    for line in chosen.ignored:
+        print(f"note: {line}", file=sys.stderr)
     for variable, value in settings.effective(chosen):
         print(f"{variable}={value}")
     return _check_link(environ) if environ.get("AGGREGATOR_URL", "").strip() else GOOD
@@ -75,5 +77,7 @@ def _check_link(environ: Mapping[str, str]) -> int:
         return BAD_SETTINGS
     for warning in config.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    for line in config.ignored:
+        print(f"note: {line}", file=sys.stderr)
     print(f"AGGREGATOR_URL={config.aggregator_url} ({config.plugin}/{config.node})")
     return GOOD

@@ -254,6 +254,8 @@ def opened(
     else:
         for warning in config.warnings:
             log.get().warning("Setting ignored", problem=warning)
+        for line in config.ignored:
+            log.get().info("Not a setting", variable=line)
         return link
     metrics.set_link(up=False)
     return None

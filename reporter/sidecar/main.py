@@ -58,6 +58,8 @@ def main(
         return BAD_SETTINGS
     for warning in chosen.warnings:
         log.get().warning("Setting ignored", problem=warning)
+    for line in chosen.ignored:
+        log.get().info("Not a setting", variable=line)
     return Sidecar(chosen, api, stop, environ).run()
 
 
@@ -104,9 +106,11 @@ class Sidecar:
         """Work until the verdict is on the Job, then live as the form asks."""
         self._log.info("Reporter started", version=__version__, **_shown(self._settings))
         endpoint = self._open_endpoint()
-        paths = [Path(self._settings.results_path), Path(self._settings.progress_path)]
+        result = Path(self._settings.results_path)
+        progress = Path(self._settings.progress_path) if self._settings.progress_path else None
         events = DirectoryWatch.open(
-            paths, lambda cause: self._log.info("No file events", cause=cause)
+            [result, progress] if progress else [result],
+            lambda cause: self._log.info("No file events", cause=cause),
         )
         self._pod.start()
         self._link = self._open_link()
@@ -114,8 +118,8 @@ class Sidecar:
             loop = self._loop = Loop(
                 Inputs(
                     pod=self._pod,
-                    result=ResultFile(paths[0], on_read=self._metrics.observe_read),
-                    progress=ProgressFile(paths[1], self._malformed_progress),
+                    result=ResultFile(result, on_read=self._metrics.observe_read),
+                    progress=ProgressFile(progress, self._malformed_progress),
                     events=events,
                 ),
                 self._job,

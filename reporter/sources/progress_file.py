@@ -10,9 +10,12 @@ from reporter.wire.progress import MAX_BYTES, decode_progress
 
 
 class ProgressFile:
-    """The newest good progress in one file; `on_malformed` hears of bad progress, once."""
+    """The newest good progress in one file; `on_malformed` hears of bad progress, once.
 
-    def __init__(self, path: Path, on_malformed: Callable[[str], None]) -> None:
+    None stands for no file: progress is off.
+    """
+
+    def __init__(self, path: Path | None, on_malformed: Callable[[str], None]) -> None:
         self._path = path
         self._on_malformed = on_malformed
         self._told = False
@@ -21,6 +24,8 @@ class ProgressFile:
 
     def look(self) -> Progress | None:
         """The newest good progress so far; None before the first. Never waits, never raises."""
+        if self._path is None:
+            return None
         match read_bounded(self._path, MAX_BYTES):
             case Content(data) if data != self._data:
                 self._data = data

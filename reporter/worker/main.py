@@ -99,6 +99,8 @@ def _work(
         return BAD_USAGE
     for warning in config.warnings:
         log.get().warning("Setting ignored", problem=warning)
+    for line in config.ignored:
+        log.get().info("Not a setting", variable=line)
     return Worker(config, stop, _auto_tar(config, connect)).run(command.sleep)
 
 

@@ -45,18 +45,24 @@ SAYS_NO_ADAPTER = (
 SAYS_BAD_SETTINGS = (
     "problem: Available=Unknown ReporterConfigError: The reporter's settings do not fit: "
     'RESULTS_PATH="results/": must be the absolute path of a file (no trailing slash); '
-    'POLL_INTERVAL_SECONDS="soon": must be a positive integer, less than MAX_WAIT_TIME_SECONDS',
+    'MAX_WAIT_TIME_SECONDS="soon": must be an integer from 1 to 2147483647',
     "What to do: Mend the reporter's settings as the message says;",
     "What to do: Its settings are wrong: its log names each (status-reporter --check does, too).",
     '- Setting refused: RESULTS_PATH="results/": must be the absolute path of a file',
-    '- Setting refused: POLL_INTERVAL_SECONDS="soon": must be a positive integer',
+    '- Setting refused: MAX_WAIT_TIME_SECONDS="soon": must be an integer',
 )
 NO_SUCH_CONTAINER = (
     "The reporter's settings do not fit: 'nobody' is not a container of the Pod;"
     " containers: .*adapter; init containers: .*"
 )
-BAD_TEXT = "The reporter's settings do not fit: RESULTS_PATH=.*; POLL_INTERVAL_SECONDS=.*soon.*"
-BAD = {"POLL_INTERVAL_SECONDS": "soon", "RESULTS_PATH": "results/"}
+BAD_TEXT = "The reporter's settings do not fit: RESULTS_PATH=.*; MAX_WAIT_TIME_SECONDS=.*soon.*"
+BAD = {"MAX_WAIT_TIME_SECONDS": "soon", "RESULTS_PATH": "results/"}
+HARMLESS = {
+    "METRICS_PORT": "tcp://10.0.0.1:9090",
+    "POLL_INTERVAL_SECONDS": "soon",
+    "LOG_FORMAT": "text",
+    "PROGRESS_PATH": "progress",
+}
 
 SETTINGS = [
     Scenario(
@@ -100,6 +106,13 @@ SETTINGS = [
         result(before=reasons("ReporterConfigError")),
         settings=WAIT | {"ADAPTER_CONTAINER_NAME": "nobody"},
         explain=(*GOOD, *SAYS_NO_ADAPTER),
+    ),
+    Scenario(
+        "bad-settings-that-cannot-change-the-verdict",
+        f"sleep 1; {writes()}; sleep 1",
+        result(),
+        settings=HARMLESS,
+        explain=GOOD,
     ),
     Scenario(
         "wrong-job-name",

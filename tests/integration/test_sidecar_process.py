@@ -70,6 +70,25 @@ def test_bad_settings_are_all_named_and_shown_on_the_job(scene: Scene) -> None:
         assert problem in scene.condition()["message"]
 
 
+def test_settings_that_cannot_change_the_verdict_never_cost_one(scene: Scene) -> None:
+    """Nor does a Service that is called as one of them: the defaults, and a line each."""
+    scene.create()
+    scene.write_result()
+    with scene.process(
+        METRICS_PORT="tcp://10.0.0.1:9090", PROGRESS_PATH="progress.json", LOG_LEVEL="loud"
+    ) as process:
+        output, errors = process.communicate(timeout=60)
+
+    assert (0, "") == (process.returncode, errors)
+    assert ("True", "AllGood", True) == scene.history()[-1]
+    events = logged(output)
+    problems = [event["problem"] for event in events if event["message"] == "Setting ignored"]
+    (link,) = [event for event in events if event["message"] == "Not a setting"]
+    assert ["LOG_LEVEL", "PROGRESS_PATH"] == sorted(p.split("=")[0] for p in problems)
+    assert "info" == link["level"]
+    assert link["variable"].startswith("METRICS_PORT='tcp://10.0.0.1:9090': set by Kubernetes")
+
+
 def test_a_bad_condition_type_is_shown_under_available(scene: Scene) -> None:
     """A reserved one would end the Job."""
     scene.create()

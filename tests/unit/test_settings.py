@@ -69,33 +69,26 @@ GOOD = [
     ("REPORTER_CONTAINER_NAME", "sidecar", "sidecar"),
 ]
 
+NO_INTEGERS = (
+    "0",
+    "-1",
+    "5.0",
+    "1_000",
+    "1e3",
+    "0x10",
+    " 5",
+    "5 ",
+    "\u0663",
+    "\uff15",
+    "+",
+    "five",
+)
+
 BAD = [
-    *(
-        (variable, value)
-        for variable in ("POLL_INTERVAL_SECONDS", "MAX_WAIT_TIME_SECONDS")
-        for value in (
-            "0",
-            "-1",
-            "5.0",
-            "1_000",
-            "1e3",
-            "0x10",
-            " 5",
-            "5 ",
-            "\u0663",
-            "\uff15",
-            "+",
-            "five",
-        )
-    ),
+    *(("MAX_WAIT_TIME_SECONDS", value) for value in NO_INTEGERS),
     ("MAX_WAIT_TIME_SECONDS", "2147483648"),
     ("MAX_WAIT_TIME_SECONDS", "9223372036854775808"),
     ("MAX_WAIT_TIME_SECONDS", "9" * 5000),
-    ("METRICS_PORT", "-1"),
-    ("METRICS_PORT", "65536"),
-    ("METRICS_LINGER_SECONDS", "-1"),
-    ("METRICS_ADDRESS", "localhost"),
-    ("METRICS_ADDRESS", "1.2.3"),
     ("CONDITION_TYPE", "Complete"),
     ("CONDITION_TYPE", "Failed"),
     ("CONDITION_TYPE", "FailureTarget"),
@@ -111,13 +104,10 @@ BAD = [
     ("RESULTS_PATH", "/results/"),
     ("RESULTS_PATH", "/"),
     ("RESULTS_PATH", "/results/.."),
-    ("PROGRESS_PATH", "progress.json"),
-    ("PROGRESS_PATH", "/results/"),
     ("RESULT_REQUIRED", "yes"),
-    ("REPORT_RUNNING", "2"),
     ("REPORTER_FORM", "Native"),
     ("EXIT_POLICY", "always"),
-    ("LOG_FORMAT", "text"),
+    ("KUBERNETES_RELAX_X509_STRICT", "yes"),
     ("JOB_NAME", "a/b"),
     ("JOB_NAME", ".."),
     ("JOB_NAME", "check\n"),
@@ -125,6 +115,24 @@ BAD = [
     ("POD_NAME", "Pod_1"),
     ("POD_NAME", "a" * 254),
 ]
+
+HARMLESS = [
+    *(("POLL_INTERVAL_SECONDS", value, 2) for value in NO_INTEGERS),
+    ("POLL_INTERVAL_SECONDS", "300", 2),
+    ("LOG_LEVEL", "loud\x1b[31m", "info"),
+    ("LOG_FORMAT", "text", "json"),
+    ("METRICS_PORT", "-1", 9464),
+    ("METRICS_PORT", "65536", 9464),
+    ("METRICS_PORT", "http://10.0.0.1:9090", 9464),
+    ("METRICS_ADDRESS", "localhost", ""),
+    ("METRICS_ADDRESS", "1.2.3", ""),
+    ("METRICS_LINGER_SECONDS", "-1", 0),
+    ("METRICS_LINGER_SECONDS", "9" * 5000, 0),
+    ("PROGRESS_PATH", "progress.json", None),
+    ("PROGRESS_PATH", "/results/", None),
+    ("REPORT_RUNNING", "2", True),
+]
+"""What cannot change the verdict: a bad value, and what is used in its place."""
 
 
 def problems(environ):
@@ -184,7 +192,6 @@ def test_all_problems_come_in_one_go():
         {
             "JOB_NAME": "a/b",
             "RESULTS_PATH": "x",
-            "POLL_INTERVAL_SECONDS": "0",
             "MAX_WAIT_TIME_SECONDS": "soon",
             "EXIT_POLICY": "?",
         }
@@ -196,49 +203,82 @@ def test_all_problems_come_in_one_go():
         "POD_NAME",
         "RESULTS_PATH",
         "MAX_WAIT_TIME_SECONDS",
-        "POLL_INTERVAL_SECONDS",
         "EXIT_POLICY",
     ]
     assert expected == [line.split("=")[0].split(" ")[0] for line in lines]
 
 
+@pytest.mark.parametrize(("variable", "value", "used"), HARMLESS)
+def test_what_cannot_change_the_verdict_never_costs_one(variable, value, used):
+    """One warning with variable, value, rule and what is used instead; nothing is refused."""
+    loaded = settings.load({**NAMES, variable: value})
+
+    assert {**DEFAULTS, variable.lower(): used} == loaded.model_dump()
+    (line,) = loaded.warnings
+    rule = next(found.rule for found in settings.describe() if found.name == variable)
+    in_force = dict(settings.effective(loaded))[variable]
+    shown = json.dumps(value if len(value) <= 64 else value[:64] + "...")
+    assert f"{variable}={shown}: must be {rule}; using {in_force}" == line
+    assert line.isprintable()
+
+
+def test_all_of_them_at_once_are_one_warning_each():
+    """They do not hide each other."""
+    environ = {variable: value for variable, value, _ in HARMLESS}
+    used = {variable.lower(): used for variable, _, used in HARMLESS}
+    loaded = settings.load({**NAMES, **environ})
+
+    assert {**DEFAULTS, **used} == loaded.model_dump()
+    assert sorted(environ) == sorted(line.split("=")[0] for line in loaded.warnings)
+
+
+def test_a_refused_setting_beside_a_harmless_one_is_the_only_problem():
+    """Whoever reads the problems fixes what stops the reporter."""
+    (line,) = problems({**NAMES, "METRICS_PORT": "x", "EXIT_POLICY": "?"})
+
+    assert line.startswith("EXIT_POLICY=")
+
+
 @pytest.mark.parametrize(
-    ("environ", "line"),
+    ("wait", "asked", "used"),
     [
-        (
-            {"POLL_INTERVAL_SECONDS": "300"},
-            'POLL_INTERVAL_SECONDS="300": must be a positive integer, '
-            "less than MAX_WAIT_TIME_SECONDS",
-        ),
-        (
-            {"MAX_WAIT_TIME_SECONDS": "2"},
-            "POLL_INTERVAL_SECONDS is unset (2): must be a positive integer, "
-            "less than MAX_WAIT_TIME_SECONDS",
-        ),
-        (
-            {"POLL_INTERVAL_SECONDS": "7", "MAX_WAIT_TIME_SECONDS": "7"},
-            'POLL_INTERVAL_SECONDS="7": must be a positive integer, '
-            "less than MAX_WAIT_TIME_SECONDS",
-        ),
+        ("300", None, 2),
+        ("3", None, 2),
+        ("2", None, 1),
+        ("1", None, 1),
+        ("7", "7", 2),
+        ("7", "6", 6),
+        ("2", "2", 1),
+        ("1", "1", 1),
+        ("1", "soon", 1),
     ],
 )
-def test_the_interval_must_be_shorter_than_the_wait(environ, line):
-    """Also when only one of the two was set."""
-    assert [line] == problems({**NAMES, **environ})
+def test_the_interval_is_shorter_than_the_wait(wait, asked, used):
+    """Unset it fits by itself, set too long it falls back with a warning."""
+    environ = {"POLL_INTERVAL_SECONDS": asked} if asked else {}
+    loaded = settings.load({**NAMES, "MAX_WAIT_TIME_SECONDS": wait, **environ})
+
+    assert used == loaded.poll_interval_seconds
+    assert (asked not in (None, str(used)) or wait == asked) == bool(loaded.warnings)
 
 
-def test_the_interval_is_judged_although_another_setting_is_bad():
-    """The rule between two variables does not wait for the others to be right."""
-    assert 2 == len(problems({**NAMES, "POLL_INTERVAL_SECONDS": "300", "METRICS_PORT": "x"}))
+@pytest.mark.parametrize("scheme", ["tcp", "udp", "sctp"])
+def test_what_a_service_is_called_is_no_setting(scheme):
+    """For a Service `metrics` the kubelet sets METRICS_PORT: the default, and a line to log."""
+    link = f"{scheme}://10.0.0.1:9090"
+    loaded = settings.load({**NAMES, "METRICS_PORT": link})
+
+    assert (DEFAULTS, ()) == (loaded.model_dump(), loaded.warnings)
+    assert (
+        f"METRICS_PORT='{link}': set by Kubernetes for a Service, not a setting; using 9464",
+    ) == (loaded.ignored)
 
 
-def test_another_log_level_is_info_with_a_warning():
-    """A log level is no reason to stop."""
-    loaded = settings.load({**NAMES, "LOG_LEVEL": "loud\x1b[31m"})
+def test_such_a_value_is_bad_where_no_service_can_have_set_it():
+    """Kubernetes makes names that end in _PORT."""
+    (line,) = problems({**NAMES, "RESULTS_PATH": "tcp://10.0.0.1:9090"})
 
-    assert "info" == loaded.log_level
-    (line,) = loaded.warnings
-    assert line.startswith('LOG_LEVEL="loud\\u001b[31m": must be debug, info, ')
+    assert line.startswith("RESULTS_PATH=")
 
 
 def test_progress_lies_beside_the_result():
@@ -293,7 +333,7 @@ def test_the_job_is_named_as_far_as_it_can_be(environ, named):
 
 
 def test_every_variable_is_described():
-    """The published table: 20 variables, three of them required, each in words."""
+    """The published table, three of them required, each in words."""
     table = settings.describe()
 
     assert [name.upper() for name in settings.Settings.model_fields] == [row.name for row in table]

@@ -131,7 +131,6 @@ BAD = [
     ("KEEP_BLOBS", "maybe"),
     ("POD_NAMESPACE", "a/b"),
     ("POD_NAME", "Pod_1"),
-    ("LOG_FORMAT", "text"),
     ("MAX_RESULT_BYTES", "4294967297"),
     ("MAX_RESULT_BYTES", "0"),
     ("MAX_RESULT_BYTES", "1 GiB"),
@@ -241,12 +240,12 @@ def test_the_effective_settings_are_shown_in_the_spelling_of_the_environment():
     assert "plain HTTP" == shown["STATUS_TLS_CERT"]
 
 
-def test_another_log_level_is_info_with_a_warning():
-    """A typo there stops nobody."""
-    loaded = settings.load(PATHS | {"LOG_LEVEL": "loud"})
+def test_how_it_logs_is_no_reason_to_stop():
+    """The defaults, and one warning each."""
+    loaded = settings.load(PATHS | {"LOG_LEVEL": "loud", "LOG_FORMAT": "text"})
 
-    assert "info" == loaded.log_level
-    assert 1 == len(loaded.warnings)
+    assert ("info", "json") == (loaded.log_level, loaded.log_format)
+    assert ["LOG_LEVEL", "LOG_FORMAT"] == [line.split("=")[0] for line in loaded.warnings]
 
 
 @pytest.mark.parametrize(

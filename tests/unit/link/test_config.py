@@ -195,6 +195,14 @@ def test_first_ca_counts_and_more_are_a_warning():
     assert ("CA_CERT: the first of 2 certificates is used",) == config.warnings
 
 
+def test_what_a_service_is_called_is_no_port():
+    """For a Service `sonobuoy-progress` the kubelet sets this variable: the default holds."""
+    link = "tcp://10.0.0.1:80"
+    config = WorkerConfig.from_env(environment(SONOBUOY_PROGRESS_PORT=link))
+    said = f"SONOBUOY_PROGRESS_PORT='{link}': set by Kubernetes for a Service, not a setting"
+    assert (8099, (), (said,)) == (config.progress_port, config.warnings, config.ignored)
+
+
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
