@@ -7,7 +7,7 @@ failed is tried again by a later one. Sockets, requests and the clock's hands ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from reporter.aggregator.intake import PackageFailed
 from reporter.aggregator.journal import Journal
 from reporter.aggregator.seldom import Seldom
 from reporter.aggregator.store import Store, StoreError
-from reporter.aggregator.sweep import Found, Silence, overdue
+from reporter.aggregator.sweep import Silence, overdue
 from reporter.core.run.beats import LATE
 from reporter.core.run.entry import Marked, may_close
 from reporter.core.run.plan import Key, Plan
@@ -105,12 +105,13 @@ class Control:
 
         What the plan lacks is logged and counted, nothing more.
         """
-        if node is not None:
-            marked = {Key(plugin, node): await self._store.mark_failed(Key(plugin, node), failure)}
-        else:
-            marked = dict(await self._store.mark_plugin_failed(plugin, failure))
-        unexpected = [key for key in marked if key not in self._plan.keys]
-        if unexpected or self._plan.plugin(plugin) is None:
+        found = self._plan.plugin(plugin)
+        keys = [
+            key
+            for key in (found.keys if found is not None else ())
+            if (node is None and not self._store.entry(key).terminal) or key.node == node
+        ]
+        if found is None or (node is not None and not keys):
             self._count("unexpected_errors")
             self._log.warning(
                 "Error for something that the plan lacks",
@@ -119,6 +120,10 @@ class Control:
                 cause=str(failure.cause),
                 text=failure.text,
             )
+        await self._give_up(dict.fromkeys(keys, failure))
+
+    async def _give_up(self, failures: Mapping[Key, Failure]) -> None:
+        marked = await self._store.mark_all_failed(failures)
         for key, done in marked.items():
             if done is Marked.RECORDED:
                 await self._results.settle(key)
@@ -148,12 +153,11 @@ class Control:
 
     async def _sweep(self) -> None:
         now, mono = self._wall(), self._clock()
-        found: Found = overdue(self._store.snapshot(), now)
+        found = overdue(self._store.snapshot(), now)
         if self._silence.due(mono):
-            found += self._silence.look(now, mono)
-        for key, failure in found:
-            if await self._store.mark_failed(key, failure) is Marked.RECORDED:
-                await self._results.settle(key)
+            # Who is overdue as well has the cause that people know.
+            found = self._silence.look(now, mono) | found
+        await self._give_up(found)
 
     async def _conclude(self) -> None:
         """Take every step towards the end of the run that can be taken."""

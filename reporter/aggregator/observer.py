@@ -8,6 +8,8 @@ from reporter import log
 from reporter.aggregator.seldom import Seldom
 from reporter.metrics.aggregator import Metrics
 
+_SHOWN = 256  # characters of what a stranger asked for; its sender may choose thousands
+
 
 class Traffic:
     """Counts everything and logs what somebody should look at, once a minute each.
@@ -29,6 +31,7 @@ class Traffic:
 
     def refused(self, what: str, why: str, peer: str, certificate: str) -> None:
         """Log a worker that was refused."""
+        what = what[:_SHOWN]
         self._say(
             "Request refused",
             about=(what, why, peer),

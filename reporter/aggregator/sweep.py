@@ -12,13 +12,13 @@ from reporter.core.run.plan import Key
 from reporter.core.run.record import Failure
 from reporter.core.run.snapshot import Snapshot
 
-Found = list[tuple[Key, Failure]]
+Found = dict[Key, Failure]
 
 
 def overdue(snapshot: Snapshot, now: float) -> Found:
     """Return the open entries whose retry window or deadline is over at the Unix time `now`."""
     found = ((key, due(entry, now)) for key, entry in snapshot.entries.items())
-    return [(key, failure) for key, failure in found if failure is not None]
+    return {key: failure for key, failure in found if failure is not None}
 
 
 class Silence:
@@ -50,7 +50,7 @@ class Silence:
             self._forgive(late, mono)
         snapshot = self._store.snapshot()
         self._expect(snapshot, mono)
-        found, quiet = [], set()
+        found, quiet = Found(), set()
         for key, entry in snapshot.entries.items():
             if entry.terminal:
                 continue
@@ -58,7 +58,7 @@ class Silence:
             expected = self._expected.get(key.plugin, Beat()).heard_at
             if beats.lost(beat, now=mono, timeout=self._timeout, expected_since=expected):
                 heard = beat.heard_at if beat.heard_at is not None else expected
-                found.append((key, silence(now, mono - (mono if heard is None else heard))))
+                found[key] = silence(now, mono - (mono if heard is None else heard))
             if beats.quiet(beat, mono, self._interval):
                 quiet.add(key)
         if quiet != self._quiet:

@@ -72,7 +72,7 @@ class ProgressUpdates:
         self, request: web.BaseRequest, key: Key, subject: str, update: Progress
     ) -> Answer:
         header = request.headers.get(_ID)
-        sender = parse_update_id(header) if header else None
+        sender = None if header is None else parse_update_id(header)
         async with self._turns[key]:
             try:
                 taken = await self._store.record_progress(key, update, sender, at=self._wall())

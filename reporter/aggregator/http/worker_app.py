@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 
 from aiohttp import web
 
@@ -15,14 +14,13 @@ from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.progress import ProgressUpdates
 from reporter.aggregator.http.results import Taker, Uploads
-from reporter.aggregator.http.target import Route, Target, parse_target
+from reporter.aggregator.http.target import Route, Target, Targets
 from reporter.aggregator.http.tls_protocol import peer_of
 from reporter.aggregator.store import Store
 from reporter.core.run.plan import Key, Plan
 
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
 _NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method in _METHODS.items()}
-_REMEMBERED = 16_384  # raw targets; a run has one or two spellings for each key and route
 
 
 class WorkerApp:
@@ -44,7 +42,7 @@ class WorkerApp:
     ) -> None:
         self._store, self._run, self._keys = store, plan.run, frozenset(plan.keys)
         self._observer, self._clock = observer, clock
-        self._target = lru_cache(maxsize=_REMEMBERED)(parse_target)
+        self._targets = Targets(plan.keys)
         self._uploads = Uploads(store, intake, limits, wall)
         self._progress = ProgressUpdates(store, limits, wall)
         self._heartbeats = Heartbeats(store, limits.heartbeat_interval, clock)
@@ -62,7 +60,7 @@ class WorkerApp:
     async def __call__(self, request: web.BaseRequest) -> Answer:
         """Answer one request."""
         began = self._clock()
-        target = self._target(request.raw_path)
+        target = self._targets.find(request.raw_path)
         if target is None:
             route, answer = "other", answers.NOT_FOUND
         else:

@@ -112,8 +112,8 @@ class Store(Protocol):
         A key outside the plan is `IGNORED`. On disk when this returns.
         """
 
-    async def mark_plugin_failed(self, plugin: str, failure: Failure) -> Mapping[Key, Marked]:
-        """Mark all open entries of a plugin in one step; a plugin outside the plan has none."""
+    async def mark_all_failed(self, failures: Mapping[Key, Failure]) -> Mapping[Key, Marked]:
+        """Do `mark_failed` for many keys in one step: all of it lasts, or nothing does."""
 
     async def launch(self, plugin: str, *, at: float) -> None:
         """Note that a plugin was started, which sets the deadline of its entries.

@@ -88,10 +88,14 @@ class LiveStore:
             return Marked.IGNORED
         return await self._engine.commit(operations.mark_failed(key, failure, self._windows))
 
-    async def mark_plugin_failed(self, plugin: str, failure: Failure) -> Mapping[Key, Marked]:
-        """Note a failure of all open entries of a plugin."""
-        operation = operations.mark_plugin_failed(plugin, failure, self._windows)
-        return await self._engine.commit(operation)
+    async def mark_all_failed(self, failures: Mapping[Key, Failure]) -> Mapping[Key, Marked]:
+        """Note failures of many keys."""
+        known = {key: failure for key, failure in failures.items() if key in self._entries}
+        marked = dict.fromkeys(failures, Marked.IGNORED)
+        if known:
+            operation = operations.mark_all_failed(known, self._windows)
+            marked.update(await self._engine.commit(operation))
+        return marked
 
     async def launch(self, plugin: str, *, at: float) -> None:
         """Note the launch of a plugin."""

@@ -177,16 +177,14 @@ def mark_failed(key: Key, failure: Failure, windows: Windows) -> Operation[Marke
     return operation
 
 
-def mark_plugin_failed(
-    plugin: str, failure: Failure, windows: Windows
+def mark_all_failed(
+    failures: Mapping[Key, Failure], windows: Windows
 ) -> Operation[Mapping[Key, Marked]]:
-    """Mark every open entry of a plugin."""
+    """Do the same for many keys."""
 
     def operation(ledger: Ledger) -> Mapping[Key, Marked]:
         return {
-            key: mark_failed(key, failure, windows)(ledger)
-            for key in known(ledger).plan.keys
-            if key.plugin == plugin and not ledger.entry(key).terminal
+            key: mark_failed(key, failure, windows)(ledger) for key, failure in failures.items()
         }
 
     return operation

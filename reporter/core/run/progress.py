@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from reporter.core.run.progress_body import INT64_MAX, INT64_MIN, read_body
+from reporter.errors import InvalidPayload
 
 KEPT: Final = 1_000  # failures and errors of one key; the true counts go on
 TEXT_BYTES: Final = 1_024
@@ -16,7 +17,7 @@ EPOCHS_KEPT: Final = 16  # replaced senders of one key: a worker restarts rarely
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _OURS = frozenset({"name", "node", "timestamp"})  # the aggregator says these itself
-_UPDATE_ID = re.compile(r"([A-Za-z0-9._-]{1,64})/([0-9]{1,18})")
+_UPDATE_ID = re.compile(r"([!-.0-~]{1,64})/([0-9]{1,18})")  # as docs/openapi.yaml has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,12 @@ class UpdateId(NamedTuple):
     seq: int
 
 
-def parse_update_id(header: str) -> UpdateId | None:
-    """Read `EPOCH/SEQ`; anything else is no id, and then the order of arrival decides."""
+def parse_update_id(header: str) -> UpdateId:
+    """Read `EPOCH/SEQ`. Raises `InvalidPayload`: without its id an update might count twice."""
     found = _UPDATE_ID.fullmatch(header)
-    return UpdateId(found[1], int(found[2])) if found else None
+    if found is None:
+        raise InvalidPayload("Progress-Id: not EPOCH/SEQ")
+    return UpdateId(found[1], int(found[2]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -323,7 +323,7 @@ async def test_after_closing(tmp_path):
     async with serving(tmp_path) as scene:
         await scene.put(E2E, b"result")
         gone = Failure("final", 1.0, "pod gone", Cause.POD_FAILED)
-        await scene.store.mark_plugin_failed("sysd", gone)
+        await scene.store.mark_all_failed(dict.fromkeys((NODE1, NODE2), gone))
         await scene.close_run()
 
         held, none = await scene.put(E2E, b"result"), await scene.put(NODE1, b"result")
@@ -439,9 +439,8 @@ async def test_a_run_that_closes_over_an_upload(tmp_path):
     async with serving(tmp_path) as scene, scene.connect() as wire:
         await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(wire)
-        for plugin in ("e2e", "sysd"):
-            gone = Failure("final", 1.0, "pod gone", Cause.POD_FAILED)
-            await scene.store.mark_plugin_failed(plugin, gone)
+        gone = Failure("final", 1.0, "pod gone", Cause.POD_FAILED)
+        await scene.store.mark_all_failed(dict.fromkeys((E2E, NODE1, NODE2), gone))
         await scene.close_run()
         await wire.send(b"lf")
 

@@ -109,6 +109,17 @@ async def test_ids_of_updates(tmp_path):
         assert (2, UpdateId("a", 1)) == (sent.progress.completed, sent.id)
 
 
+@pytest.mark.parametrize("header", ["Progress-Id: ", "Progress-Id: a", "Progress-Id: a/1/2"])
+@situation
+async def test_an_id_that_is_none(tmp_path, header):
+    """400: without it a repeated append would count twice."""
+    async with serving(tmp_path) as scene:
+        reply = await scene.post(b'{"appendcompleted":2}', header)
+
+        assert (400, b"invalid progress update: Progress-Id: not EPOCH/SEQ\n") == reply.said
+        assert {} == scene.store.snapshot().progress
+
+
 @situation
 async def test_a_large_update(tmp_path):
     """A50: a mebibyte is taken; with one more byte: 413, unread where a length says so."""

@@ -50,7 +50,7 @@ STEPS: tuple[Step, ...] = (
     lambda store: store.mark_failed(E2E, failed_try()),
     lambda store: store.mark_failed(E2E, failed_try(NOW + 9, "cut")),
     lambda store: store.record_result(NODE1, report("e1")),
-    lambda store: store.mark_plugin_failed("sysd", gave_up()),
+    lambda store: store.mark_all_failed(dict.fromkeys((NODE1, NODE2), gave_up())),
     lambda store: store.record_result(NODE2, result("aa")),
     lambda store: store.record_progress(NODE2, appending(2), UpdateId("b", 1), at=NOW),
     lambda store: store.record_result(E2E, result("bb")),

@@ -41,6 +41,7 @@ from tests.integration.store.world import (
 
 TAR = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 12)
 NOBODY = Key("nope", "global")
+GAVE_UP = dict.fromkeys((NODE1, NODE2), gave_up())
 
 
 async def complete(store: Store) -> None:
@@ -225,17 +226,29 @@ async def test_a_failure_of_a_key_outside_the_plan_is_ignored(world: World):
     async with world.opened() as store:
         before = store.snapshot()
         assert Marked.IGNORED == await store.mark_failed(NOBODY, gave_up())
-        assert {} == await store.mark_plugin_failed("nope", gave_up())
+        ignored = {NOBODY: Marked.IGNORED}
+        assert ignored == await store.mark_all_failed({NOBODY: gave_up()})
         await store.launch("nope", at=NOW)
         assert before == store.snapshot()
 
 
 @on_loop
-async def test_a_failure_without_a_node_fails_all_open_entries_of_the_plugin(world: World):
-    """F12: what is decided already stays."""
-    async with world.opened() as store:
+async def test_many_failures_in_one_step(world: World):
+    """F12: each by the rules, what is decided already stays; all of them are one transaction."""
+    commits: list[int] = []
+    async with world.opened(on_commit=lambda _, number: commits.append(number)) as store:
         await store.record_result(NODE1, result())
-        assert {NODE2: Marked.RECORDED} == await store.mark_plugin_failed("sysd", gave_up())
+        marked = await store.mark_all_failed(
+            dict.fromkeys((NODE1, NODE2, NOBODY), gave_up()) | {E2E: failed_try()}
+        )
+        assert {
+            E2E: Marked.RECORDED,
+            NODE1: Marked.IGNORED,
+            NODE2: Marked.RECORDED,
+            NOBODY: Marked.IGNORED,
+        } == marked
+        assert [1, 1] == commits
+        assert store.entry(E2E).retrying
         assert [State.RUNNING, State.COMPLETE, State.FAILED] == [
             store.entry(key).state for key in PLAN.keys
         ]
@@ -626,8 +639,8 @@ async def test_the_revision_grows_by_one_per_change_and_only_then(world: World):
             (0, lambda: store.record_result(E2E, result())),
             (1, lambda: store.mark_failed(NODE1, failed_try())),
             (0, lambda: store.mark_failed(NODE1, failed_try())),
-            (2, lambda: store.mark_plugin_failed("sysd", gave_up())),
-            (0, lambda: store.mark_plugin_failed("sysd", gave_up())),
+            (2, lambda: store.mark_all_failed(GAVE_UP)),
+            (0, lambda: store.mark_all_failed(GAVE_UP)),
             (1, lambda: store.record_progress(E2E, replacing(1), UpdateId("a", 1), at=NOW)),
             (0, lambda: store.record_progress(E2E, replacing(1), UpdateId("a", 1), at=NOW)),
             (1, lambda: store.record_progress(E2E, appending(1), UpdateId("a", 2), at=NOW)),

@@ -136,7 +136,9 @@ class Ledgers(RuleBasedStateMachine):
             key for key, item in self.model.items.items() if key[0] == plugin and not item.held
         ]
         wanted = {key: self.model.give_up(key, gave_up().text) for key in still_open}
-        assert wanted == self.do(self.store.mark_plugin_failed(plugin, gave_up(self.now)))
+        assert wanted == self.do(
+            self.store.mark_all_failed(dict.fromkeys(still_open, gave_up(self.now)))
+        )
 
     @rule(key=KEYS)
     def bytes_are_lost(self, key: Key) -> None:

@@ -18,6 +18,7 @@ from reporter.core.run.progress import (
     parse_update_id,
     take,
 )
+from reporter.errors import InvalidPayload
 
 ONE = Progress(total=1, completed=1)
 APPEND = Progress(msg="m", appendtotals=True, appendcompleted=4)
@@ -203,20 +204,35 @@ def test_progress_for_people(progress, text):
     [
         ("a1B2-x_y.z/0", UpdateId("a1B2-x_y.z", 0)),
         ("e/999999999999999999", UpdateId("e", 10**18 - 1)),
-        ("", None),
-        ("e/", None),
-        ("/1", None),
-        ("e/-1", None),
-        ("e/1/2", None),
-        ("e/1 ", None),
-        ("e/\u0661", None),
-        ("e" * 65 + "/1", None),
-        ("e/1000000000000000000", None),
+        ("!:~@[e]/7", UpdateId("!:~@[e]", 7)),
+        ("e" * 64 + "/1", UpdateId("e" * 64, 1)),
     ],
 )
 def test_reading_a_progress_id(header, expected):
-    """What is not an id leaves the order of arrival to decide."""
+    """Whatever the published pattern allows is kept."""
     assert expected == parse_update_id(header)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "e/",
+        "/1",
+        "e/-1",
+        "e/1/2",
+        "e/1 ",
+        "e e/1",
+        "\xe9/1",
+        "e/\u0661",
+        "e" * 65 + "/1",
+        "e/1000000000000000000",
+    ],
+)
+def test_what_is_no_progress_id(header):
+    """Dropped, a repeated append would count twice: it is refused."""
+    with pytest.raises(InvalidPayload, match=r"^Progress-Id: not EPOCH/SEQ$"):
+        parse_update_id(header)
 
 
 def journal(*updates):
