@@ -85,9 +85,7 @@ class Case:
     @property
     def wait_end(self) -> float:
         """When the wait time is over: from the adapter's first start, before that from our own."""
-        memory = self.o.memory
-        since = memory.waiting_since if memory.first_started is None else memory.first_started
-        return since + self.policy.wait
+        return self.o.memory.waiting_from + self.policy.wait
 
     @property
     def wait_over(self) -> bool:

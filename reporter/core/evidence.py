@@ -60,8 +60,7 @@ def evidence(o: Observation, wall: float) -> dict[str, Any]:
         }
         shown["job"] = _known(job)
     shown |= _remembered(o)
-    since = o.memory.waiting_since if o.memory.first_started is None else o.memory.first_started
-    shown["waitedSeconds"] = round(max(0.0, o.now - since), 3)
+    shown["waitedSeconds"] = round(max(0.0, o.now - o.memory.waiting_from), 3)
     if o.stopping_since is not None:
         shown["stoppedForSeconds"] = round(max(0.0, o.now - o.stopping_since), 3)
     return shown
@@ -114,6 +113,7 @@ def _pod(pod: Pod) -> dict[str, Any]:
             "reason": _text(pod.reason),
             "restartPolicy": _text(pod.restart.policy),
             "form": pod.form.value if pod.form else None,
+            "ownVolume": pod.own_volume or None,
             "deletionRequestedAt": _at(pod.deletion_requested_at),
             "failingAt": _at(pod.failing_at),
             "activeDeadlineSeconds": pod.deadline,

@@ -139,6 +139,8 @@ class Pod:
     remarks: tuple[str, ...] = ()  # worth a warning: how the adapter was guessed
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     own_restart: RestartPolicy = field(default_factory=RestartPolicy)  # the reporter's
+    own_restarts: int | None = None  # the reporter's; nothing where the API shows none
+    own_volume: bool = False  # RESULTS_PATH holds only what this Pod's regular containers wrote
     blocker: Blocker | None = None
     disruption: Disruption | None = None
     deletion_requested_at: float | None = None

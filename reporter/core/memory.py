@@ -7,6 +7,7 @@ in that order, so that "the adapter had ended and this is the file it left" is a
 from dataclasses import dataclass, replace
 
 from reporter.core.facts import (
+    Form,
     Pod,
     PodGone,
     PodLook,
@@ -56,6 +57,20 @@ class Memory:
     taken_away_since: float | None = None  # deletion seen, or the Pod seen gone
     away: bool = False  # the API does not answer about the Pod
     returned: float | None = None  # when it answered again after having been away
+
+    @property
+    def waiting_from(self) -> float:
+        """When the wait time began: with the adapter's first start, before that with our own.
+
+        A native reporter starts before its adapter. So where it was never restarted, an adapter
+        that seems to have started earlier shows that the wall clock was stepped.
+        """
+        if self.first_started is None:
+            return self.waiting_since
+        pod = self.last_pod
+        if pod is not None and pod.form is Form.NATIVE and pod.own_restarts == 0:
+            return max(self.first_started, self.waiting_since)
+        return self.first_started
 
     def leftover(self, restarts: int) -> FileIdentity | None:
         """Return the file that was there when the API showed the end of the run before this one.
@@ -130,6 +145,10 @@ def _of_run(file: ResultLook, pod: Pod, run: _Run) -> ResultLook:
     if isinstance(run.state, Terminated) and run.state.never_started:
         return FileAbsent()
     if isinstance(file, FileAbsent) or file.identity is None:
+        return file
+    if pod.own_volume and run.restarts <= 0 and run.previous is None:
+        # Nobody else can have left it, whatever its times say: clocks are stepped, and stamps of a
+        # busy node come late.
         return file
     written = file.identity.ctime_ns // 1_000_000_000
     born = int(pod.started_at or 0)

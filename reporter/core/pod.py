@@ -20,6 +20,7 @@ from reporter.core.facts import (
     Terminated,
     Waiting,
 )
+from reporter.core.mounts import born_with_pod, declared, writers
 from reporter.core.objects import items, moment, number, section, text
 
 Object = Mapping[str, Any]
@@ -85,8 +86,10 @@ def read_pod(pod: Object, names: Names) -> Pod:
         adapter=adapter,
         misfit=misfit,
         remarks=remarks,
-        restart=_restart_policy(spec, _declared(spec, adapter_name)),
-        own_restart=_restart_policy(spec, _declared(spec, names.reporter)),
+        restart=_restart_policy(spec, declared(spec, adapter_name)),
+        own_restart=_restart_policy(spec, declared(spec, names.reporter)),
+        own_restarts=_restarts(status, names.reporter),
+        own_volume=born_with_pod(spec, names.reporter, names.results_path),
         blocker=_blocker(spec, status),
         disruption=_disruption(status),
         # The API stores the moment the Pod has to be gone; the wish was uttered a grace period
@@ -133,9 +136,10 @@ def find_adapter(pod: Object, names: Names) -> tuple[str, str, tuple[str, ...]]:
         return others[0], "", ()
     if not others:
         return "", f"the Pod has no container besides {names.reporter!r}", ()
-    writers = [name for name in _writers(spec, names) if name in others and name not in PROXIES]
-    if len(writers) == 1:
-        return writers[0], "", ()
+    able = writers(spec, names.reporter, names.results_path)
+    writing = [name for name in able if name in others and name not in PROXIES]
+    if len(writing) == 1:
+        return writing[0], "", ()
     if names.reporter not in regular + init:
         # Guessing now could make the reporter watch itself, whose end never comes.
         return "", _misfit(names.reporter, regular, init), ()
@@ -153,39 +157,6 @@ def _misfit(name: str, regular: list[str], init: list[str]) -> str:
 
 def _listed(names: list[str]) -> str:
     return ", ".join(names) or "none"
-
-
-def _writers(spec: Object, names: Names) -> list[str]:
-    """List the regular containers that mount the volume of the results path writable."""
-    own = _declared(spec, names.reporter)
-    seen = [own] if own else items(spec, "containers")
-    volume = next((found for c in seen if (found := _volume(c, names.results_path))), "")
-    return [
-        text(c, "name")
-        for c in items(spec, "containers")
-        if any(
-            text(mount, "name") == volume and mount.get("readOnly") is not True
-            for mount in items(c, "volumeMounts")
-        )
-    ]
-
-
-def _volume(container: Object, path: str) -> str:
-    """Name the volume that `path` lies on inside the container.
-
-    The longest mount path that leads to it.
-    """
-    found, longest = "", -1
-    for mount in items(container, "volumeMounts"):
-        base = text(mount, "mountPath").rstrip("/")
-        if path.startswith(base + "/") and len(base) > longest:
-            found, longest = text(mount, "name"), len(base)
-    return found
-
-
-def _declared(spec: Object, name: str) -> Object:
-    everyone = (*items(spec, "containers"), *items(spec, "initContainers"))
-    return next((c for c in everyone if text(c, "name") == name), {})
 
 
 def _restart_policy(spec: Object, container: Object) -> RestartPolicy:
@@ -206,6 +177,12 @@ def _container(status: Object, kind: str, name: str) -> Container:
     return Container(
         name, _state(section(shown, "state")), last, number(shown, "restartCount") or 0
     )
+
+
+def _restarts(status: Object, name: str) -> int | None:
+    """Return how often a container of whichever kind was restarted, where the API shows it."""
+    everyone = (*items(status, "containerStatuses"), *items(status, "initContainerStatuses"))
+    return next((number(c, "restartCount") for c in everyone if text(c, "name") == name), None)
 
 
 def _state(state: Object) -> State:
@@ -232,11 +209,11 @@ def _terminated(shown: Object) -> Terminated | None:
 
 def _blocker(spec: Object, status: Object) -> Blocker | None:
     """Find the first init container, sidecars aside, that has to end well and has not."""
-    for declared in items(spec, "initContainers"):
-        policy = _restart_policy(spec, declared)
-        if text(declared, "restartPolicy") == "Always":
+    for init in items(spec, "initContainers"):
+        policy = _restart_policy(spec, init)
+        if text(init, "restartPolicy") == "Always":
             continue
-        container = _container(status, "initContainerStatuses", text(declared, "name"))
+        container = _container(status, "initContainerStatuses", text(init, "name"))
         if isinstance(container.state, Terminated):
             if container.state.exit_code == 0:
                 continue

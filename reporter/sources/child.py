@@ -69,6 +69,7 @@ class Child:
             started_at=now,
             form=Form.NATIVE,
             restart=RestartPolicy("Never"),
+            own_volume=True,
             grace=GRACE,
         )
         self._lock = threading.Lock()  # guards the state, and the process id against being reused

@@ -143,7 +143,11 @@ def test_a_restarted_reporter_recalls_the_adapters_first_start(scene: Scene) -> 
         note = notes["status-reporter.io/Available"]
         notes["status-reporter.io/Available"] = note.replace(scene.started, now(-3600))
 
+    def restarted(pod: Object) -> None:
+        pod["status"]["initContainerStatuses"][0]["restartCount"] = 1
+
     scene.fake.update_job(scene.job_name, an_hour_ago)
+    scene.fake.update_pod(scene.pod_name, restarted)
     scene.start(MAX_WAIT_TIME_SECONDS="1800")
     scene.wait_final()
 

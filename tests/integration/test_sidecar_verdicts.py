@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reporter.core.objects import epoch
-from tests.fakekube import running, waiting
+from tests.fakekube import running, terminated, waiting
 from tests.integration.scene import ANNOTATION, RUNNING, TYPE, Scene, now
 
 A = ("Unknown", RUNNING, False)
@@ -58,6 +58,32 @@ def test_the_condition_has_all_six_fields_and_the_annotation_comes_with_it(scene
     )
     note = json.loads(body["metadata"]["annotations"][ANNOTATION])
     assert (True, "R", scene.pod_name) == (note["final"], note["rule"], note["attempt"]["pod"])
+
+
+@pytest.mark.parametrize(
+    ("volume", "reason"),
+    [
+        pytest.param({"emptyDir": {}}, "AllGood", id="of this Pod"),
+        pytest.param({"hostPath": {"path": "/kept"}}, "AdapterMissingResults", id="older than it"),
+    ],
+)
+def test_a_result_that_looks_older_than_its_run(
+    scene: Scene, volume: dict[str, Any], reason: str
+) -> None:
+    """A clock that was stepped costs no result where no earlier run can have left one."""
+
+    def change(pod: Any) -> None:
+        pod["spec"]["volumes"] = [{"name": "results", **volume}]
+        for container in pod["spec"]["containers"]:
+            container["volumeMounts"][0]["mountPath"] = str(scene.directory)
+
+    scene.write_result()
+    later = now(5)
+    ended = terminated(0, started_at=later, finished_at=later)
+    scene.create(adapter=ended, pod=change)
+    scene.start()
+
+    assert reason == scene.wait_final()["reason"]
 
 
 def test_the_transition_time_is_kept_while_the_status_stays(scene: Scene) -> None:

@@ -106,6 +106,8 @@ pods = st.builds(
     misfit=texts,
     restart=policies,
     own_restart=policies,
+    own_restarts=st.none() | st.integers(0, 3) | INT64,
+    own_volume=st.booleans(),
     blocker=st.none() | st.builds(Blocker, containers, for_good=st.booleans()),
     disruption=st.none() | st.builds(Disruption, texts, texts),
     deletion_requested_at=st.none() | moments | reals,

@@ -99,6 +99,7 @@ def test_what_takes_a_pod_away():
             deadline=600.0,
             disruption=Disruption("Evicted", "low on memory"),
             blocker=blocker,
+            own_volume=True,
         ),
         5,
     )
@@ -108,6 +109,7 @@ def test_what_takes_a_pod_away():
         "phase": "Running",
         "reason": "Evicted",
         "restartPolicy": "OnFailure",
+        "ownVolume": True,
         "deletionRequestedAt": "2026-01-02T03:04:10Z",
         "failingAt": "2026-01-02T03:04:07Z",
         "activeDeadlineSeconds": 600.0,

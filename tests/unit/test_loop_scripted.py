@@ -18,6 +18,28 @@ def rows(world: World) -> list[tuple[str, bool]]:
     return [(row, final) for _, row, final in world.history]
 
 
+# Clocks
+
+
+@pytest.mark.parametrize(("form", "expected"), [("native", 30.0), ("classic", 0.0)])
+def test_a_clock_stepped_before_the_first_look_leaves_the_adapter_its_time(form, expected) -> None:
+    """A sidecar that was never restarted is older than its adapter; in the classic form not."""
+    world = World(form, adapter=running(stamp(-3600)), wait=30.0)
+
+    assert Outcome.FINAL == world.run(100)
+    assert expected == next(at for at, row, final in world.history if (row, final) == ("T", True))
+
+
+@pytest.mark.parametrize("form", ["native", "classic"])
+def test_a_result_older_than_its_run_counts_on_the_pods_own_volume(form) -> None:
+    """The clock was stepped by two seconds between the write and the stamp of the start."""
+    world = World(form, adapter=running(stamp(2)))
+    world.at(0.5, world.result, lambda: world.adapter(terminated(0, started_at=stamp(2))))
+
+    assert Outcome.FINAL == world.run(20)
+    assert ("R", True) == rows(world)[-1]
+
+
 # Row A
 
 

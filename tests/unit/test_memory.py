@@ -7,6 +7,7 @@ import pytest
 from reporter.core.facts import (
     Blocker,
     Container,
+    Form,
     PodGone,
     PodNeverSeen,
     PodRefused,
@@ -84,6 +85,48 @@ WHOSE = {
         [(9, pod(START_ERROR), FileInvalid("the file cannot be read", None))],
         False,
     ),
+    # the first run, on a volume that was born with the Pod: no earlier run can have left the file
+    "own volume: two seconds before its start": (
+        [(9, pod(running(5), own_volume=True), valid(3))],
+        True,
+    ),
+    "own volume: the clock was set back by a day": (
+        [(9, pod(ended(0, start=5), own_volume=True), valid(-86400))],
+        True,
+    ),
+    "own volume: not started yet, older than the Pod": (
+        [(9, pod(own_volume=True), valid(-9))],
+        True,
+    ),
+    "own volume: an invalid file, older": (
+        [(9, pod(running(5), own_volume=True), invalid(3))],
+        True,
+    ),
+    "own volume: command not found has written nothing": (
+        [(9, pod(START_ERROR, own_volume=True), valid(2))],
+        False,
+    ),
+    "own volume: command not found, in back-off": (
+        [(14, again(LOOPING, last=START_ERROR, restarts=0, own_volume=True), valid(9))],
+        False,
+    ),
+    "own volume: in back-off after the first run": (
+        [(11, again(LOOPING, restarts=0, own_volume=True), valid(-9))],
+        True,
+    ),
+    "own volume: the second run, the first one's file": (
+        [(21, again(running(20), own_volume=True), valid(9))],
+        False,
+    ),
+    "own volume: the second run, what came before it can no longer be seen": (
+        [(21, pod(running(20), restarts=1, own_volume=True), valid(9))],
+        False,
+    ),
+    "own volume: an earlier run is shown, the restart is not counted": (
+        [(21, again(running(20), restarts=0, own_volume=True), valid(9))],
+        False,
+    ),
+    "own volume: Pod gone": ([(9, PodGone(pod(running(5), own_volume=True)), valid(3))], True),
     # the Pod or the adapter cannot be seen
     "Pod refused": ([(9, PodRefused(), valid(-9))], True),
     "Pod never seen": ([(9, PodNeverSeen(), valid(-9))], True),
@@ -197,6 +240,10 @@ LAST = {
     "has not started": ([(5, pod())], None),
     "ended": ([(11, first, valid(9))], (1, 0, valid(9))),
     "ended, an old file": ([(11, first, valid(-5))], (1, 0, ABSENT)),
+    "ended, a file older than its start on a volume of the Pod's own": (
+        [(11, replace(first, own_volume=True), valid(-5))],
+        (1, 0, valid(-5)),
+    ),
     "ended after its deletion": ([(25, deleted(pod(ended(143, end=22))))], None),
     "ended in a Pod given up": ([(25, pod(ended(143), failing_at=at(9)))], None),
     "in back-off": (
@@ -283,6 +330,39 @@ def starts(*looks, memory=None):
 def test_the_adapters_first_start(looks, expected):
     """The earliest that was ever shown, kept across restarts."""
     assert expected == starts(*looks)
+
+
+@pytest.mark.parametrize(
+    ("form", "own_restarts", "expected"),
+    [
+        pytest.param(Form.NATIVE, 0, 0.0, id="never restarted: not before the reporter"),
+        pytest.param(Form.NATIVE, 1, -3591.0, id="restarted: the adapter may have started before"),
+        pytest.param(Form.NATIVE, None, -3591.0, id="its restarts are not shown"),
+        pytest.param(Form.CLASSIC, 0, -3591.0, id="classic: the adapter may have started before"),
+        pytest.param(None, 0, -3591.0, id="the form is not known"),
+    ],
+)
+def test_a_clock_stepped_before_the_first_look_does_not_use_up_the_wait(
+    form, own_restarts, expected
+):
+    """The stamp seems an hour old; a sidecar that was never restarted knows better."""
+    shown = pod(running(-3591), form=form, own_restarts=own_restarts)
+
+    assert expected == observed((9, shown)).memory.waiting_from
+
+
+def test_a_restart_of_the_reporter_that_shows_late_is_heard():
+    """Its first look may show the Pod as it was before the kubelet noticed."""
+    before = pod(running(-50), own_restarts=0)
+    after = replace(before, own_restarts=1)
+
+    assert 0.0 == observed((1, before)).memory.waiting_from
+    assert -50.0 == observed((1, before), (3, after)).memory.waiting_from
+
+
+def test_an_adapter_that_starts_later_is_given_its_time_from_there():
+    """Also beside a reporter that was never restarted."""
+    assert 5.0 == observed((9, pod(running(5), own_restarts=0))).memory.waiting_from
 
 
 def test_an_earlier_start_of_this_reporter_is_recalled():

@@ -676,3 +676,18 @@ def test_times_are_written_whole_and_always_have_a_date(seconds, expected):
 def test_numbers_of_the_api(shown, expected):
     """Integers of 64 bits, nothing else."""
     assert expected == number({"n": shown}, "n")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ({}, None),
+        ({"initContainerStatuses": [{"name": "status-reporter", "restartCount": 2}]}, 2),
+        ({"containerStatuses": [{"name": "status-reporter", "restartCount": 0}]}, 0),
+        ({"containerStatuses": [{"name": "adapter", "restartCount": 3}]}, None),
+        ({"containerStatuses": [{"name": "status-reporter"}]}, None),
+    ],
+)
+def test_how_often_the_reporter_was_restarted(statuses, expected):
+    """In both forms; nothing where the API does not show it."""
+    assert expected == read_pod({"status": statuses}, NAMES).own_restarts

@@ -1,0 +1,57 @@
+"""Which volume the result file lies on, and which containers can write to it."""
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from reporter.core.objects import items, text
+
+Object = Mapping[str, Any]
+
+
+def declared(spec: Object, name: str) -> Object:
+    """Return the container `name` of a Pod's spec, of whichever kind; empty where there is none."""
+    everyone = (*items(spec, "containers"), *items(spec, "initContainers"))
+    return next((c for c in everyone if text(c, "name") == name), {})
+
+
+def writers(spec: Object, reporter: str, path: str) -> list[str]:
+    """List the regular containers that mount the volume of `path` writable."""
+    own = declared(spec, reporter)
+    seen = [own] if own else items(spec, "containers")
+    volume = next((found for c in seen if (found := _volume(c, path))), "")
+    return [text(c, "name") for c in items(spec, "containers") if _writes(c, volume)]
+
+
+def born_with_pod(spec: Object, reporter: str, path: str) -> bool:
+    """Say whether whatever lies at `path` comes from this Pod's regular containers.
+
+    The reporter's own mount tells the volume. It has to be an emptyDir that no init container but
+    the reporter can write to.
+    """
+    volume = _volume(declared(spec, reporter), path)
+    kind = next((v for v in items(spec, "volumes") if text(v, "name") == volume), {})
+    if not volume or not isinstance(kind.get("emptyDir"), Mapping):
+        return False
+    others = [c for c in items(spec, "initContainers") if text(c, "name") != reporter]
+    return not any(_writes(c, volume) for c in others)
+
+
+def _writes(container: Object, volume: str) -> bool:
+    return any(
+        text(mount, "name") == volume and mount.get("readOnly") is not True
+        for mount in items(container, "volumeMounts")
+    )
+
+
+def _volume(container: Object, path: str) -> str:
+    """Name the volume that `path` lies on inside the container.
+
+    The longest mount path that leads to it.
+    """
+    path, found, longest = posixpath.normpath(path), "", -1
+    for mount in items(container, "volumeMounts"):
+        base = posixpath.normpath(text(mount, "mountPath")).rstrip("/")
+        if path.startswith(base + "/") and len(base) > longest:
+            found, longest = text(mount, "name"), len(base)
+    return found
