@@ -5,6 +5,7 @@ The Kubernetes client is imported only when a cluster is asked: that takes a thi
 
 import argparse
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from reporter.kube import KubeApi
 
 TIMEOUT = 15.0  # seconds for one request
+_SORTS = ("", "job", "jobs", "job.batch", "jobs.batch", "job.v1.batch", "jobs.v1.batch")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 NEEDS = "a cluster can be asked only with the package's extra [sidecar]: {} is not installed"
 
 
@@ -71,6 +74,14 @@ def open_cluster(options: argparse.Namespace) -> "tuple[KubeApi, str | None]":
     if getattr(options, "all_namespaces", False):
         return api, None
     return api, options.namespace or namespace or "default"
+
+
+def job_name(written: str, options: argparse.Namespace) -> str:
+    """Return the name of a Job as other commands print it; a usage error for anything else."""
+    sort, _, name = written.rpartition("/")
+    if sort not in _SORTS or len(name) > 253 or not _NAME.fullmatch(name):
+        options.error(f"not the name of a Job: {written!r}")
+    return name
 
 
 def said(error: KubeError) -> str:

@@ -11,7 +11,7 @@ from reporter.core.explain.setting import find_setup
 from reporter.core.objects import items, section, text
 from reporter.core.text import clean
 from reporter.ctl import show
-from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
+from reporter.ctl.cluster import TIMEOUT, cluster_arguments, job_name, open_cluster, said
 from reporter.ctl.exits import GOOD, CannotTell
 from reporter.ctl.table import paint, wants_colour
 from reporter.errors import KubeError, NotFound
@@ -43,9 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, explain, and return the exit code."""
-    name = options.job.rpartition("/")[2]
-    if not name:
-        options.error("which JOB?")
+    name = job_name(options.job, options)
     api, namespace = open_cluster(options)
     assert namespace is not None
     try:

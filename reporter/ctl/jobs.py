@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from reporter.core.explain.finding import Object
 from reporter.core.explain.job import standing
 from reporter.core.explain.setting import find_setup
 from reporter.core.explain.verdict import Verdict
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     api, namespace = open_cluster(options)
     try:
         jobs = api.list_jobs(namespace, options.selector, timeout=TIMEOUT)
-        lines = [line for job in jobs for line in _lines(job)]
+        lines = [line for job in jobs for line in lines_of(job)]
     except KubeError as error:
         raise CannotTell(said(error)) from None
     finally:
@@ -66,7 +67,11 @@ def run(options: argparse.Namespace) -> int:
             found = dict.fromkeys((line.namespace, line.name) for line in lines)
             show.put_names(f"job.batch/{name}" for _, name in found)
         case "json" | "yaml":
-            document = {"api_version": API_VERSION, "kind": "Jobs", "items": _items(lines)}
+            document = {
+                "api_version": API_VERSION,
+                "kind": "Jobs",
+                "items": [item(line) for line in lines],
+            }
             show.put_data(options.output, document)
         case form if lines:
             show.put(_table(lines, options, wide=form == "wide", everywhere=namespace is None))
@@ -76,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
     return GOOD
 
 
-def _lines(job: dict[str, Any]) -> Iterator[Line]:
+def lines_of(job: Object) -> Iterator[Line]:
+    """Yield what stands on a Job; without a verdict where its reporter has said nothing."""
     metadata = section(job, "metadata")
     names = (text(metadata, "namespace"), text(metadata, "name"), text(metadata, "uid"))
     found = standing(job)
@@ -110,29 +116,20 @@ def _cells(line: Line, *, wide: bool) -> list[str]:
     return [*cells, verdict.message]
 
 
-def _items(lines: list[Line]) -> list[dict[str, Any]]:
-    found = []
-    for line in lines:
-        verdict = line.verdict
-        shown = None
-        if verdict is not None:
-            shown = {
-                "type": verdict.type,
-                "status": verdict.status,
-                "reason": verdict.reason,
-                "message": verdict.message,
-                "since": verdict.since,
-                "final": verdict.final,
-                "row": verdict.row,
-                "pod": verdict.pod,
-                "evidence": dict(verdict.evidence or {}),
-            }
-        found.append(
-            {
-                "namespace": line.namespace,
-                "name": line.name,
-                "uid": line.uid,
-                "condition": shown,
-            }
-        )
-    return found
+def item(line: Line) -> dict[str, Any]:
+    """Return a line as data."""
+    verdict = line.verdict
+    shown = None
+    if verdict is not None:
+        shown = {
+            "type": verdict.type,
+            "status": verdict.status,
+            "reason": verdict.reason,
+            "message": verdict.message,
+            "since": verdict.since,
+            "final": verdict.final,
+            "row": verdict.row,
+            "pod": verdict.pod,
+            "evidence": dict(verdict.evidence or {}),
+        }
+    return {"namespace": line.namespace, "name": line.name, "uid": line.uid, "condition": shown}

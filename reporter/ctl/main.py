@@ -27,7 +27,7 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("status", "status", "show how a run is"),
-    Command("wait", "wait", "wait until a run is over"),
+    Command("wait", "wait", "wait until a run is over, or until Jobs have their verdicts"),
     Command("watch", "watch", "show a run while it goes on"),
     Command("connect", "connect", "remember where a run's status is served"),
     Command("retrieve", "retrieve", "fetch the results of a run"),

@@ -1,31 +1,34 @@
-"""`status-ctl wait`: until a run, or a part of it, has come to its end."""
+"""`status-ctl wait`: until a run, or a part of it, has come to its end; or until Jobs have."""
 
 import argparse
 import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
 
 from reporter.core.run.reading import Found
 from reporter.core.run.view import Document, Look, Row, failed, over, rows
 from reporter.ctl import origin, show
+from reporter.ctl.bar import Bar
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.ctl.origin import Origin
 from reporter.ctl.run_table import put_run, summary
 from reporter.ctl.server import ANSWER
-from reporter.ctl.table import cut, redraws, terminal_columns
 from reporter.ctl.tell import tell
 
 DESCRIPTION = """\
-Waits until a run is over, and shows how it ended as `status-ctl status` does. While the run cannot
-be seen it goes on waiting: aggregators restart. On a terminal a line tells how far the run is.
+Without JOBs, waits until a run is over, and shows how it ended as `status-ctl status` does. With
+JOBs, waits until each of them, which need not exist yet, has its final verdict, and prints each as
+it comes. A verdict other than True counts once the Job ends or can start no further Pod.
+
+While nothing can be seen it goes on waiting. On a terminal a line tells how far it is.
 
 exit codes:
-  0    passed
-  1    failed
+  0    passed; every JOB is True
+  1    failed; a JOB is False or Unknown for good
   2    wrong usage
-  3    the time is over
-  4    cannot tell: forbidden, or nothing that could be asked
+  3    timed out
+  4    cannot tell: forbidden, nothing that could be asked, a JOB that was deleted or has ended
+       without a final verdict
   130  Ctrl-C"""
 
 END = "end"
@@ -35,6 +38,9 @@ _BAR = 24
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
+        "jobs", metavar="JOB", nargs="*", help="Jobs to wait for, as job/NAME or NAME"
+    )
+    parser.add_argument(
         "--for",
         dest="goal",
         metavar="WHAT",
@@ -43,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "its entries are decided, and only they count",
     )
     parser.add_argument(
-        "--fail-fast", action="store_true", help="end with the first failure, final or not"
+        "--fail-fast", action="store_true", help="end with the first failure, in a run final or not"
     )
     parser.add_argument(
         "--timeout", metavar="TIME", type=origin.length, help="as 90s, 30m or 6h (default: none)"
@@ -54,8 +60,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Wait, show the end, and return the exit code."""
+    if options.jobs:
+        return _wait_for_jobs(options)
     chosen = origin.choose(options)
-    bar = Bar(sys.stderr)
+    bar = RunBar(sys.stderr)
     try:
         code, look = wait(chosen, options.goal, options.timeout, options.fail_fast, bar)
     finally:
@@ -67,31 +75,29 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-class Bar:
-    """A line on a terminal that is written over and over; elsewhere nothing."""
+def _wait_for_jobs(options: argparse.Namespace) -> int:
+    run_only = {
+        "--for": options.goal != END,
+        "--all-namespaces": options.all_namespaces,
+        **{f"--{name}": getattr(options, name) for name in ("url", "connection")},
+        **{f"--{name}": getattr(options, name) for name in ("ca", "cert", "key")},
+    }
+    if wrong := [name for name, given in run_only.items() if given]:
+        options.error(f"{wrong[0]} is for a run: leave it out, or the JOBs")
+    from reporter.ctl.wait_jobs import run as run_jobs
 
-    def __init__(self, out: TextIO) -> None:
-        self._out, self._shown = out, False
+    return run_jobs(options)
+
+
+class RunBar(Bar):
+    """How far a run is."""
 
     def draw(self, document: Document) -> None:
-        """Show how far the run is."""
-        columns = terminal_columns(self._out)
-        if columns is None or not redraws(self._out):
-            return
+        """Show it."""
         entries = list(rows(document))
         share = sum(row.decided for row in entries) / len(entries) if entries else 0.0
         full = round(share * _BAR)
-        line = f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document, entries)}"
-        self._shown = True  # before it is: Ctrl-C may come in between
-        self._out.write(f"\r\033[K{cut(line, columns - 1)}")
-        self._out.flush()
-
-    def clear(self) -> None:
-        """Take it away."""
-        if self._shown:
-            self._out.write("\r\033[K")
-            self._out.flush()
-            self._shown = False
+        self.put(f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document, entries)}")
 
 
 def wait(
@@ -99,7 +105,7 @@ def wait(
     goal: str,
     timeout: float | None,
     fail_fast: bool,
-    bar: Bar,
+    bar: RunBar,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,

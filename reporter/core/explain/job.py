@@ -64,7 +64,7 @@ def findings(objects: Objects) -> list[Finding]:
 def _doubts(verdict: Verdict, objects: Objects, newest: Object | None) -> Iterator[Finding]:
     """Say when a verdict is not about the present."""
     over = newest is None or text(section(newest, "status"), "phase") in {"Succeeded", "Failed"}
-    if verdict.running and (over or _ended(objects.job)) and "pods" not in objects.unread:
+    if verdict.running and (over or ended(objects.job)) and "pods" not in objects.unread:
         yield problem(
             "reporter-gone",
             "It says that work goes on, but nothing runs any more: the reporter was killed "
@@ -112,7 +112,7 @@ def _no_pod(objects: Objects) -> Iterator[Finding]:
     leaving = "deletionTimestamp" in section(job, "metadata")
     if "pods" in objects.unread or leaving or section(job, "spec").get("suspend") is True:
         return
-    if _ended(job):
+    if ended(job):
         yield info(
             "pods-gone",
             "Its Pods are gone, and their logs with them: the conditions above are all that is "
@@ -161,7 +161,8 @@ def _explained(said: list[Finding]) -> bool:
     return any(finding.code in _EXPLAINS for finding in said)
 
 
-def _ended(job: Object) -> bool:
+def ended(job: Object) -> bool:
+    """Say whether the Job itself is over: complete or failed."""
     return any(
         text(condition, "type") in _OVER and text(condition, "status") == "True"
         for condition in items(section(job, "status"), "conditions")

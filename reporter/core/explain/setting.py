@@ -46,16 +46,21 @@ class Setup:
 
 
 def find_setup(spec: Object) -> Setup | None:
-    """Find the reporter: by its name, else by the three variables that only it needs."""
-    everyone = [*items(spec, "initContainers"), *items(spec, "containers")]
-    for container in everyone:
+    """Find the reporter; the first where there are several."""
+    return next(iter(find_setups(spec)), None)
+
+
+def find_setups(spec: Object) -> list[Setup]:
+    """Find all reporters: by the usual name, or by the three variables that only they need."""
+    found = []
+    for container in [*items(spec, "initContainers"), *items(spec, "containers")]:
         given = {text(each, "name") for each in items(container, "env")}
         if text(container, "name") == REPORTER or given >= _OWN:
             values = {text(each, "name"): text(each, "value") for each in items(container, "env")}
             name = text(container, "name")
             form = find_form(spec, name) or Form.CLASSIC
-            return Setup(name, form, text(container, "image"), values)
-    return None
+            found.append(Setup(name, form, text(container, "image"), values))
+    return found
 
 
 def judge(job: Object, setup: Setup | None) -> Iterator[Finding]:

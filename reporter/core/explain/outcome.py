@@ -1,0 +1,77 @@
+"""Whether what stands on a Job is the last word on it: for those who wait."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from reporter.core.explain.finding import Object
+from reporter.core.explain.job import ended, standing
+from reporter.core.explain.setting import find_setups
+from reporter.core.explain.verdict import Verdict
+from reporter.core.objects import items, number, section, text
+
+_ENDING = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})
+
+
+class Outcome(StrEnum):
+    """What has become of a Job."""
+
+    OPEN = "open"
+    GOOD = "good"
+    FAILED = "failed"
+
+
+def outcome(job: Object) -> Outcome:
+    """Say what has become of a Job: decided once every reporter's last word stands on it."""
+    found = standing(job)
+    reporters = len(find_setups(section(job, "spec", "template", "spec")))
+    if len(found) < max(reporters, 1) or not all(is_last(each, job) for each in found):
+        return Outcome.OPEN
+    return Outcome.GOOD if all(each.good for each in found) else Outcome.FAILED
+
+
+def is_last(verdict: Verdict, job: Object) -> bool:
+    """Say whether this verdict stays.
+
+    A final one is the last word of its Pod. Unless it is good, the Job may start another Pod, whose
+    verdict takes its place.
+    """
+    # An older reporter writes its verdicts once, and says of none that it is final.
+    settled = verdict.final is not False and not verdict.running
+    return settled and (verdict.good or no_pod_follows(job))
+
+
+def no_pod_follows(job: Object) -> bool:
+    """Say whether the Job starts no further Pod: it ends, or its first failure is its last."""
+    spec = section(job, "spec")
+    conditions = items(section(job, "status"), "conditions")
+    if any(text(each, "type") in _ENDING and text(each, "status") == "True" for each in conditions):
+        return True
+    if spec.get("suspend") is True or number(spec, "backoffLimit") != 0:
+        return False
+    if (number(spec, "completions") or 1) > 1 or (number(spec, "parallelism") or 1) > 1:
+        return False
+    # Failures that a rule ignores are not counted.
+    rules = items(section(spec, "podFailurePolicy"), "rules")
+    return not any(text(rule, "action") == "Ignore" for rule in rules)
+
+
+def open_because(job: Object) -> str:
+    """Say why a Job is not decided where that is worth a remark: a verdict that may not stay."""
+    if section(job, "spec").get("suspend") is True:
+        return "suspended; waiting"
+    found = standing(job)
+    if not found and not find_setups(section(job, "spec", "template", "spec")):
+        return "no status reporter in its Pod template; waiting"
+    for each in found:
+        if not each.running and not is_last(each, job):
+            settled = each.final is not False
+            why = "the Job may start another Pod" if settled else "it may still change"
+            return f"{each.type}={each.status} {each.reason}: {each.message} ({why}); waiting"
+    return ""
+
+
+def nobody_writes(job: Object, pods: Sequence[Object]) -> bool:
+    """Say whether no reporter is left that could still write: the Job and its Pods have ended."""
+    return ended(job) and all(
+        text(section(pod, "status"), "phase") in {"Succeeded", "Failed"} for pod in pods
+    )

@@ -1,0 +1,155 @@
+"""When a verdict on a Job is the last one: what `status-ctl wait JOB` goes by."""
+
+import pytest
+
+from reporter.core import rows
+from reporter.core.explain.outcome import (
+    Outcome,
+    no_pod_follows,
+    nobody_writes,
+    open_because,
+    outcome,
+)
+from reporter.core.payloads import ResultPayload
+from tests.fakekube import make_job, make_pod
+from tests.unit.ctl.verdicts import with_verdicts
+
+TRUE = rows.result(ResultPayload(True, "Fine", "fine"))
+FALSE = rows.result(ResultPayload(False, "Bad", "bad"))
+UNKNOWN = rows.interrupted("The Pod was deleted", None)
+RUNNING = rows.running(None, None)
+
+
+def ends(kind, status="True"):
+    return {"conditions": [{"type": kind, "status": status}]}
+
+
+def job(*reports, final=True, spec=None, status=None):
+    return with_verdicts(
+        *reports, final=final, spec={"backoffLimit": 6} | (spec or {}), status=status
+    )
+
+
+IGNORED = {"rules": [{"action": "FailJob"}, {"action": "Ignore"}]}
+CASES = {
+    "nothing yet": (job(), Outcome.OPEN),
+    "work goes on": (job(RUNNING, final=False), Outcome.OPEN),
+    "success": (job(TRUE), Outcome.GOOD),
+    "a success that may still change": (job(TRUE, final=False), Outcome.OPEN),
+    "the same, when the Job has ended": (
+        job(TRUE, final=False, status=ends("Complete")),
+        Outcome.OPEN,
+    ),
+    "failure, another Pod may follow": (job(FALSE), Outcome.OPEN),
+    "Unknown, another Pod may follow": (job(UNKNOWN), Outcome.OPEN),
+    "failure, the Job is complete": (job(FALSE, status=ends("Complete")), Outcome.FAILED),
+    "failure, the Job has failed": (job(FALSE, status=ends("Failed")), Outcome.FAILED),
+    "failure, the Job is failing": (job(FALSE, status=ends("FailureTarget")), Outcome.FAILED),
+    "failure, the Job's success is sure": (
+        job(FALSE, status=ends("SuccessCriteriaMet")),
+        Outcome.FAILED,
+    ),
+    "failure, the Job is not failing": (job(FALSE, status=ends("Failed", "False")), Outcome.OPEN),
+    "Unknown, the Job has failed": (job(UNKNOWN, status=ends("Failed")), Outcome.FAILED),
+    "a revisable failure of a Job that has failed": (
+        job(FALSE, final=False, status=ends("Failed")),
+        Outcome.OPEN,
+    ),
+    "failure, no retry": (job(FALSE, spec={"backoffLimit": 0}), Outcome.FAILED),
+    "Unknown, no retry": (job(UNKNOWN, spec={"backoffLimit": 0}), Outcome.FAILED),
+    "a revisable failure without retry": (
+        job(FALSE, final=False, spec={"backoffLimit": 0}),
+        Outcome.OPEN,
+    ),
+    "no retry, but this failure may not count": (
+        job(UNKNOWN, spec={"backoffLimit": 0, "podFailurePolicy": IGNORED}),
+        Outcome.OPEN,
+    ),
+    "no retry, and a rule that ignores nothing": (
+        job(FALSE, spec={"backoffLimit": 0, "podFailurePolicy": {"rules": [{"action": "Count"}]}}),
+        Outcome.FAILED,
+    ),
+    "suspended: it starts again": (
+        job(UNKNOWN, spec={"backoffLimit": 0, "suspend": True}),
+        Outcome.OPEN,
+    ),
+    "more Pods are to complete": (
+        job(FALSE, spec={"backoffLimit": 0, "completions": 2}),
+        Outcome.OPEN,
+    ),
+    "several Pods at once": (job(FALSE, spec={"backoffLimit": 0, "parallelism": 2}), Outcome.OPEN),
+    "two types, one of them open": (job(TRUE, FALSE), Outcome.OPEN),
+    "two types, one of them failed": (job(TRUE, FALSE, status=ends("Failed")), Outcome.FAILED),
+    "two types, both good": (job(TRUE, TRUE), Outcome.GOOD),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_outcome(name):
+    """A final True at once; anything else only when no other Pod can take its place."""
+    made, expected = CASES[name]
+
+    assert expected == outcome(made)
+
+
+def test_a_second_reporter_that_has_said_nothing_is_waited_for():
+    """Two in one Pod, each with a type of its own."""
+    made = job(TRUE)
+    containers = made["spec"]["template"]["spec"]["containers"]
+    needed = ("JOB_NAME", "JOB_NAMESPACE", "POD_NAME")
+    containers.append({"name": "second", "env": [{"name": name, "value": "x"} for name in needed]})
+
+    assert Outcome.OPEN == outcome(made)
+
+
+def test_the_word_of_an_older_reporter_counts():
+    """It writes no annotation, and only verdicts."""
+    made = job(TRUE)
+    del made["metadata"]["annotations"]
+
+    assert Outcome.GOOD == outcome(made)
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (job(), ""),
+        (job(RUNNING, final=False), ""),
+        (job(TRUE), ""),
+        (job(FALSE), "Available=False Bad: bad (the Job may start another Pod); waiting"),
+        (job(TRUE, final=False), "Available=True Fine: fine (it may still change); waiting"),
+        (job(FALSE, spec={"suspend": True}), "suspended; waiting"),
+        (
+            job(spec={"template": {"spec": {"containers": [{"name": "adapter"}]}}}),
+            "no status reporter in its Pod template; waiting",
+        ),
+    ],
+)
+def test_why_it_is_not_decided(made, words):
+    """Said where somebody may wonder."""
+    assert words == open_because(made)
+
+
+@pytest.mark.parametrize(
+    ("status", "phases", "expected"),
+    [
+        (None, (), False),
+        (ends("Failed"), (), True),
+        (ends("Failed"), ("Failed", "Succeeded"), True),
+        (ends("Failed"), ("Failed", "Running"), False),
+        (ends("Complete"), ("Pending",), False),
+    ],
+)
+def test_who_could_still_write(status, phases, expected):
+    """While a Pod is not over its reporter may be at work."""
+    pods = [make_pod(make_job(), phase=phase) for phase in phases]
+
+    assert expected == nobody_writes(job(status=status), pods)
+
+
+def test_a_job_that_shows_no_limit_may_start_more_pods():
+    """An answer with a part missing decides nothing."""
+    made = job(FALSE)
+    del made["spec"]["backoffLimit"]
+
+    assert not no_pod_follows(made)
