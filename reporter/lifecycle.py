@@ -41,11 +41,12 @@ class Wake:
         with contextlib.suppress(BlockingIOError):
             os.write(self.writer, b"\0")
 
-    def wait(self, timeout: float | None, extra_fds: Iterable[int] = ()) -> set[int]:
+    def wait(self, timeout: float | None, extra_fds: Iterable[int] = ()) -> set[int] | None:
         """Sleep until woken, until one of `extra_fds` can be read, or for `timeout` seconds.
 
-        `None` waits for ever. Returns those of `extra_fds` that are readable, closed or broken:
-        empty when woken or when the time is over. It may return early, so look at the clock
+        `None` waits for ever. Returns None when woken, whatever else was ready: a wake is told only
+        once, a descriptor stays readable. Otherwise those of `extra_fds` that are readable, closed
+        or broken, so an empty set when the time is over. It may return early, so look at the clock
         before relying on it.
         """
         poll = select.poll()
@@ -58,8 +59,8 @@ class Wake:
             timeout = math.ceil(min(max(timeout, 0.0), _LONGEST_WAIT) * 1000)
         ready = {fd for fd, _ in poll.poll(timeout)}
         if self._reader in ready:
-            ready.remove(self._reader)
             self._drain()
+            return None
         return ready
 
     def _drain(self) -> None:

@@ -144,15 +144,12 @@ class Loop:
         if events.repair():
             return  # what the directory holds now may have come while nobody watched it
         end, others = self._clock() + pause, 0
-        while pause > 0 and events.fileno() in self._wake.wait(pause, (events.fileno(),)):
+        while pause > 0 and self._wake.wait(pause, (events.fileno(),)):
             if events.drain():
                 self._wake.wait(min(CHATTY * self._looker.files_cost, self._options.poll_interval))
                 return
             # A few are the temporary file that is renamed next; many are a busy neighbour.
             others += 1
-            if others > BURST:
-                began = self._clock()
-                self._wake.wait(NEIGHBOUR_PAUSE)
-                if self._clock() < began + NEIGHBOUR_PAUSE:
-                    return  # woken
+            if others > BURST and self._wake.wait(NEIGHBOUR_PAUSE) is None:
+                return
             pause = end - self._clock()

@@ -92,8 +92,8 @@ class Stop(Protocol):
 class Wake(Protocol):
     """What the loop sleeps on."""
 
-    def wait(self, timeout: float | None, extra_fds: Any = ...) -> set[int]:
-        """Sleep until woken, a descriptor is readable, or `timeout` seconds are over."""
+    def wait(self, timeout: float | None, extra_fds: Any = ...) -> set[int] | None:
+        """Sleep until woken (None), descriptors are readable, or `timeout` seconds are over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,20 +235,20 @@ class World:
 
     # Stop and wake
 
-    def wait(self, timeout: float | None, extra_fds: object = ()) -> set[int]:
+    def wait(self, timeout: float | None, extra_fds: object = ()) -> set[int] | None:
         if extra_fds and self.noisy:
-            return set(extra_fds)  # type: ignore[call-overload]
+            return set(extra_fds)  # type: ignore[call-overload, no-any-return]
         end = self.now + (float("inf") if timeout is None else max(timeout, 0.0))
         if self._script and self._script[0][0] <= end:
             at, step = self._script.pop(0)
             self.now = max(self.now, at)
             self.standing_still = 0
             step()
-        else:
-            assert end < float("inf"), "asleep for ever"
-            self.standing_still = self.standing_still + 1 if end == self.now else 0
-            assert self.standing_still < SPIN, f"the loop spins at {self.now}"
-            self.now = end
+            return None
+        assert end < float("inf"), "asleep for ever"
+        self.standing_still = self.standing_still + 1 if end == self.now else 0
+        assert self.standing_still < SPIN, f"the loop spins at {self.now}"
+        self.now = end
         return set()
 
     # Telemetry
