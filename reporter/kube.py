@@ -3,7 +3,7 @@
 Objects go in and out as plain dicts; every failure is a domain error of `errors.py`. There are no
 retries here but one: a 401 is tried again with a token read anew. Rights needed by the sidecar:
 `jobs/status: get, patch`, `pods: get, watch`; by the aggregator: `pods: list, patch`; by people who
-ask what became of a Job: `jobs: get, list`, `pods: list`, `events: list`, `pods/log: get`.
+ask what became of a Job: `jobs: get, list, watch`, `pods: list`, `events: list`, `pods/log: get`.
 """
 
 import os
@@ -14,9 +14,9 @@ from typing import Any
 from reporter.errors import SettingsError, Unavailable
 from reporter.kube_answers import MAX_OBJECT, MAX_REFUSAL, decode_object, refusal
 from reporter.kube_client import JSON_MERGE, Client, Request, load_kubeconfig, transport
-from reporter.kube_watch import PodWatch
+from reporter.kube_watch import Watch
 
-__all__ = ["KubeApi", "PodWatch"]
+__all__ = ["KubeApi", "Watch"]
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 FIELD_MANAGER = "status-reporter"
@@ -205,7 +205,7 @@ class KubeApi:
 
     def watch_pod(
         self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = SILENCE
-    ) -> PodWatch:
+    ) -> Watch:
         """Return a watch of one Pod that starts with its present state.
 
         The server ends it after `server_timeout` seconds; `silence` is how long nothing may come.
@@ -216,9 +216,25 @@ class KubeApi:
             "timeoutSeconds": str(server_timeout),
             "allowWatchBookmarks": "true",
         }
-        return PodWatch(
-            self._client, Request("GET", _PODS, {"namespace": namespace}, query), silence
-        )
+        request = Request("GET", _PODS, {"namespace": namespace}, query)
+        return Watch(self._client, "Pod", request, silence)
+
+    def watch_jobs(
+        self,
+        namespace: str | None,
+        label_selector: str = "",
+        *,
+        server_timeout: int = 300,
+        silence: float = SILENCE,
+    ) -> Watch:
+        """Return a watch of the Jobs with these labels, as `watch_pod`; it starts with them all."""
+        path, names = _within(_JOBS, _ALL_JOBS, namespace)
+        query = {
+            "watch": "true",
+            "timeoutSeconds": str(server_timeout),
+            "allowWatchBookmarks": "true",
+        } | ({"labelSelector": label_selector} if label_selector else {})
+        return Watch(self._client, "Job", Request("GET", path, names, query), silence)
 
     def close(self) -> None:
         """Close the idle connections. Watches are closed by themselves."""

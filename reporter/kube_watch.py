@@ -1,4 +1,4 @@
-"""One watch of one Pod on a connection of its own: it ends when told to, and never just hangs.
+"""One watch on a connection of its own: it ends when told to, and never just hangs.
 
 What comes after the end (a new watch, a back-off, a GET) is the caller's decision.
 """
@@ -18,8 +18,8 @@ EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 _READ = 64 * 1024
 
 
-class PodWatch:
-    """Iterate once for pairs of event type and Pod; the connection is made by the first step.
+class Watch:
+    """Iterate once for pairs of event type and object; the connection is made by the first step.
 
     Types are ADDED, MODIFIED, DELETED, BOOKMARK (of a bookmark only metadata is filled). It ends
     normally at the server's timeout and after `close()`. Raises the same domain errors as a GET
@@ -27,8 +27,9 @@ class PodWatch:
     garbage or the server ends it with an ERROR event.
     """
 
-    def __init__(self, client: Client, request: Request, silence: float) -> None:
+    def __init__(self, client: Client, kind: str, request: Request, silence: float) -> None:
         self._client = client
+        self._kind = kind
         self._request = request
         self._silence = silence
         self._cutoff = Cutoff()
@@ -44,7 +45,7 @@ class PodWatch:
         try:
             with closing(self._lines(api)) as lines:
                 for line in lines:
-                    yield _event(line)
+                    yield _event(line, self._kind)
         except KubeError:
             if not self._cutoff.done:
                 raise
@@ -92,13 +93,13 @@ class PodWatch:
             raise
 
 
-def _event(line: bytes) -> tuple[str, dict[str, Any]]:
+def _event(line: bytes, kind: str) -> tuple[str, dict[str, Any]]:
     event = decode_json(line)
-    kind, pod = event.get("type"), event.get("object")
-    if not isinstance(pod, dict):
+    sort, found = event.get("type"), event.get("object")
+    if not isinstance(found, dict):
         raise Unavailable("a watch event without an object")
-    if kind == "ERROR":
-        raise Unavailable(plain(f"the watch was ended: {pod.get('code')} {pod.get('message')}"))
-    if not isinstance(kind, str) or kind not in EVENTS or pod.get("kind") != "Pod":
-        raise Unavailable(plain(f"a watch event of unknown sort: {kind} {pod.get('kind')}"))
-    return kind, pod
+    if sort == "ERROR":
+        raise Unavailable(plain(f"the watch was ended: {found.get('code')} {found.get('message')}"))
+    if not isinstance(sort, str) or sort not in EVENTS or found.get("kind") != kind:
+        raise Unavailable(plain(f"a watch event of unknown sort: {sort} {found.get('kind')}"))
+    return sort, found

@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,9 @@ from reporter.errors import KubeError
 DESCRIPTION = """\
 Lists the Jobs that a status reporter looks after: those with its condition, and those whose Pods
 have a reporter that has written none yet. No aggregator is needed.
+
+With --watch it goes on until Ctrl-C: every change of a condition is another line (with -o json or
+yaml a document, with -o name a name).
 
 exit codes:
   0    it could read them, whatever they say
@@ -43,11 +46,15 @@ class Line:
     name: str
     uid: str
     verdict: Verdict | None
+    deleted: bool = False
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("-l", "--selector", metavar="LABELS", default="", help="as KEY=VALUE,...")
+    parser.add_argument(
+        "-w", "--watch", action="store_true", help="go on, with a line for every change"
+    )
     show.arguments(parser)
     cluster_arguments(parser, everywhere=True)
 
@@ -55,6 +62,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read all Jobs, show those that are ours, and return the exit code."""
     api, namespace = open_cluster(options)
+    if options.watch:
+        from reporter.ctl.watch_jobs import follow
+
+        follow(api, namespace, options)
     try:
         jobs = api.list_jobs(namespace, options.selector, timeout=TIMEOUT)
         lines = [line for job in jobs for line in lines_of(job)]
@@ -74,10 +85,10 @@ def run(options: argparse.Namespace) -> int:
             }
             show.put_data(options.output, document)
         case form if lines:
-            show.put(_table(lines, options, wide=form == "wide", everywhere=namespace is None))
+            wide, everywhere = form == "wide", namespace is None
+            show.put(table_of(lines, options, wide=wide, everywhere=everywhere))
     if not lines:
-        where = "any namespace" if namespace is None else f"namespace {namespace!r}"
-        tell(f"no Job in {where} has a status reporter")
+        tell(none_in(namespace))
     return GOOD
 
 
@@ -92,9 +103,16 @@ def lines_of(job: Object) -> Iterator[Line]:
         yield Line(*names, None)
 
 
-def _table(
-    lines: list[Line], options: argparse.Namespace, *, wide: bool, everywhere: bool
+def none_in(namespace: str | None) -> str:
+    """Say that there is no Job to show."""
+    where = "any namespace" if namespace is None else f"namespace {namespace!r}"
+    return f"no Job in {where} has a status reporter"
+
+
+def table_of(
+    lines: Sequence[Line], options: argparse.Namespace, *, wide: bool, everywhere: bool
 ) -> list[str]:
+    """Return the lines of a table, its header first."""
     header = _WIDE if wide else _NARROW
     cells = [_cells(line, wide=wide) for line in lines]
     if everywhere:
@@ -107,13 +125,14 @@ def _table(
 def _cells(line: Line, *, wide: bool) -> list[str]:
     verdict = line.verdict
     if verdict is None:
-        return [line.name, *[""] * (7 if wide else 5), "no condition yet"]
+        words = "deleted" if line.deleted else "no condition yet"
+        return [line.name, *[""] * (7 if wide else 5), words]
     since = epoch(verdict.since)
     age = show.ago(None if since is None else time.time() - since)
     cells = [line.name, verdict.type, verdict.status, verdict.reason, _FINAL[verdict.final], age]
     if wide:
         cells += [verdict.row, verdict.pod]
-    return [*cells, verdict.message]
+    return [*cells, "deleted" if line.deleted else verdict.message]
 
 
 def item(line: Line) -> dict[str, Any]:
@@ -132,4 +151,5 @@ def item(line: Line) -> dict[str, Any]:
             "pod": verdict.pod,
             "evidence": dict(verdict.evidence or {}),
         }
-    return {"namespace": line.namespace, "name": line.name, "uid": line.uid, "condition": shown}
+    named = {"namespace": line.namespace, "name": line.name, "uid": line.uid}
+    return named | {"condition": shown} | ({"deleted": True} if line.deleted else {})

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from reporter.core import rows
+from reporter.core.condition import Attempt
+from reporter.core.payloads import ResultPayload
+from reporter.wire.annotation import encode_note
 from tests.bed import binaries
 from tests.bed.controlplane import ControlPlane
 from tests.integration.ctl.cluster import plugin
@@ -80,6 +84,59 @@ def test_explain_and_jobs(ctl: Home, controlplane: ControlPlane, namespace: str)
             (item["namespace"], item["name"], item["condition"])
             for item in json.loads(out)["items"]
         ]
+
+
+def judge(controlplane: ControlPlane, namespace: str, name: str, report: rows.Report) -> None:
+    """Write a final verdict on the Job, as its reporter would."""
+    attempt = Attempt(f"{name}-pod", "uid", 1.9e9, 1.9e9)
+    note = encode_note(attempt, report, {}, final=True)
+    condition = {"type": "Available", "lastTransitionTime": "2030-01-01T12:00:30Z"} | {
+        field: getattr(report, field) for field in ("status", "reason", "message")
+    }
+    body = {
+        "metadata": {"annotations": {"status-reporter.io/Available": note}},
+        "status": {"conditions": [condition]},
+    }
+    controlplane.kubectl(
+        *("patch", "job", name, "-n", namespace, "--subresource=status"),
+        *("--type=strategic", "--patch", json.dumps(body)),
+    )
+
+
+@pytest.mark.parametrize(("success", "code"), [(True, 0), (False, 1)])
+def test_wait_for_a_job_that_does_not_exist_yet(
+    ctl: Home, controlplane: ControlPlane, namespace: str, success: bool, code: int
+) -> None:
+    """Through its creation to its verdict, also where kubectl wait would hang."""
+    report = rows.result(ResultPayload(success, "Checked", "12 of 12"))
+    with ctl.started("wait", "job/late", "-n", namespace, "--timeout", "50s") as process:
+        assert process.stderr is not None
+        assert b"not found" in process.stderr.readline()
+        make_job(controlplane, namespace, "late", backoffLimit=0)
+        judge(controlplane, namespace, "late", report)
+        out, err = process.communicate(timeout=60)
+
+    said = f"job.batch/late  Available={report.status}  Checked: 12 of 12\n"
+    assert (code, said, "") == (process.returncode, out.decode(), err.decode())
+
+
+def test_a_verdict_is_seen_by_jobs_watch(
+    ctl: Home, controlplane: ControlPlane, namespace: str
+) -> None:
+    """A line when the Job is there, and one for its verdict."""
+    with ctl.started("jobs", "--watch", "-n", namespace, "-o", "json") as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        assert b"has a status reporter; waiting" in process.stderr.readline()
+        make_job(controlplane, namespace, "seen")
+        first = json.loads(process.stdout.readline())
+        judge(controlplane, namespace, "seen", rows.timeout(300))
+        second = json.loads(process.stdout.readline())
+        process.send_signal(2)
+        process.communicate(timeout=60)
+
+    assert ("seen", None) == (first["name"], first["condition"])
+    assert ("seen", "AdapterTimeout") == (second["name"], second["condition"]["reason"])
 
 
 def test_explain_reads_the_events_of_a_job(ctl, controlplane, namespace) -> None:

@@ -146,11 +146,12 @@ class Server:
         found: dict[str, Any] = self.call("GET", f"{self.jobs}/{JOB}").json
         return found
 
-    def watch(self, query: str, token: str | None = None) -> "Watch":
-        """Open a watch of Pods."""
+    def watch(self, query: str, token: str | None = None, path: str = "") -> "Watch":
+        """Open a watch, of Pods unless said."""
         connection = self._connect()
         self._stack.callback(connection.close)
-        connection.request("GET", f"{self.pods}?watch=true&{query}", None, self._headers(token))
+        path = path or self.pods
+        connection.request("GET", f"{path}?watch=true&{query}", None, self._headers(token))
         return Watch(connection, connection.getresponse())
 
     def watch_pod(self, query: str = "", token: str | None = None) -> "Watch":

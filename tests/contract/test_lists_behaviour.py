@@ -37,6 +37,26 @@ def test_jobs_by_name(api: Server, field: str, expected: list[str]) -> None:
     assert expected == names(api.call("GET", f"{api.jobs}?fieldSelector=metadata.name={field}"))
 
 
+def test_a_watch_of_jobs(api: Server) -> None:
+    """It starts with those that are there, says what they are, and leaves others out."""
+    api.create_job()
+    watch = api.watch("timeoutSeconds=10", path=api.jobs)
+    kind, found = watch.event()
+
+    assert ("ADDED", "Job", "batch/v1", JOB) == (
+        kind,
+        found["kind"],
+        found["apiVersion"],
+        found["metadata"]["name"],
+    )
+    api.patch({"metadata": {"annotations": {"example.com/a": "b"}}})
+    changes = (each for each in watch.rest() if "annotations" in each[1]["metadata"])
+    kind, found = next(changes)
+    assert ("MODIFIED", "b") == (kind, found["metadata"]["annotations"].get("example.com/a"))
+    none = api.watch("timeoutSeconds=1&labelSelector=no=such", path=api.jobs)
+    assert [] == [each for each in none.rest() if each[0] != "BOOKMARK"]
+
+
 def test_pods_page_by_page(api: Server) -> None:
     """`continue` leads to the rest; the last page has none."""
     for name in ("one", "three", "two"):

@@ -79,7 +79,7 @@ def answer(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], 
 
 
 def _list(entry: Entry, target: Target, store: Store) -> dict[str, Any]:
-    wanted, labels = _selected_fields(entry), _selected_labels(entry)
+    wanted, labels = _selected_fields(entry), selected_labels(entry)
     with store.changed:
         found = sorted(
             store.find(target.kind, target.namespace or None),
@@ -118,7 +118,8 @@ def _field(found: Any, path: str) -> Any:
     return found
 
 
-def _selected_labels(entry: Entry) -> dict[str, str]:
+def selected_labels(entry: Entry) -> dict[str, str]:
+    """Return the labels that a selector asks for."""
     terms = filter(None, entry.query.get("labelSelector", "").split(","))
     found = {}
     for term in terms:

@@ -1,4 +1,4 @@
-"""The objects, their versions, and the log of Pod events that watches read."""
+"""The objects, their versions, and the log of events that watches read."""
 
 import copy
 import threading
@@ -29,7 +29,7 @@ class Store:
         self.oldest = 0
         """Watches from before this version are too old."""
         self.events: list[tuple[int, str, Object]] = []
-        """Version, type and Pod of every event since the start."""
+        """Version, type and object of every event since the start."""
 
     def get(self, kind: str, namespace: str, name: str) -> Object:
         """Return a copy; 404 when there is none."""
@@ -98,7 +98,6 @@ class Store:
     def _log(self, kind: str, event: str, found: Object) -> Object:
         self.version += 1
         found["metadata"]["resourceVersion"] = str(self.version)
-        if kind == "Pod":
-            self.events.append((self.version, event, copy.deepcopy(found)))
+        self.events.append((self.version, event, copy.deepcopy(found)))
         self.changed.notify_all()
         return copy.deepcopy(found)

@@ -1,13 +1,13 @@
-"""One watch of Pods: which events come, when bookmarks come, and how it ends."""
+"""One watch: which events come, when bookmarks come, and how it ends."""
 
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from tests.fakekube.answers import ApiError, internal, status
-from tests.fakekube.api import Target, selected_name
+from tests.fakekube.api import Target, selected_labels, selected_name
 from tests.fakekube.journal import Entry
-from tests.fakekube.store import Store
+from tests.fakekube.store import API_VERSIONS, Store
 
 Event = dict[str, Any]
 
@@ -20,8 +20,8 @@ class Stream:
 
     def __init__(self, entry: Entry, target: Target, store: Store, bookmark_every: float) -> None:
         self._store = store
-        self._namespace = target.namespace
-        self._name = selected_name(entry)
+        self._kind, self._namespace = target.kind, target.namespace
+        self._name, self._labels = selected_name(entry), selected_labels(entry)
         self._bookmarks = entry.query.get("allowWatchBookmarks") == "true"
         self._every = bookmark_every
         self._seconds = float(entry.query.get("timeoutSeconds") or "inf")
@@ -67,23 +67,26 @@ class Stream:
                 return [{"type": "ERROR", "object": status(410, "Expired", message)}], True
             return list(self._wanted(self._store.events[:place], self._version)), False
         now = [
-            {"type": "ADDED", "object": pod}
-            for pod in self._store.find("Pod", self._namespace)
-            if self._name in {None, pod["metadata"]["name"]}
+            {"type": "ADDED", "object": found}
+            for found in self._store.find(self._kind, self._namespace or None)
+            if self._fits(found)
         ]
         if self._bookmarks:
             now.append(self._bookmark({"k8s.io/initial-events-end": "true"}))
         return now, False
 
     def _wanted(self, log: list[tuple[int, str, Any]], after: int) -> Iterator[Event]:
-        for version, kind, pod in log:
-            meta = pod["metadata"]
-            if (
-                version > after
-                and meta["namespace"] == self._namespace
-                and self._name in {None, meta["name"]}
-            ):
-                yield {"type": kind, "object": pod}
+        for version, event, found in log:
+            if version > after and found["kind"] == self._kind and self._fits(found):
+                yield {"type": event, "object": found}
+
+    def _fits(self, found: Event) -> bool:
+        meta = found["metadata"]
+        return (
+            self._namespace in {"", meta["namespace"]}
+            and self._name in {None, meta["name"]}
+            and self._labels.items() <= meta.get("labels", {}).items()
+        )
 
     def _marks(self, started: float, end: float) -> Iterator[float]:
         if not self._bookmarks:
@@ -103,5 +106,6 @@ class Stream:
         }
         if annotations:
             meta["annotations"] = annotations
-        pod = {"kind": "Pod", "apiVersion": "v1", "metadata": meta}
-        return {"type": "BOOKMARK", "object": pod | {"spec": {"containers": None}, "status": {}}}
+        found = {"kind": self._kind, "apiVersion": API_VERSIONS[self._kind], "metadata": meta}
+        spec = {"containers": None} if self._kind == "Pod" else {"template": {"spec": {}}}
+        return {"type": "BOOKMARK", "object": found | {"spec": spec, "status": {}}}

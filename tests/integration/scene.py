@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reporter.kube import KubeApi, PodWatch
+from reporter.kube import KubeApi, Watch
 from reporter.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sidecar.main import Sidecar
@@ -62,7 +62,7 @@ class Impatient(KubeApi):
 
     def watch_pod(
         self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = 135.0
-    ) -> PodWatch:
+    ) -> Watch:
         return super().watch_pod(
             namespace, name, server_timeout=server_timeout, silence=min(silence, self.silence)
         )

@@ -14,7 +14,7 @@ import pytest
 
 from reporter import errors
 from reporter.errors import Forbidden, KubeError, Unauthorized, Unavailable
-from reporter.kube import KubeApi, PodWatch
+from reporter.kube import KubeApi, Watch
 from tests.fakekube import (
     Answer,
     CloseMidStream,
@@ -52,7 +52,7 @@ def api(fake: FakeKube) -> Iterator[KubeApi]:
 class Reader:
     """Iterates a watch in a thread of its own and keeps what came, and how it ended."""
 
-    def __init__(self, watch: PodWatch) -> None:
+    def __init__(self, watch: Watch) -> None:
         self.watch = watch
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.error: BaseException | None = None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.kube import KubeApi, PodWatch
+from reporter.kube import KubeApi, Watch
 from tests.fakekube import CloseMidStream, ErrorEvent, FakeKube, Line, Silence
 from tests.fakekube.faults import Fault
 from tests.integration.scene import BOUND, RUNNING, Scene, impatient
@@ -80,7 +80,7 @@ class Short(KubeApi):
 
     def watch_pod(
         self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = 135.0
-    ) -> PodWatch:
+    ) -> Watch:
         return super().watch_pod(namespace, name, server_timeout=1, silence=silence)
 
 
