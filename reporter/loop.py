@@ -89,16 +89,16 @@ class Loop:
 
     def idle(self, done: Callable[[Observation], bool]) -> None:
         """Go on looking until `done` or SIGTERM; write only what contradicts a verdict given."""
-        noted = False
         self._looker.idle = True
         while True:
             o = self._looker.observe()
-            noted = noted or self._publisher.note_contradiction(o)
-            if done(o) or self._last_look_over(o):
+            owing = self._publisher.note_contradiction(o)
+            if done(o) or (self._budget_over(o) if owing else self._last_look_over(o)):
                 return
             stopping = o.stopping_since is not None
             pause = POLL_STEP if stopping else self._options.poll_interval
-            self._sleep([o.now + pause, self._in.pod.next_look()])
+            moments = [o.now + pause, self._in.pod.next_look()]
+            self._sleep([*moments, self._publisher.next_try] if owing else moments)
 
     def _ends(self) -> Outcome | None:
         """Say whether time, or the lack of it, ends our work."""
@@ -115,6 +115,10 @@ class Loop:
             return None
         last = max(self._publisher.wanted_since, case.wait_end) + WRITE_BUDGET
         return Outcome.GAVE_UP if now >= last else None
+
+    def _budget_over(self, o: Observation) -> bool:
+        budget = Case(o, self._options.policy).stop_budget
+        return budget is not None and self._clock() >= budget
 
     def _last_look_over(self, o: Observation) -> bool:
         if o.stopping_since is None:

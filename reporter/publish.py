@@ -4,9 +4,9 @@ One write is: read what stands, look and decide again, and patch what was read. 
 therefore never older than the answer it is based on.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from enum import Enum
+from typing import Any
 
 from reporter.core.case import Observation
 from reporter.core.condition import TEXT_PAUSE, Owner, Standing, owner, worth_writing
@@ -64,13 +64,14 @@ class Publisher:
     ) -> None:
         self._looker, self._sink, self._options = looker, sink, options
         self._telemetry, self._clock, self._wall, self._rng = telemetry, clock, wall, rng
-        self._began = self._next_try = self.wanted_since = clock()
+        self._began = self.next_try = self.wanted_since = clock()
         self._wanted: tuple[str, bool] | None = None  # row and finality of what waits to be written
         self._sent: Statement | None = None
         self._written_at = float("-inf")
         self._job_missing_since: float | None = None
         self._failures = 0
         self._hurried = False
+        self._unnotable = False  # trying again cannot add the contradiction
         self.verdict: Verdict = Pending(self._began)
         self.statement: Statement | None = None  # what this process wrote last
 
@@ -90,7 +91,7 @@ class Publisher:
 
     def due(self, o: Observation) -> bool:
         """Say whether the next try may be made now."""
-        if o.now >= self._next_try:
+        if o.now >= self.next_try:
             return True
         # SIGTERM has come: there is no time to sit out an old back-off.
         hurry = o.stopping_since is not None and not self._hurried
@@ -102,7 +103,7 @@ class Publisher:
         pauses = [self._began + FIRST_PATIENCE]
         pauses += [self._written_at + pause for pause in (REPEAT_PAUSE, TEXT_PAUSE)]
         later = [end for end in pauses if end > self._clock()]
-        return [*later, self._next_try] if self.wants(o) else later
+        return [*later, self.next_try] if self.wants(o) else later
 
     def publish(self) -> Outcome | None:
         """Read what stands, look and decide again, and write if that still differs."""
@@ -140,24 +141,37 @@ class Publisher:
     def note_contradiction(self, o: Observation) -> bool:
         """Add what the adapter's end said against a good verdict given before; best effort.
 
-        True once there is nothing left to add.
+        The verdict may be one that an earlier start of this container has written. True while there
+        is something left to add; the next try is at `next_try`.
         """
-        pod, said = pod_of(o.pod), self.statement
-        if said is None or not said.final or pod is None:
+        if self._unnotable or self._contradiction(o) is None:
             return False
-        if not isinstance(pod.adapter_state, Terminated):
-            return False
-        after = contradiction(said.report.row, said.report.status, pod.adapter_state)
-        if after is None or said.evidence.get("adapter", {}).get("state") == "terminated":
+        if not self.due(o):
             return True
         try:
-            standing = self._sink.read(timeout=self._looker.timeout())
-            if owner(standing, said.attempt) is Owner.OURS:
-                self.statement = replace(said, after=after)
-                self._sink.annotate(self.statement, timeout=self._looker.timeout())
+            self._sink.read(timeout=self._looker.timeout())
+            if after := self._contradiction(o):
+                self._sink.annotate(after, timeout=self._looker.timeout())
+        except (Conflict, Unavailable) as error:
+            self._telemetry.failed("job", error)
+            self._put_off(error)
+            return True
         except KubeError as error:
             self._telemetry.failed("job", error)
-        return True
+            self._unnotable = True
+        return False
+
+    def _contradiction(self, o: Observation) -> Mapping[str, Any] | None:
+        """Return what is missing from the final verdict of ours that stands, if anything."""
+        standing, pod = self._sink.standing, pod_of(o.pod)
+        if standing is None or pod is None or not isinstance(pod.adapter_state, Terminated):
+            return None
+        note = standing.note
+        if note is None or not note.final or note.ended or note.contradicted:
+            return None
+        if owner(standing, self._looker.attempt()) is not Owner.OURS:
+            return None
+        return contradiction(note.row, standing.status, pod.adapter_state)
 
     def _worth_it(self, o: Observation) -> bool:
         if isinstance(self.verdict, Pending):
@@ -215,7 +229,7 @@ class Publisher:
     def _accepted(self, began: float) -> None:
         if self._sent is not None:
             self._failures = 0
-            self._next_try = self._written_at = self._clock()
+            self.next_try = self._written_at = self._clock()
             self.statement = self._sent
             self._telemetry.published(self._sent, self._clock() - began)
 
@@ -246,7 +260,7 @@ class Publisher:
         )
         # What the server refuses as wrong is not tried again soon.
         slow = longest if isinstance(error, Refused) else 0.0
-        self._next_try = self._clock() + max(delay or 0.0, slow)
+        self.next_try = self._clock() + max(delay or 0.0, slow)
 
 
 def _shown(look: PodLook) -> bool:

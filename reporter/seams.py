@@ -1,5 +1,6 @@
 """What the loop needs of others: small interfaces, declared here by their consumer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -64,8 +65,8 @@ class Sink(Protocol):
     def write(self, statement: Statement, *, timeout: float = ...) -> Standing:
         """Write on what was read. Raises KubeError."""
 
-    def annotate(self, statement: Statement, *, timeout: float = ...) -> Standing:
-        """Write the annotation alone. Raises KubeError."""
+    def annotate(self, after: Mapping[str, Any], *, timeout: float = ...) -> Standing:
+        """Add to the annotation that stands what the adapter's end said later. Raises KubeError."""
 
 
 class Telemetry(Protocol):

@@ -57,6 +57,8 @@ class Note:
     attempt: Attempt
     final: bool
     row: str
+    ended: bool = False  # the evidence shows the adapter's end
+    contradicted: bool = False  # the adapter's end was added later
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,12 +141,12 @@ def _try(
     # A result is not the end: what the adapter does until then may contradict it.
     child.end_at(end)
     loop.idle(_end_was_seen)
-    if loop.statement is not None and loop.statement.after is not None:
+    standing = sink.standing
+    if standing is not None and standing.note is not None and standing.note.contradicted:
         timeline.remark("that contradicts the result, and the annotation says so (`after`)")
     sys.stdout.write(to_yaml(job.shown))
     if stop.signal is not None:
         return 128 + stop.signal
-    standing = sink.standing
     if standing is None or standing.note is None or standing.note.row != "R":
         return OWN_VERDICT
     return SUCCESS if standing.status == TRUE else FAILURE

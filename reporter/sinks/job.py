@@ -3,6 +3,7 @@
 One GET to see what stands, one guarded PATCH to change it.
 """
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from reporter.core.condition import (
@@ -15,7 +16,7 @@ from reporter.core.condition import (
 from reporter.core.objects import section, text
 from reporter.errors import Gone
 from reporter.sinks.statement import Statement
-from reporter.wire.annotation import decode_note, encode_note
+from reporter.wire.annotation import add_after, decode_note, encode_note
 
 
 class JobApi(Protocol):
@@ -43,6 +44,7 @@ class JobCondition:
         self._name = name
         self._type = condition_type
         self._uid = ""
+        self._annotation = ""  # as last read
         self.standing: Standing | None = None
 
     def expect(self, uid: str) -> None:
@@ -56,30 +58,25 @@ class JobCondition:
     def write(self, statement: Statement, *, timeout: float = 5.0) -> Standing:
         """Write condition and annotation, if nobody has changed the Job since it was read."""
         standing = self._read_already()
-        annotation = self._annotation(statement)
+        annotation = encode_note(
+            statement.attempt, statement.report, statement.evidence, final=statement.final
+        )
         patch = build_patch(standing, self._type, statement.report, annotation, statement.wall)
         return self._send(patch, timeout)
 
-    def annotate(self, statement: Statement, *, timeout: float = 5.0) -> Standing:
-        """Write the annotation alone."""
+    def annotate(self, after: Mapping[str, Any], *, timeout: float = 5.0) -> Standing:
+        """Add what the adapter's end said later to the annotation that was read, and nothing else.
+
+        There must be one of ours.
+        """
         standing = self._read_already()
-        return self._send(
-            annotation_patch(standing, self._type, self._annotation(statement)), timeout
-        )
+        value = add_after(self._annotation, after)
+        return self._send(annotation_patch(standing, self._type, value), timeout)
 
     def _read_already(self) -> Standing:
         if self.standing is None:
             raise RuntimeError("the Job has to be read before it is written")
         return self.standing
-
-    def _annotation(self, statement: Statement) -> str:
-        return encode_note(
-            statement.attempt,
-            statement.report,
-            statement.evidence,
-            final=statement.final,
-            after=statement.after,
-        )
 
     def _send(self, patch: dict[str, Any], timeout: float) -> Standing:
         return self._take(
@@ -88,7 +85,8 @@ class JobCondition:
 
     def _take(self, job: dict[str, Any]) -> Standing:
         annotations = section(job, "metadata", "annotations")
-        note = decode_note(text(annotations, annotation_key(self._type)))
+        self._annotation = text(annotations, annotation_key(self._type))
+        note = decode_note(self._annotation)
         standing = read_standing(job, self._type, note)
         if self._uid and standing.job.uid != self._uid:
             raise Gone(f"Job {self._name!r} is another one now")

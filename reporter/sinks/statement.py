@@ -17,4 +17,3 @@ class Statement:
     attempt: Attempt
     evidence: Mapping[str, Any]
     wall: float  # time of the look, epoch seconds
-    after: Mapping[str, Any] | None = None  # what the adapter's end said against it later

@@ -21,14 +21,12 @@ def encode_note(
     evidence: Mapping[str, Any],
     *,
     final: bool,
-    after: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the annotation's value, at most 4 KiB.
 
-    Evidence that does not fit is left out, and that is said. `after` is what the adapter's end said
-    against a verdict that was given while it ran.
+    Evidence that does not fit is left out, and that is said.
     """
-    shown: dict[str, Any] = {
+    shown = {
         "version": 1,
         "final": final,
         "rule": report.row,
@@ -44,14 +42,12 @@ def encode_note(
         ),
         "evidence": dict(evidence),
     }
-    if after is not None:
-        shown["after"] = dict(after)
-    value = _compact(shown)
-    if len(value.encode(errors="replace")) > SIZE_LIMIT:
-        value = _compact(
-            shown | {"evidence": {"observedAt": evidence.get("observedAt", ""), "omitted": True}}
-        )
-    return value
+    return _fitting(shown)
+
+
+def add_after(value: str, after: Mapping[str, Any]) -> str:
+    """Return an annotation that `decode_note` can read, with what the adapter's end said later."""
+    return _fitting(json.loads(value) | {"after": dict(after)})
 
 
 def decode_note(value: str) -> Note | None:
@@ -76,7 +72,17 @@ def decode_note(value: str) -> Note | None:
         ),
         final=final,
         row=text(shown, "rule"),
+        ended=text(section(shown, "evidence", "adapter"), "state") == "terminated",
+        contradicted="after" in shown,
     )
+
+
+def _fitting(shown: dict[str, Any]) -> str:
+    value = _compact(shown)
+    if len(value.encode(errors="replace")) > SIZE_LIMIT:
+        seen = text(section(shown, "evidence"), "observedAt")
+        value = _compact(shown | {"evidence": {"observedAt": seen, "omitted": True}})
+    return value
 
 
 def _known(shown: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reporter.core.objects import epoch
-from tests.fakekube import running, terminated, waiting
+from tests.fakekube import Answer, running, terminated, waiting
 from tests.integration.scene import ANNOTATION, RUNNING, TYPE, Scene, now
 
 A = ("Unknown", RUNNING, False)
@@ -402,6 +402,37 @@ def test_a_contradiction_is_noted_once(scene: Scene, problem: str) -> None:
     noted = scene.writes()[-1]
     assert ["metadata"] == list(noted)
     assert 1 == sum("status" not in body for body in scene.writes())
+
+
+def test_a_contradiction_is_noted_although_somebody_else_writes_to_the_job(scene: Scene) -> None:
+    """Each of the first two patches comes too late: 409."""
+    scene.create(form="native")
+    reporter = scene.start()
+    scene.write_result()
+    scene.wait_final()
+    fault = scene.fake.fail(Answer(409), method="PATCH", times=2)
+    scene.adapter(scene.ended(1))
+
+    assert 0 == reporter.finish()
+    assert 1 == scene.note()["after"]["exitCode"]
+    assert 2 == fault.hits
+
+
+def test_a_contradiction_is_noted_by_a_restarted_reporter(scene: Scene) -> None:
+    """The evidence that the first one wrote is kept."""
+    scene.create(form="native")
+    first = scene.start()
+    scene.write_result()
+    scene.wait_final()
+    evidence = scene.note()["evidence"]
+    assert 0 == first.finish()
+    second = scene.start()
+    scene.wait_log("Final verdict is already on the Job")
+    scene.adapter(scene.ended(1))
+
+    assert 0 == second.finish()
+    assert 1 == scene.note()["after"]["exitCode"]
+    assert evidence == scene.note()["evidence"]
 
 
 def test_an_end_that_fits_the_success_is_not_noted(scene: Scene) -> None:

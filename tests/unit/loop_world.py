@@ -73,6 +73,8 @@ class World:
         self.answer_takes = 0.0
         self.errors: list[KubeError] = []
         """Each request to the Job takes one, as long as there are any."""
+        self.errors_of: dict[str, list[KubeError]] = {"GET": [], "PATCH": []}
+        """The same for requests of one method."""
         self.requests: list[tuple[float, str]] = []
         self.pod_asked: list[float] = []
         self.passes: list[float] = []
@@ -96,23 +98,28 @@ class World:
         """What is seen of the Pod instead of its present state."""
         self.half_open = False
         """The watch seems healthy and shows nothing new."""
-        policy = Policy(wait=wait, form=Form(form) if form_known else None)
+        self._events = events
+        self._options = Options(
+            job_name="validate",
+            pod_name=NAME,
+            policy=Policy(wait=wait, form=Form(form) if form_known else None),
+            report_running=report_running,
+            poll_interval=poll_interval,
+        )
+        self.restart()
+
+    def restart(self) -> None:
+        """Start a new process of the reporter, which knows nothing of an earlier one."""
         self.sink = JobCondition(self, "default", "validate", TYPE)  # type: ignore[arg-type]
         self.loop = Loop(
             Inputs(
                 pod=PodView(self),
                 result=FileView(self),
                 progress=ProgressView(self),
-                events=events,
+                events=self._events,
             ),
             self.sink,
-            Options(
-                job_name="validate",
-                pod_name=NAME,
-                policy=policy,
-                report_running=report_running,
-                poll_interval=poll_interval,
-            ),
+            self._options,
             wake=self,
             stop=self,
             telemetry=self,
@@ -182,6 +189,10 @@ class World:
         """The adapter writes progress."""
         self.progress_now = Progress(**fields)
 
+    def fail_next(self, method: str, error: KubeError) -> None:
+        """The next request of that method to the Job fails."""
+        self.errors_of[method].append(error)
+
     def _identity(self) -> FileIdentity:
         nanoseconds = int((EPOCH + self.now) * 1e9)
         return FileIdentity(1, 100, nanoseconds, nanoseconds)
@@ -216,8 +227,9 @@ class World:
         self.now += min(self.answer_takes, timeout)
         if self.api_away or self.answer_takes > timeout:
             raise Unavailable("away")
-        if self.errors:
-            raise self.errors.pop(0)
+        for errors in (self.errors, self.errors_of[method]):
+            if errors:
+                raise errors.pop(0)
         if self.job is None:
             raise NotFound("no Job")
 

@@ -23,7 +23,7 @@ from reporter.core.facts import (
 )
 from reporter.core.payloads import FileInvalid
 from reporter.core.rows import REASONS, Report
-from reporter.wire.annotation import SIZE_LIMIT, decode_note, encode_note
+from reporter.wire.annotation import SIZE_LIMIT, add_after, decode_note, encode_note
 from reporter.wire.schema import load
 from tests.situations import (
     LOOPING,
@@ -94,8 +94,9 @@ CROWDED = observed(
 
 
 def written(o, report=DONE, *, final=True, after=None, attempt=ATTEMPT):
-    """The annotation's value."""
-    return encode_note(attempt, report, evidence(o, at(o.now)), final=final, after=after)
+    """The annotation's value, with what was added later."""
+    value = encode_note(attempt, report, evidence(o, at(o.now)), final=final)
+    return value if after is None else add_after(value, after)
 
 
 def undocumented(value, schema, path="$"):
@@ -165,6 +166,23 @@ def test_what_the_end_said_later():
         "startedAt": "2026-01-02T03:04:06Z",
         "finishedAt": "2026-01-02T03:04:15Z",
     } == json.loads(value)["after"]
+    assert decode_note(value).contradicted
+
+
+def test_what_a_later_version_wrote_is_kept_when_something_is_added():
+    """Only `after` is new."""
+    value = written(OBSERVED["runs"])
+    stands = json.loads(value) | {"later": [1, 2]}
+
+    added = json.loads(add_after(json.dumps(stands), {"exitCode": 1}))
+
+    assert stands | {"after": {"exitCode": 1}} == added
+
+
+@pytest.mark.parametrize(("name", "ended"), [("runs", False), ("waits", False), ("OOM kill", True)])
+def test_whether_the_evidence_shows_the_adapters_end_is_read_back(name, ended):
+    """Where it does there is nothing to add later."""
+    assert ended == decode_note(written(OBSERVED[name])).ended
 
 
 def test_evidence_that_does_not_fit_is_left_out():
@@ -176,7 +194,7 @@ def test_evidence_that_does_not_fit_is_left_out():
     assert {"observedAt": "2026-01-02T03:04:16Z", "omitted": True} == json.loads(value)["evidence"]
     assert [] == faults(value)
     assert len(value.encode()) <= SIZE_LIMIT
-    assert Note(ATTEMPT, final=True, row="R") == decode_note(value)
+    assert Note(ATTEMPT, final=True, row="R", contradicted=True) == decode_note(value)
 
 
 @pytest.mark.parametrize(

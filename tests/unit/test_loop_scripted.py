@@ -1,15 +1,16 @@
 """When the loop looks, writes, tries again and ends: timing rules on a clock of the test's own."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
-from reporter.errors import Conflict, Forbidden, Gone, Refused, Unavailable
+from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Refused, Unavailable
 from reporter.loop import BURST
 from reporter.publish import Outcome
 from tests.fakekube import make_job
-from tests.unit.loop_world import World, running, stamp, terminated, waiting
+from tests.unit.loop_world import NAME, Object, World, running, stamp, terminated, waiting
 
 IMAGE = "ErrImagePull"
 
@@ -684,6 +685,93 @@ def test_idle_notes_a_contradiction_once() -> None:
             "status-reporter.io/Available"
         ]
     )
+
+
+def ends_badly(world: World) -> None:
+    """A success is on the Job; then the adapter fails, and SIGTERM comes with its end."""
+    world.at(5.0, world.result)
+    assert Outcome.FINAL == world.run()
+    world.at(50.0, lambda: world.end(1, "Error"), world.sigterm)
+
+
+def after(world: World) -> Object:
+    """What was added to the annotation."""
+    assert world.job is not None
+    note = json.loads(world.job["metadata"]["annotations"]["status-reporter.io/Available"])
+    found: Object = note.get("after", {})
+    return found
+
+
+@pytest.mark.parametrize("error", [Conflict("409"), Unavailable("503")], ids=str)
+@pytest.mark.parametrize("request_of", ["GET", "PATCH"])
+def test_a_contradiction_survives_a_failed_request(error: KubeError, request_of: str) -> None:
+    """Somebody wrote in between, or the API stumbled: read again and try again."""
+    world = World()
+    ends_badly(world)
+    world.fail_next(request_of, error)
+    world.loop.idle(lambda _: False)
+
+    assert 1 == after(world)["exitCode"]
+    assert [error] == [failure for _, failure in world.failures]
+    assert world.now < 51.0
+
+
+def test_a_contradiction_is_tried_until_the_write_budget_ends() -> None:
+    """An API that takes no patch does not hold the Pod longer than that."""
+    world = World()
+    ends_badly(world)
+    world.errors_of["PATCH"] = [Unavailable("503")] * 1000
+    world.loop.idle(lambda _: False)
+
+    assert {} == after(world)
+    assert 77.9 <= world.now <= 78.5
+
+
+@pytest.mark.parametrize("error", [NotFound("404"), Gone("422"), Forbidden("403"), Refused("422")])
+def test_a_contradiction_that_cannot_be_added_is_let_go(error: KubeError) -> None:
+    """The verdict stands; nothing is tried twice and nobody waits."""
+    world = World()
+    ends_badly(world)
+    world.fail_next("PATCH", error)
+    world.loop.idle(lambda _: False)
+
+    assert {} == after(world)
+    assert world.now < 50.5
+    assert [(50.0, "GET"), (50.0, "PATCH")] == world.requests[-2:]
+
+
+def test_a_contradiction_is_added_after_a_restart_of_the_reporter() -> None:
+    """The verdict that stands was given by an earlier process of the same attempt."""
+    world = World()
+    world.at(5.0, world.result)
+    assert Outcome.FINAL == world.run()
+    before = json.loads(json.dumps(world.condition))
+    world.restart()
+    assert Outcome.FINAL == world.run()
+    world.at(50.0, lambda: world.end(1, "Error"), world.sigterm)
+    world.loop.idle(lambda _: False)
+
+    assert 1 == after(world)["exitCode"]
+    assert before == world.condition
+
+
+def test_nothing_is_added_to_the_verdict_of_a_newer_attempt() -> None:
+    """Its own adapter is what contradicts it."""
+    world = World()
+    ends_badly(world)
+
+    def newer_attempt() -> None:
+        assert world.job is not None
+        annotations = world.job["metadata"]["annotations"]
+        note = annotations["status-reporter.io/Available"]
+        newer = note.replace(NAME, "another").replace(stamp(-1), stamp(30))
+        annotations["status-reporter.io/Available"] = newer
+
+    world.at(49.0, newer_attempt)
+    world.loop.idle(lambda _: False)
+
+    assert {} == after(world)
+    assert (50.0, "PATCH") not in world.requests
 
 
 def test_idle_sleeps() -> None:
