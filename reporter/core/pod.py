@@ -90,7 +90,7 @@ def read_pod(pod: Object, names: Names) -> Pod:
         own_restart=_restart_policy(spec, declared(spec, names.reporter)),
         own_restarts=_restarts(status, names.reporter),
         own_volume=born_with_pod(spec, names.reporter, names.results_path),
-        blocker=_blocker(spec, status),
+        blocker=_blocker(spec, status, names.reporter),
         disruption=_disruption(status),
         # The API stores the moment the Pod has to be gone; the wish was uttered a grace period
         # earlier.
@@ -207,19 +207,33 @@ def _terminated(shown: Object) -> Terminated | None:
     )
 
 
-def _blocker(spec: Object, status: Object) -> Blocker | None:
-    """Find the first init container, sidecars aside, that has to end well and has not."""
+def _blocker(spec: Object, status: Object, reporter: str) -> Blocker | None:
+    """Find the init container that the regular ones wait for, the first in their order.
+
+    One that has to end well and has not, or another sidecar than ours that waits. A sidecar holds
+    up nothing that has begun.
+    """
+    sidecar = None
     for init in items(spec, "initContainers"):
-        policy = _restart_policy(spec, init)
-        if text(init, "restartPolicy") == "Always":
-            continue
         container = _container(status, "initContainerStatuses", text(init, "name"))
+        if text(init, "restartPolicy") == "Always":
+            if isinstance(container.state, Waiting) and container.name != reporter:
+                sidecar = sidecar or Blocker(container, for_good=False)
+            continue
         if isinstance(container.state, Terminated):
             if container.state.exit_code == 0:
                 continue
+            policy = _restart_policy(spec, init)
             return Blocker(container, not policy.restarts_after(container.state.exit_code))
-        return Blocker(container, for_good=False)
-    return None
+        own = Blocker(container, for_good=False)
+        return own if _begun(container) else sidecar or own
+    regular = [text(shown, "name") for shown in items(status, "containerStatuses")]
+    begun = any(_begun(_container(status, "containerStatuses", name)) for name in regular)
+    return None if begun else sidecar
+
+
+def _begun(container: Container) -> bool:
+    return not isinstance(container.state, Waiting) or container.last is not None
 
 
 def _disruption(status: Object) -> Disruption | None:

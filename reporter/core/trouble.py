@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 
 from reporter.core.facts import Pod, Terminated, Waiting
+from reporter.core.text import clean
 
 IMAGE = frozenset(
     {
@@ -34,6 +35,9 @@ AT_ONCE = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 
 The others get time, because registries and ConfigMaps come late.
 """
+
+OWN_WORDS = 160
+"""Bytes of what another container says of itself: its termination message may be its whole log."""
 
 _BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(?:: (?P<reason>[A-Za-z]+): )?')
 
@@ -72,7 +76,7 @@ def trouble_of(pod: Pod) -> Trouble | None:
 
 def not_started(name: str, run: Terminated) -> Trouble | None:
     """Return W3 if the runtime could not start the adapter's process."""
-    return Trouble("W3", f"container {name!r}: {said(run)}") if run.never_started else None
+    return Trouble("W3", f"container {name!r}: {_said(run)}") if run.never_started else None
 
 
 def _blocked(pod: Pod) -> Trouble | None:
@@ -87,7 +91,7 @@ def _blocked(pod: Pod) -> Trouble | None:
     ended = container.state if isinstance(container.state, Terminated) else container.last
     if ended is None or ended.exit_code == 0:
         return None
-    return Trouble("W3", f"{prefix}{said(ended)}")
+    return Trouble("W3", f"{prefix}{_said(ended)}")
 
 
 def _waiting(state: Waiting, prefix: str) -> Trouble | None:
@@ -106,7 +110,11 @@ def _waiting(state: Waiting, prefix: str) -> Trouble | None:
     return Trouble(row, text, at_once=state.reason in AT_ONCE, back_off=back_off)
 
 
-def said(run: Terminated) -> str:
-    """Return what the runtime said of an ended run."""
-    cause = run.reason if run.never_started else f"exited with code {run.exit_code}: {run.reason}"
-    return f"{cause}: {run.message}" if run.message else cause
+def _said(run: Terminated) -> str:
+    """Return what is known of an ended run: the runtime's words where it never started."""
+    if run.never_started:
+        cause, message = run.reason, run.message
+    else:
+        cause = f"exited with code {run.exit_code}: {run.reason}"
+        message = clean(run.message, OWN_WORDS)
+    return f"{cause}: {message}" if message else cause

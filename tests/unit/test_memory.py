@@ -484,6 +484,11 @@ def behind(state, last=None, *, for_good=False):
             id="init container in back-off",
         ),
         pytest.param(
+            behind(ended(6, message="\u20ac" * 1000), for_good=True),
+            Trouble("W3", "init container 'prepare': exited with code 6: Error: " + 53 * "\u20ac"),
+            id="init container failed and its message is its log",
+        ),
+        pytest.param(
             behind(Running(), ended(6)),
             Trouble("W3", "init container 'prepare': exited with code 6: Error"),
             id="init container runs again",
@@ -492,6 +497,19 @@ def behind(state, last=None, *, for_good=False):
             behind(Running(), ended(0)), None, id="init container runs again after exit 0"
         ),
         pytest.param(behind(LOOPING), None, id="init container in back-off, nothing else shown"),
+        pytest.param(
+            behind(Waiting("CreateContainerConfigError", 'secret "mesh" not found')),
+            Trouble(
+                "W2",
+                "init container 'prepare': CreateContainerConfigError: secret \"mesh\" not found",
+            ),
+            id="a sidecar lacks its configuration",
+        ),
+        pytest.param(
+            behind(LOOPING, START_ERROR),
+            Trouble("W3", "init container 'prepare': StartError: exec: \"nope\": not found"),
+            id="a sidecar's command not found, in back-off",
+        ),
         pytest.param(
             behind(START_ERROR),
             Trouble("W3", "init container 'prepare': StartError: exec: \"nope\": not found"),

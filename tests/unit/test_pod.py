@@ -373,18 +373,22 @@ def test_who_can_be_started_again(policy, expected):
     assert expected is policy.can_restart
 
 
-def blocked(*init, policy="Never"):
+def blocked(*init, policy="Never", regular=()):
     """What is in the adapter's way: (declared init container, its state or None)."""
     pod = pod_with(
         container("adapter"), init=[declared for declared, _ in init], restartPolicy=policy
     )
     statuses = [{"name": one["name"], "state": state} for one, state in init if state is not None]
-    return read_pod(pod | {"status": {"initContainerStatuses": statuses}}, NAMES).blocker
+    status = {"initContainerStatuses": statuses, "containerStatuses": list(regular)}
+    return read_pod(pod | {"status": status}, NAMES).blocker
 
 
 FAILED_6 = {"terminated": {"exitCode": 6}}
 DONE = {"terminated": {"exitCode": 0}}
 FIRST, SECOND = container("first"), container("second")
+MESH = container("mesh", restartPolicy="Always")
+NO_IMAGE = {"waiting": {"reason": "ImagePullBackOff"}}
+MESH_WAITS = Blocker(Container("mesh", Waiting("ImagePullBackOff")), for_good=False)
 
 
 @pytest.mark.parametrize(
@@ -422,17 +426,63 @@ FIRST, SECOND = container("first"), container("second")
             Blocker(Container("first", Running()), for_good=False),
             id="running",
         ),
+        pytest.param([(MESH, FAILED_6)], "Never", None, id="a sidecar that is started again"),
+        pytest.param([(MESH, {"running": {}})], "Never", None, id="a sidecar that runs"),
         pytest.param(
-            [(container("mesh", restartPolicy="Always"), FAILED_6)],
+            [(NATIVE_US, {"running": {}}), (MESH, NO_IMAGE)],
             "Never",
-            None,
-            id="a sidecar is in nobody's way",
+            MESH_WAITS,
+            id="a sidecar that cannot start",
+        ),
+        pytest.param([(NATIVE_US, NO_IMAGE)], "Never", None, id="we are never in the way"),
+        pytest.param(
+            [(MESH, NO_IMAGE), (FIRST, {"waiting": {"reason": "PodInitializing"}})],
+            "Never",
+            MESH_WAITS,
+            id="a sidecar before an init container",
+        ),
+        pytest.param(
+            [(MESH, NO_IMAGE), (container("other", restartPolicy="Always"), NO_IMAGE)],
+            "Never",
+            MESH_WAITS,
+            id="the first of two sidecars",
+        ),
+        pytest.param(
+            [(MESH, NO_IMAGE), (FIRST, FAILED_6)],
+            "Never",
+            Blocker(Container("first", Terminated(6)), for_good=True),
+            id="an init container failed though a sidecar is down again",
+        ),
+        pytest.param(
+            [(MESH, NO_IMAGE), (FIRST, {"running": {}})],
+            "Never",
+            Blocker(Container("first", Running()), for_good=False),
+            id="an init container runs though a sidecar is down again",
         ),
     ],
 )
 def test_the_init_container_in_the_way(init, policy, expected):
-    """The first that has to end well and has not."""
+    """The first that has to end well and has not, or a sidecar that cannot start."""
     assert expected == blocked(*init, policy=policy)
+
+
+RAN = {"terminated": {"exitCode": 1}}
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        pytest.param({"state": {"waiting": {}}}, MESH_WAITS, id="has not started"),
+        pytest.param({"state": {"running": {}}}, None, id="runs"),
+        pytest.param({"state": RAN}, None, id="ended"),
+        pytest.param({"state": {"waiting": {}}, "lastState": RAN}, None, id="waits for its turn"),
+    ],
+)
+def test_a_sidecar_holds_up_no_regular_container_that_has_started(shown, expected):
+    """What is down again later keeps nobody from starting."""
+    shown = {"name": "adapter"} | shown
+
+    assert expected == blocked((MESH, NO_IMAGE), regular=[shown])
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ LOOPS = (
 )
 
 INIT_FAILED = Blocker(Container("prepare", ended(6, start=0, end=1)), for_good=True)
+NO_MESH = Blocker(Container("istio-proxy", PULLING), for_good=False)
 INIT_REPEATS = replace(INIT_FAILED, for_good=False)
 OWN_POLICY = RestartPolicy("Never", (RestartRule(frozenset({42}), among=True),))
 misfit = pod(adapter=None, misfit=NO_SUCH)
@@ -371,6 +372,15 @@ ROWS = {
             "False",
             "AdapterStartFailed",
             "init container 'prepare': exited with code 6: Error",
+        ),
+    ),
+    "a sidecar before the adapter cannot pull its image for 60 s": (
+        later(observed((3, pod(blocker=NO_MESH))), 63),
+        revisable(
+            "W1",
+            "False",
+            "AdapterImagePullFailed",
+            "init container 'istio-proxy': ErrImagePull: 401 Unauthorized",
         ),
     ),
     "OnFailure: command not found, the next try is due": (
