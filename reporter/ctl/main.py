@@ -34,7 +34,7 @@ COMMANDS = (
     Command("explain", "explain", "say what happened to a Job and what to do"),
     Command("jobs", "jobs", "list the Jobs that have a status reporter"),
     Command("try", "trial", "run a command as the adapter on this machine, without a cluster"),
-    Command("validate", "validate", "say what is wrong with a result file"),
+    Command("validate", "validate", "say what is wrong with result files"),
     Command("completion", "completion", "print a script that lets a shell complete all this"),
 )
 _OWN_SIGNALS = ("try", "validate", "completion")

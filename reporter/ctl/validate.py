@@ -1,6 +1,8 @@
-"""`status-ctl validate`: everything that is wrong with a result file, told to its author."""
+"""`status-ctl validate`: everything that is wrong with result files, told to their author."""
 
 import argparse
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import BinaryIO
@@ -10,7 +12,9 @@ from reporter.core.facts import Running
 from reporter.core.payloads import FileInvalid
 from reporter.core.rows import Report
 from reporter.core.text import clean
+from reporter.ctl.exits import USAGE
 from reporter.ctl.show import colour_argument
+from reporter.ctl.tell import tell
 from reporter.errors import InvalidPayload
 from reporter.sinks.terminal import paint, wants_colour
 from reporter.sinks.yaml_text import to_yaml
@@ -18,52 +22,77 @@ from reporter.wire import progress, result
 from reporter.wire.explain import explain
 
 DESCRIPTION = """\
-Says everything that is wrong with a result file, with line, column and field, as comments; then the
-condition that the file would make, as YAML. `-` reads standard input.
+Says everything that is wrong with result files, with line, column and field, as comments; then the
+condition that each file would make, as YAML. `-` reads standard input.
 
 exit codes:
-  0    the file is valid (there may be notes)
-  1    it is not
-  2    wrong usage, or the file cannot be read"""
+  0    all files are valid (there may be warnings and notes)
+  1    one is not
+  2    wrong usage, or a file cannot be read"""
 
 VALID, INVALID = 0, 1
 CONDITION = "Available"
-_COLOURS = {"error": "31", "note": "33"}
+_COLOURS = {"error": "31", "warning": "33", "note": "33"}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--progress", action="store_true", help="it is a progress file, not a result file"
+        "--progress", action="store_true", help="they are progress files, not result files"
     )
     colour_argument(parser)
-    parser.add_argument("file", metavar="FILE", help="the file, or - for standard input")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="the files, - for standard input")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check the file, say what is wrong, and return the exit code."""
-    limit = progress.MAX_BYTES if options.progress else result.MAX_BYTES
-    try:
-        if options.file == "-":
-            data = _read(sys.stdin.buffer, limit)
-        else:
-            with Path(options.file).open("rb") as file:
-                data = _read(file, limit)
-    except (OSError, ValueError) as error:
-        cause = error.strerror if isinstance(error, OSError) else error
-        options.error(f"cannot read {_shown(options.file)}: {cause}")
-    name = "standard input" if options.file == "-" else _shown(options.file)
+    """Check the files, say what is wrong, and return the exit code."""
     colour = wants_colour(sys.stdout) and not options.no_color
-    check = _check_progress if options.progress else _check_result
-    valid, report = check(name, data, colour=colour)
-    condition = {
-        "type": CONDITION,
-        "status": report.status,
-        "reason": report.reason,
-        "message": report.message,
-    }
-    sys.stdout.write(to_yaml([condition]))
-    return VALID if valid else INVALID
+    codes = []
+    for file in options.files:
+        name = "standard input" if file == "-" else _shown(file)
+        try:
+            data, mode = _content(
+                file, progress.MAX_BYTES if options.progress else result.MAX_BYTES
+            )
+        except (OSError, ValueError) as error:
+            cause = error.strerror if isinstance(error, OSError) else error
+            sys.stdout.flush()
+            tell(f"cannot read {name}: {cause}")
+            codes.append(USAGE)
+            continue
+        if len(options.files) > 1:
+            print(f"---\n# {name}")
+        check = _check_progress if options.progress else _check_result
+        if warning := mode_warning(mode):
+            _say(name, "warning", warning, colour=colour)
+        valid, report = check(name, data, colour=colour)
+        condition = {
+            "type": CONDITION,
+            "status": report.status,
+            "reason": report.reason,
+            "message": report.message,
+        }
+        sys.stdout.write(to_yaml([condition]))
+        codes.append(VALID if valid else INVALID)
+    return max(codes)
+
+
+def mode_warning(mode: int) -> str:
+    """Say that the reporter may not be able to read a file of this mode; empty where it may."""
+    if not stat.S_ISREG(mode) or mode & stat.S_IROTH:
+        return ""
+    return (
+        f"mode {stat.S_IMODE(mode):04o}: a reporter that runs as another user cannot read it; "
+        "chmod 644"
+    )
+
+
+def _content(file: str, limit: int) -> tuple[bytes, int]:
+    """Return what is in it, and its mode; 0 for standard input. Raises OSError and ValueError."""
+    if file == "-":
+        return _read(sys.stdin.buffer, limit), 0
+    with Path(file).open("rb") as opened:
+        return _read(opened, limit), os.fstat(opened.fileno()).st_mode
 
 
 def _check_result(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:

@@ -25,7 +25,8 @@ def validate(*arguments, data=b""):
     )
     out = done.stdout.decode()
     remarks = [line[2:] for line in out.splitlines() if line.startswith("# ")]
-    return done.returncode, remarks, yaml.safe_load(out), done.stderr.decode()
+    *_, shown = [None, *yaml.safe_load_all(out)]
+    return done.returncode, remarks, shown, done.stderr.decode()
 
 
 def condition(status, reason, message):
@@ -49,8 +50,9 @@ def test_everything_that_is_wrong_is_told_with_line_and_field(tmp_path):
 
     assert (1, "") == (code, err)
     assert [
-        f"{file}: line 2, column 13: error: status: must be either 'success' or 'failure'",
-        f"{file}: line 3, column 13: error: reason: must be a string",
+        f"{file}: line 2, column 13: error: status: must be either 'success' or 'failure', "
+        'found "good"',
+        f"{file}: line 3, column 13: error: reason: must be a string, found 5",
         f"{file}: line 4, column 14: note: message: the key 'Message' is read as 'message'",
     ] == remarks
     assert (
@@ -117,6 +119,52 @@ def test_a_file_that_cannot_be_read_is_no_verdict(tmp_path, name):
 
     assert (2, [], None) == (code, remarks, shown)
     assert f"cannot read {tmp_path / name}" in err
+
+
+def test_several_files_at_once(tmp_path):
+    """A document each, in their order; one that cannot be read hides none of the others."""
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text('{"status": "success"}')
+    bad.write_text('{"status": "Success", "resaon": 5}')
+    done = subprocess.run(
+        [*STATUS_CTL, "validate", str(bad), str(tmp_path / "absent"), str(good)],
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=False,
+    )
+
+    assert (2, f"status-ctl: cannot read {tmp_path}/absent: No such file or directory\n") == (
+        done.returncode,
+        done.stderr,
+    )
+    assert [["InvalidResultFormat"], ["NoReasonProvided"]] == [
+        [each["reason"] for each in document] for document in yaml.safe_load_all(done.stdout)
+    ]
+    assert [
+        f"# {bad}",
+        f"# {bad}: line 1, column 12: error: status: must be either 'success' or 'failure', "
+        'found "Success"',
+        f"# {bad}: line 1, column 23: warning: unknown field 'resaon': did you mean 'reason'?",
+        f"# {good}",
+    ] == [line for line in done.stdout.splitlines() if line.startswith("#")]
+    assert 1 == validate(str(bad), str(good))[0]
+    assert 0 == validate(str(good), str(good))[0]
+
+
+@pytest.mark.parametrize(("mode", "warned"), [(0o600, True), (0o640, True), (0o644, False)])
+def test_a_mode_that_keeps_the_reporter_out(tmp_path, mode, warned):
+    """It mostly runs as another user than the adapter; the file is valid all the same."""
+    file = tmp_path / "result.json"
+    file.write_text('{"status": "success"}')
+    file.chmod(mode)
+    code, remarks, _, _ = validate(str(file))
+    told = (
+        f"{file}: warning: mode {mode:04o}: a reporter that runs as another user cannot read it; "
+        "chmod 644"
+    )
+
+    assert (0, [told] if warned else []) == (code, remarks)
 
 
 def test_a_progress_file_shows_its_message():

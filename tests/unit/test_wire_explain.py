@@ -7,6 +7,8 @@ import pytest
 from reporter.wire.explain import Problem, explain
 from reporter.wire.result import MAX_BYTES
 
+EITHER = "must be either 'success' or 'failure'"
+
 
 def test_a_fine_file_needs_no_words():
     """No remark, no output."""
@@ -29,8 +31,8 @@ def test_a_fine_file_needs_no_words():
         pytest.param(
             b'{\n "message": 5,\n "status": "ok"\n}',
             [
-                Problem("error", 2, 13, "message", "must be a string"),
-                Problem("error", 3, 12, "status", "must be either 'success' or 'failure'"),
+                Problem("error", 2, 13, "message", "must be a string, found 5"),
+                Problem("error", 3, 12, "status", f'{EITHER}, found "ok"'),
             ],
             id="several errors, in the order of the file",
         ),
@@ -72,11 +74,84 @@ def test_a_fine_file_needs_no_words():
             [Problem("note", 1, 33, "status", "the key 'status' is given more than once")],
             id="duplicate key",
         ),
+        pytest.param(
+            b'\xef\xbb\xbf{"status": "Success"}',
+            [
+                Problem("error", 1, 1, "", "a byte order mark (BOM) is not allowed"),
+                Problem("error", 1, 13, "status", f'{EITHER}, found "Success"'),
+            ],
+            id="what stands behind a byte order mark",
+        ),
+        pytest.param(
+            b'{"status": "Success",\n"resaon": "r",\n"message": 5,}',
+            [
+                Problem("error", 1, 12, "status", f'{EITHER}, found "Success"'),
+                Problem("warning", 2, 1, "", "unknown field 'resaon': did you mean 'reason'?"),
+                Problem("error", 3, 12, "message", "must be a string, found 5"),
+                Problem("error", 3, 14, "", "expected a key in double quotes"),
+            ],
+            id="what stands before the place where it is broken",
+        ),
+        pytest.param(
+            b'{"reason": "r", "message": "m"',
+            [Problem("error", 1, 31, "", "unexpected end of the document")],
+            id="nothing is missing in a file that is cut off",
+        ),
     ],
 )
 def test_every_remark_has_its_place(data, expected):
     """Line, column, field and what to do about it."""
     assert expected == explain(data)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ('"Success"', '"Success"'),
+        ('"SUCCESS\\n"', '"SUCCESS"'),
+        (f'"{"s" * 41}"', f'"{"s" * 40}..."'),
+        ("true", "true"),
+        ("null", "null"),
+        ("-1.50", "-1.50"),
+        ("9" * 5000, "9" * 40 + "..."),
+        ('{"a": 1}', "an object"),
+        ("[1, 2]", "a list"),
+    ],
+)
+def test_what_was_found_in_place_of_a_right_word(value, shown):
+    """Short, and nothing that a terminal would obey."""
+    (problem,) = explain(f'{{"status": {value} }}'.encode())
+
+    assert f"{EITHER}, found {shown}" == problem.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ('"resaon": "r"', ["unknown field 'resaon': did you mean 'reason'?"]),
+        ('"Messages": "m"', ["unknown field 'Messages': did you mean 'message'?"]),
+        ('"detail": {}', ["unknown field 'detail': did you mean 'details'?"]),
+        ('"resaon": "r", "reason": "r"', []),
+        ('"version": "1", "name": "n", "nodes": 3', []),
+        (f'"{"reason" * 10}": 1', []),
+        (", ".join(f'"x{number}": 1' for number in range(100)) + ', "resaon": 1', []),
+    ],
+    ids=["letters", "plural", "singular", "the right one is there", "others", "long", "very many"],
+)
+def test_unknown_fields_that_read_like_known_ones(fields, told):
+    """They are allowed, and mostly slips."""
+    found = explain(f'{{"status": "success", {fields}}}'.encode())
+
+    assert told == [problem.text for problem in found]
+    assert {"warning"} >= {problem.severity for problem in found}
+
+
+def test_a_misspelt_status_is_named_beside_the_missing_one():
+    """The one is the cause of the other."""
+    assert [
+        Problem("error", 1, 1, "status", "is required"),
+        Problem("warning", 1, 2, "", "unknown field 'stauts': did you mean 'status'?"),
+    ] == explain(b'{"stauts": "success"}')
 
 
 def test_texts_that_will_be_cut_are_named_with_their_size():
