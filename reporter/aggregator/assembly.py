@@ -173,6 +173,7 @@ class Assembly:
             plan=self.plan,
             timing=Timing(
                 hold=self.chosen.hold_seconds,
+                package_give_up=self.chosen.package_give_up_seconds,
                 heartbeat_interval=self.chosen.heartbeat_interval_seconds,
                 heartbeat_timeout=self.chosen.heartbeat_timeout_seconds,
             ),

@@ -88,6 +88,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="judge the settings and the plan, print what is in force, exit 2 if any is wrong",
     )
+    parser.add_argument(
+        "--package-again",
+        action="store_true",
+        help="pack a run whose packing was given up once more; other runs are not changed",
+    )
     for name, default, rule, meaning in settings.describe():
         parser.add_argument(
             f"--{name.lower().replace('_', '-')}",

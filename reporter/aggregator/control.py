@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reporter import log
-from reporter.aggregator.intake import PackageFailed
+from reporter.aggregator.intake import Interrupted, PackageFailed
 from reporter.aggregator.journal import Journal
 from reporter.aggregator.seldom import Seldom
 from reporter.aggregator.store import Store, StoreError
@@ -22,6 +22,9 @@ from reporter.core.run.entry import Marked, may_close
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Failure
 from reporter.core.run.snapshot import Phase, Snapshot, Tar, run_status
+
+_ALIVE_EVERY = 5.0  # seconds between two signs of life on the disk
+_FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0  # seconds between two tries to pack
 
 
 class Results(Protocol):
@@ -41,12 +44,14 @@ class Results(Protocol):
 class Timing:
     """Seconds: how long a fresh error of ours is held open, and when silence is a failure.
 
-    `heartbeat_interval` is what workers are asked for; three missing ones make them stale.
+    `heartbeat_interval` is what workers are asked for; three missing ones make them stale. Packing
+    that has failed for `package_give_up` is given up.
     """
 
-    hold: float = 10.0
+    hold: float = 20.0
     heartbeat_interval: float = 15.0
     heartbeat_timeout: float = 120.0
+    package_give_up: float = 3_600.0
 
 
 class Control:
@@ -73,11 +78,13 @@ class Control:
         self._silence = Silence(store, timing.heartbeat_timeout, timing.heartbeat_interval)
         self._launched: set[str] = set()
         self._looked: float | None = None  # Unix time
+        self._told_alive = 0.0  # Unix time
         self._seldom = Seldom()
         self._log = log.get()
         self._journal = Journal(store.snapshot())
         self._tar: Tar | None = None
-        self._failure: str | None = None
+        self._failure: tuple[str, float] | None = None  # why and when, not yet written down
+        self._next_try, self._delay = -math.inf, _FIRST_DELAY
         self._cleared = False
         self.closed_at: float | None = None
         """Monotonic time since which this process has answered for a closed run."""
@@ -135,6 +142,10 @@ class Control:
             self._store.shift_heartbeats(math.inf, self._clock())
         if self._looked is None or now - self._looked > LATE:
             await self._store.workers_return(at=now)
+            self._told_alive = now
+        elif abs(now - self._told_alive) >= _ALIVE_EVERY:
+            self._store.note_alive(now)
+            self._told_alive = now
         self._looked = now
 
     async def _launch(self) -> None:
@@ -173,21 +184,19 @@ class Control:
             self.closed_at = self._clock()
         if self._store.phase is Phase.POST_PROCESSING:
             await self._package()
-        if self._store.phase is Phase.CLOSED and not self._cleared:
+        if self._store.snapshot().tar is not None and not self._cleared:
             await self._clear()
 
     async def _package(self) -> None:
-        if self._tar is None and self._failure is None:
+        if self._tar is None and self._clock() >= self._next_try:
             try:
                 self._tar = await self._results.package(self._store.snapshot())
+            except Interrupted:
+                return  # the next process makes it
             except PackageFailed as error:
-                self._failure = str(error)
-                self._count("package_failures")
-                self._log.error("Run failed, all that was received is kept", error=self._failure)
+                self._put_off(str(error))
         if self._tar is None:
-            # Another try needs somebody to make room or mend the disk: a restart makes it.
-            if self._store.snapshot().error != self._failure:
-                await self._store.advance_run(Phase.POST_PROCESSING, error=self._failure)
+            await self._explain()
             return
         snapshot = await self._store.advance_run(Phase.CLOSED, tar=self._tar)
         self._log.info(
@@ -197,6 +206,32 @@ class Control:
             sha256=self._tar.sha256,
             bytes=self._tar.size,
         )
+
+    def _put_off(self, why: str) -> None:
+        self._failure = why, self._wall()
+        self._count("package_failures")
+        self._log.error(
+            "Packing failed, all that was received is kept",
+            error=why,
+            next_try_seconds=self._delay,
+        )
+        self._next_try = self._clock() + self._delay
+        self._delay = min(2 * self._delay, _LONGEST_DELAY)
+
+    async def _explain(self) -> None:
+        """Write down why there is no tarball, and after a long time that there will be none."""
+        if self._failure is None:
+            return
+        why, at = self._failure
+        since = await self._store.packing_failed(why, at=at)
+        if at - since >= self._timing.package_give_up:
+            await self._store.advance_run(Phase.CLOSED, error=why)
+            self._log.error(
+                "Packing given up: fix the cause, then start with --package-again",
+                error=why,
+                seconds=round(at - since),
+            )
+        self._failure = None
 
     async def _clear(self) -> None:
         self._cleared = True

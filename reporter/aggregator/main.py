@@ -39,10 +39,14 @@ def main(
     if options.command == "certs":
         return make_certs(options)
     variables = given(options, environ)
-    return check(variables) if options.check else run(variables, stop, connect)
+    if options.check:
+        return check(variables)
+    return run(variables, stop, connect, package_again=options.package_again)
 
 
-def run(environ: Mapping[str, str], stop: Stop, connect: Connect) -> int:
+def run(
+    environ: Mapping[str, str], stop: Stop, connect: Connect, *, package_again: bool = False
+) -> int:
     """Collect one run until SIGTERM, and return the exit code."""
     log.report_crashes()
     api = None
@@ -57,7 +61,7 @@ def run(environ: Mapping[str, str], stop: Stop, connect: Connect) -> int:
         # Half a second of imports, which bad settings need not wait for.
         from reporter.aggregator.service import Service
 
-        return asyncio.run(Service(chosen, plan, stop, api).run())
+        return asyncio.run(Service(chosen, plan, stop, api, package_again=package_again).run())
     except SettingsError as error:
         for problem in error.problems:
             log.get().error("Setting refused", problem=problem)

@@ -42,10 +42,22 @@ _REMINDER = 600.0  # between warnings about certificates
 
 
 class Service:
-    """One aggregator of one run. `run` returns the exit code."""
+    """One aggregator of one run. `run` returns the exit code.
 
-    def __init__(self, chosen: Settings, plan: Plan, stop: Stop, api: KubeApi | None) -> None:
+    `package_again` takes back that packing was given up.
+    """
+
+    def __init__(
+        self,
+        chosen: Settings,
+        plan: Plan,
+        stop: Stop,
+        api: KubeApi | None,
+        *,
+        package_again: bool = False,
+    ) -> None:
         self._settings, self._plan, self._stop = chosen, plan, stop
+        self._package_again = package_again
         self._make = Assembly(chosen, plan, api)
         self._clock, self._wall, self._log = self._make.clock, self._make.wall, log.get()
         self._grace = _GRACE
@@ -115,6 +127,8 @@ class Service:
         store = make.store()
         parts.push_async_callback(store.close)
         await store.open_run(self._plan, now=self._wall())
+        if self._package_again and await store.package_again():
+            self._log.info("The run is packed once more")
         # They end when the intake has, which gives up a tarball in the making.
         parts.push_async_callback(self._ended, tasks)
         intake = make.intake(store)

@@ -163,7 +163,10 @@ class Run(Variables):
         le=86_400,
     )
     hold_seconds: Integer = whole(
-        "how long the run stays open after an error from here, for a late result", 10, 0, 3_600
+        "how long the run stays open for a late result after a worker was given up", 20, 0, 3_600
+    )
+    package_give_up_seconds: Integer = whole(
+        "how long packing is tried again after it has failed", 3_600, 0
     )
     linger_seconds: Integer = whole(
         "how long workers still get answers after the run is closed", 120, 0, 86_400

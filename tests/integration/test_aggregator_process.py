@@ -71,6 +71,16 @@ def wait(wanted) -> None:
         time.sleep(0.02)
 
 
+def block_tarball(running) -> list[Path]:
+    """Put a directory where the tarball will be, which has the minute of the run's start."""
+    blocked = []
+    for event in ("Aggregator started", "Run begins"):
+        minute = datetime.fromisoformat(running.wait_log(event)["time"]).strftime("%Y%m%d%H%M")
+        blocked.append(running.folder / "out" / f"{minute}_sonobuoy_run-1.tar.gz")
+        blocked[-1].mkdir(exist_ok=True)
+    return sorted(set(blocked))
+
+
 class TestRun:
     """A run from its start to its tarball."""
 
@@ -468,23 +478,45 @@ class TestStop:
         assert ("complete", True) == (again["status"], again["final"])
 
     def test_tarball_that_cannot_be_made(self, here):
-        """F29: the run is failed and says why, all bytes stay, the next start makes it."""
+        """F29: the run says why and all bytes stay; it is made as soon as the cause is gone."""
         running = here.start().ready()
-        for event in ("Aggregator started", "Run begins"):
-            minute = datetime.fromisoformat(running.wait_log(event)["time"]).strftime("%Y%m%d%H%M")
-            (here.folder / "out" / f"{minute}_sonobuoy_run-1.tar.gz").mkdir(exist_ok=True)
+        blocked = block_tarball(running)
         for key in KEYS:
             running.upload(key, key.encode())
         failed = running.wait_status(lambda found: found["error"] is not None)
-        assert ("failed", None) == (failed["status"], failed["tar-info"])
+        assert ("failed", False, None) == (failed["status"], failed["final"], failed["tar-info"])
         assert {"complete"} == {entry["status"] for entry in failed["plugins"]}
         blobs = {path.read_bytes() for path in (here.folder / "state" / "blobs").iterdir()}
         assert {key.encode() for key in KEYS} == blobs
-        assert (0, "") == running.end(signal.SIGTERM)
 
-        for path in (here.folder / "out").glob("*.tar.gz"):
+        for path in blocked:
             path.rmdir()
-        done = here.start().ready().wait_status(lambda found: found["tar-info"])
+        done = running.wait_status(lambda found: found["final"])
+        assert ("complete", None) == (done["status"], done["error"])
+        assert (here.folder / "out" / done["tar-info"]["name"]).is_file()
+
+    def test_packing_that_was_given_up(self, here):
+        """Final is final, over restarts too; --package-again packs it once more."""
+        running = here.start(PACKAGE_GIVE_UP_SECONDS="0").ready()
+        blocked = block_tarball(running)
+        for key in KEYS:
+            running.upload(key, key.encode())
+        given_up = running.wait_status(lambda found: found["final"])
+        assert ("failed", None) == (given_up["status"], given_up["tar-info"])
+        for path in blocked:
+            path.rmdir()
+        running.end(signal.SIGKILL)
+
+        again = here.start().ready()
+        again.wait_log("Run goes on")
+        same = ("status", "final", "error", "tar-info")
+        assert [given_up[name] for name in same] == [again.status()[name] for name in same]
+        blobs = {path.read_bytes() for path in (here.folder / "state" / "blobs").iterdir()}
+        assert {key.encode() for key in KEYS} == blobs
+        assert (0, "") == again.end(signal.SIGTERM)
+
+        third = here.start("--package-again").ready()
+        done = third.wait_status(lambda found: found["final"])
         assert ("complete", None) == (done["status"], done["error"])
         assert (here.folder / "out" / done["tar-info"]["name"]).is_file()
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 
 from reporter import log
 from reporter.aggregator.control import Control, Timing
-from reporter.aggregator.intake import PackageFailed
+from reporter.aggregator.intake import Interrupted, PackageFailed
 from reporter.aggregator.store import MemoryStore, StoreFull
 from reporter.aggregator.store.memory import Pages
 from reporter.aggregator.store.operations import Windows
 from reporter.core.run.entry import Cause, Failure, Marked, Outcome, Rank, Record, State
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.progress import Progress
-from reporter.core.run.snapshot import Phase, Tar, run_status
+from reporter.core.run.snapshot import Phase, Tar, final, run_status
 from reporter.core.run.status import status_document
 
 E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
 PLAN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", nodes=("node1", "node2"))), 3_600)
+FAILED = PackageFailed("the tarball cannot be made: disk full")
 TAR = Tar("run-1.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 7)
 
 
@@ -59,9 +61,17 @@ class World:
         self.pages, self.reading, self.counted = Pages(), set[Key](), list[str]()
         self.full: StoreFull | None = None
 
-    async def start(self, *, recovering: float = 0.0) -> World:
+    async def start(
+        self,
+        *,
+        recovering: float = 0.0,
+        broken: Exception | None = None,
+        package_again: bool = False,
+    ) -> World:
         """Open the run as a fresh process does, which takes so long to get its disk in order."""
         self.files = Files()
+        if broken is not None:
+            self.files.broken["package"] = broken
         self.store = MemoryStore(
             self.pages,
             clock=lambda: self.mono,
@@ -70,6 +80,8 @@ class World:
             before_commit=self._commit,
         )
         await self.store.open_run(self.plan, now=self.wall)
+        if package_again:
+            assert await self.store.package_again()
         self.move(recovering)
         self.control = Control(
             self.store,
@@ -84,13 +96,13 @@ class World:
         await self.control.tick()
         return self
 
-    async def restart(self, after: float = 0.0, *, recovering: float = 0.0) -> None:
+    async def restart(self, after: float = 0.0, **options: Any) -> None:
         """Be killed, stay away for `after` seconds, start again with another monotonic clock."""
         self.wall += after
         self.mono = 5.0
         self.reading.clear()
         await self.store.close()
-        await self.start(recovering=recovering)
+        await self.start(**options)
 
     async def pass_time(self, seconds: float, step: float = 1.0) -> None:
         """Let time go by as the process sees it, a tick each `step`."""
@@ -224,18 +236,29 @@ class TestWait:
 
         play(story())
 
-    def test_error_of_ours_is_held_open(self, world):
-        """An error from outside may race with an upload: 10 s pass before the run closes."""
+    @pytest.mark.parametrize(
+        ("cause", "seconds"),
+        [
+            (Cause.DEADLINE, 20),
+            (Cause.HEARTBEAT, 20),
+            (Cause.LOST, 20),
+            (Cause.POD_FAILED, 0),
+            (Cause.START_FAILED, 0),
+        ],
+    )
+    def test_error_of_ours_is_held_open(self, world, cause, seconds):
+        """A worker may be between two tries, 15 s apart; but not where there is none any more."""
 
         async def story():
             await world.start()
             await world.result(NODE1)
             await world.result(NODE2)
-            failure = Failure("final", world.wall, "evicted", Cause.POD_FAILED)
+            failure = Failure("final", world.wall, "evicted", cause)
             await world.control.mark_failed("e2e", "global", failure)
-            await world.pass_time(9)
+            await world.pass_time(seconds - 1)
             assert Phase.RUNNING is world.store.phase
             await world.pass_time(1)
+            await world.control.tick()
             assert Phase.CLOSED is world.store.phase
 
         play(story())
@@ -274,7 +297,7 @@ class TestWait:
             await world.result(NODE1)
             await world.result(NODE2)
             world.reading.add(E2E)
-            await world.pass_time(3_700, step=50)
+            await world.pass_time(3_700, step=10)
             assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
             assert Phase.RUNNING is world.store.phase
 
@@ -329,7 +352,7 @@ class TestDeadlines:
         async def story():
             await world.start()
             await world.result(NODE1)
-            await world.pass_time(3_599, step=100)
+            await world.pass_time(3_599, step=10)
             assert (State.RUNNING, None) == world.state(NODE2)
             await world.pass_time(1)
 
@@ -341,16 +364,64 @@ class TestDeadlines:
 
         play(story())
 
-    def test_kept_across_restarts(self, world):
-        """The deadline is a moment, not a duration that begins anew."""
+    @pytest.mark.parametrize("how", ["restart", "start", "pause", "clock"])
+    def test_moved_by_an_outage(self, world, how):
+        """Workers have the time in which they could not reach us, and no more than that."""
 
         async def story():
             await world.start()
-            await world.pass_time(1_000, step=100)
-            await world.restart(after=2_599)
+            await world.pass_time(1_000, step=10)
+            match how:
+                case "restart":
+                    await world.restart(after=600)
+                case "start":
+                    await world.restart(after=200, recovering=400)
+                case "pause":
+                    world.move(600)
+                    await world.control.tick()
+                case "clock":
+                    world.wall += 600
+                    await world.control.tick()
+            await world.pass_time(2_590, step=10)
             assert (State.RUNNING, None) == world.state(E2E)
-            await world.pass_time(1)
+            await world.pass_time(10 + 5)  # signs of life are 5 s apart
             assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
+
+        play(story())
+
+    def test_over_while_nobody_could_connect(self, world):
+        """One upload comes 29 s after the return, another late in the hold."""
+
+        async def story():
+            await world.start()
+            await world.result(NODE1)
+            await world.pass_time(3_590, step=10)
+            await world.restart(after=40)
+            await world.pass_time(29)
+            assert Outcome.ACCEPTED is await world.result(E2E)
+            assert (State.RUNNING, None) == world.state(NODE2)
+            await world.pass_time(20)
+            assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(NODE2)
+            assert Phase.RUNNING is world.store.phase
+            assert Outcome.ACCEPTED is await world.result(NODE2)
+            await world.control.tick()
+            assert Phase.CLOSED is world.store.phase
+            assert (False, True) == tuple(world.shown(key)["late"] for key in (E2E, NODE2))
+
+        play(story())
+
+    def test_passed_inside_a_retry_window(self, world):
+        """The window decides: its worker was told to try again."""
+
+        async def story():
+            await world.start()
+            await world.pass_time(3_590, step=10)
+            await world.attempt(E2E)
+            await world.pass_time(115, step=5)
+            assert (State.RUNNING, None) == world.state(E2E)
+            assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(NODE1)
+            await world.pass_time(5)
+            assert (State.FAILED, Cause.UPLOAD_FAILED) == world.state(E2E)
 
         play(story())
 
@@ -359,7 +430,7 @@ class TestDeadlines:
 
         async def story():
             await world.start()
-            await world.pass_time(3_600, step=100)
+            await world.pass_time(3_600, step=10)
             assert "timed_out" == world.shown(E2E)["status"]
 
             assert Outcome.ACCEPTED is await world.result(E2E)
@@ -704,7 +775,7 @@ class TestRestarts:
 
         async def story():
             await world.start()
-            await world.pass_time(3_600, step=100)
+            await world.pass_time(3_600, step=10)
             await world.result(E2E)
             await world.store.record_progress(E2E, Progress("m", 5, 5), None, at=world.wall)
             before = world.store.snapshot()
@@ -721,25 +792,101 @@ class TestRestarts:
 class TestTrouble:
     """When the disk says no."""
 
-    def test_tarball_fails(self, world):
-        """F29: the run is failed and says why, all bytes are kept, a restart tries again."""
+    def test_tarball_fails_until_there_is_room(self, world):
+        """F29: the run says why, all bytes are kept, and packing is tried again by itself."""
 
         async def story():
             await world.start()
             for key in PLAN.keys:
                 await world.result(key)
-            world.files.broken["package"] = PackageFailed("the tarball cannot be made: disk full")
+            world.files.broken["package"] = FAILED
             await world.pass_time(5)
 
             snapshot = world.store.snapshot()
-            assert "failed" == run_status(snapshot)
+            assert ("failed", False) == (run_status(snapshot), final(snapshot))
             assert "the tarball cannot be made: disk full" == snapshot.error
-            assert (0, ["package_failures"]) == (world.files.cleared, world.counted)
+            assert 0 == world.files.cleared
+            del world.files.broken["package"]
+            await world.pass_time(5)
 
-            await world.restart()
             snapshot = world.store.snapshot()
-            assert ("complete", None, TAR) == (run_status(snapshot), snapshot.error, snapshot.tar)
+            assert ("complete", True) == (run_status(snapshot), final(snapshot))
+            assert (None, TAR) == (snapshot.error, snapshot.tar)
             assert 1 == world.files.cleared
+
+        tries = [e for e in play(story()) if e["message"].startswith("Packing failed")]
+        # At 0, 1 and 3 s; the try at 7 s succeeds.
+        assert [1.0, 2.0, 4.0] == [event["nextTrySeconds"] for event in tries]
+        assert ["package_failures"] * 3 == world.counted
+
+    def test_tarball_fails_for_long(self, world):
+        """Tries come 5 minutes apart at most; after an hour it is final, over restarts too."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.result(key)
+            world.files.broken["package"] = FAILED
+            await world.pass_time(1_800)
+            await world.restart(after=1_000, broken=FAILED)
+            assert not final(world.store.snapshot())
+            await world.pass_time(790)
+            assert not final(world.store.snapshot())
+            await world.pass_time(310)
+
+            given_up = world.store.snapshot()
+            assert ("failed", True) == (run_status(given_up), final(given_up))
+            assert "the tarball cannot be made: disk full" == given_up.error
+            assert 0 == world.files.cleared
+            await world.restart()
+            await world.pass_time(600)
+            after = world.store.snapshot()
+            assert (given_up.entries, given_up.phase, given_up.error) == (
+                after.entries,
+                after.phase,
+                after.error,
+            )
+            assert (0, 0) == (world.files.packaged, world.files.cleared)
+
+            await world.restart(package_again=True)
+            assert ("complete", TAR) == (
+                run_status(world.store.snapshot()),
+                world.store.snapshot().tar,
+            )
+
+        events = play(story())
+        told = [e["message"] for e in events if e["message"].startswith("Packing given up")]
+        assert ["Packing given up: fix the cause, then start with --package-again"] == told
+        tries = [e for e in events if e["message"].startswith("Packing failed")]
+        assert 300.0 == max(event["nextTrySeconds"] for event in tries)
+
+    def test_long_away_after_a_failure(self, world):
+        """The next process tries once before it gives up: the cause may be gone."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.result(key)
+            world.files.broken["package"] = FAILED
+            await world.control.tick()
+            await world.restart(after=10_000)
+
+            assert TAR == world.store.snapshot().tar
+
+        play(story())
+
+    def test_stopped_while_packing(self, world):
+        """That is no failure: nothing is said of it, the next process packs."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.result(key)
+            world.files.broken["package"] = Interrupted("stopped")
+            await world.control.tick()
+            assert (None, []) == (world.store.snapshot().error, world.counted)
+            await world.restart()
+            assert TAR == world.store.snapshot().tar
 
         play(story())
 
@@ -751,7 +898,7 @@ class TestTrouble:
             for key in PLAN.keys:
                 await world.result(key)
             await world.store.advance_run(Phase.POST_PROCESSING)
-            world.files.broken["package"] = PackageFailed("the tarball cannot be made: disk full")
+            world.files.broken["package"] = FAILED
             world.full = StoreFull("full")
             await world.pass_time(3)
             assert world.store.snapshot().error is None

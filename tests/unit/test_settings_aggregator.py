@@ -13,7 +13,8 @@ PATHS = {"PLAN": "plan.json", "STATE": "state", "OUTPUT": "out"}
 LIMITS = {
     "retry_window_seconds": 120,
     "retry_window_cap_seconds": 600,
-    "hold_seconds": 10,
+    "hold_seconds": 20,
+    "package_give_up_seconds": 3_600,
     "linger_seconds": 120,
     "heartbeat_interval_seconds": 15,
     "heartbeat_timeout_seconds": 120,

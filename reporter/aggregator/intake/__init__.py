@@ -22,7 +22,7 @@ from reporter.aggregator.intake.outcomes import (
     UploadStalled,
     Verdict,
 )
-from reporter.aggregator.intake.package import PackageFailed
+from reporter.aggregator.intake.package import Interrupted, PackageFailed
 from reporter.aggregator.intake.recovery import Recovered
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Failed",
     "Held",
     "Intake",
+    "Interrupted",
     "Layout",
     "Limits",
     "Meta",

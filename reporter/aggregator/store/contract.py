@@ -71,7 +71,7 @@ class Store(Protocol):
     async def open_run(self, plan: Plan, *, now: float) -> Snapshot:
         """Create the run, or resume it where it was.
 
-        Open retry windows are moved as a restart asks for, ages of heartbeats start at zero.
+        Ages of heartbeats start at zero; deadlines and retry windows stay until `workers_return`.
         Raises `WrongRun` when another run is in the store, `StoreLocked` when another process has
         it, and `StoreError` when it is damaged, of a newer version or cannot be written. Nothing
         is changed then.
@@ -124,14 +124,17 @@ class Store(Protocol):
     async def workers_return(self, *, at: float) -> None:
         """Note that workers can connect again since `at`; until then they could not.
 
-        Open retry windows are moved as a restart asks for. `open_run` has done so for its own
-        moment, but what follows it may take long, and a process may be paused.
+        Open retry windows and deadlines are moved by the time since the last sign of life, which
+        this one replaces.
         """
+
+    def note_alive(self, at: float) -> None:
+        """Note that this process is there at `at`, for the next one. On disk within a second."""
 
     async def lose(self, key: Key, text: str, *, at: float) -> bool:
         """Note that the bytes of the record held are gone, so that any upload is welcome again.
 
-        False when no record with bytes is held. On disk when this returns.
+        False when no record with bytes is held, or the run is closed. On disk when this returns.
         """
 
     async def advance_run(
@@ -139,9 +142,20 @@ class Store(Protocol):
     ) -> Snapshot:
         """Bring the run to `phase`, one step at a time and never back.
 
-        Raises `RunNotReady` while an entry is open. For the phase that is reached already, `tar`
-        or `error` replace what was said before, until a tar is held: that is final. For a phase
-        that is over, nothing happens. On disk when this returns.
+        Raises `RunNotReady` while an entry is open. For a phase that is reached or over, nothing
+        happens. On disk when this returns.
+        """
+
+    async def packing_failed(self, error: str, *, at: float) -> float:
+        """Note why there is no tarball yet; return since when packing has failed.
+
+        For a run that is closed nothing happens. On disk when this returns.
+        """
+
+    async def package_again(self) -> bool:
+        """Let a run whose packing has failed or was given up be packed once more.
+
+        False for any other run. On disk when this returns.
         """
 
     def snapshot(self) -> Snapshot:

@@ -51,6 +51,7 @@ class LiveStore:
     ) -> None:
         self._engine, self._clock, self._wall, self._pace = engine, clock, wall, pace
         self._on_commit, self._windows = on_commit, windows or Windows()
+        self._alive_at: float | None = None  # Unix time; not yet written
         self._entries: dict[Key, Entry] = {}
         self._revision = self._promised = 0
         self._trouble: StoreError | None = StoreError("the store is not open")
@@ -103,7 +104,16 @@ class LiveStore:
 
     async def workers_return(self, *, at: float) -> None:
         """Note that workers can connect again."""
-        await self._engine.commit(operations.workers_return(at))
+        await self._engine.commit(operations.workers_return(at, self._alive_at))
+        self._alive_at = None
+
+    async def packing_failed(self, error: str, *, at: float) -> float:
+        """Note why there is no tarball yet."""
+        return await self._engine.commit(operations.packing_failed(error, at))
+
+    async def package_again(self) -> bool:
+        """Take back that packing was given up."""
+        return await self._engine.commit(operations.package_again())
 
     async def lose(self, key: Key, text: str, *, at: float) -> bool:
         """Note that a record's bytes are gone."""
@@ -148,6 +158,11 @@ class LiveStore:
         self._wanted.set()
         if news:
             self._changed()
+
+    def note_alive(self, at: float) -> None:
+        """Note that this process is there."""
+        self._alive_at = at
+        self._wanted.set()
 
     def shift_heartbeats(self, seconds: float, now: float) -> None:
         """Let the last `seconds` not count."""
@@ -269,13 +284,15 @@ class LiveStore:
             progress = self._progress.claim()
             beats = self._beats.claim(self._clock(), self._wall(), last=last)
             promise = self._promise(probing, last)
-            if not progress and not beats and promise == self._promised:
+            alive_at, self._alive_at = self._alive_at, None
+            if not (progress or beats or alive_at) and promise == self._promised:
                 return
             try:
                 self._promised = await self._engine.commit(
-                    operations.write_back(progress, beats, promise)
+                    operations.write_back(progress, beats, promise, alive_at)
                 )
             except StoreError:
+                self._alive_at = self._alive_at or alive_at
                 self._progress.give_back(progress)
                 self._beats.give_back(beats)
 

@@ -30,7 +30,11 @@ number on disk is one that was never reached; after a kill it is where counting 
 
 @dataclass(frozen=True)
 class Run:
-    """The one row about the run itself. `revision` is the end of the promised range."""
+    """The one row about the run itself.
+
+    `revision` is the end of the promised range. `alive_at` is when a process last said that it was
+    there, `unpacked_since` when the packing failed first (Unix seconds).
+    """
 
     plan: Plan
     started_at: float
@@ -38,6 +42,8 @@ class Run:
     revision: int = 0
     tar: Tar | None = None
     error: str | None = None
+    alive_at: float = 0.0
+    unpacked_since: float | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ def open_run(plan: Plan, now: float) -> Operation[Loaded]:
     def operation(ledger: Ledger) -> Loaded:
         run = ledger.run
         if run is None:
-            run = Run(plan, now)
+            run = Run(plan, now, alive_at=now)
             ledger.put_run(run)
             entries = {key: Entry(key) for key in plan.keys}
             for entry in entries.values():
@@ -124,7 +130,7 @@ def open_run(plan: Plan, now: float) -> Operation[Loaded]:
                 raise WrongRun(f"the store holds run {run.plan.run}, not {plan.run}")
             if run.plan != plan:
                 raise WrongRun(f"the store holds run {plan.run} with another plan")
-            entries = _restarted(ledger, plan, now)
+            entries = {key: ledger.entry(key) for key in plan.keys}
         first = run.revision + 1
         run = replace(run, revision=first + REVISIONS)
         ledger.put_run(run)
@@ -133,22 +139,22 @@ def open_run(plan: Plan, now: float) -> Operation[Loaded]:
     return operation
 
 
-def workers_return(at: float) -> Operation[None]:
-    """Give open retry windows the time that a restart asks for."""
+def workers_return(at: float, seen: float | None) -> Operation[None]:
+    """Give open entries back the time since the last sign of life, and make this one the last.
+
+    `seen` is the newest sign of life that is not written yet.
+    """
 
     def operation(ledger: Ledger) -> None:
-        _restarted(ledger, known(ledger).plan, at)
+        run = known(ledger)
+        outage = max(0.0, at - (run.alive_at if seen is None else seen))
+        for key in run.plan.keys:
+            old = ledger.entry(key)
+            timeout = run.plan.timeout_of(key.plugin)
+            _update(ledger, old, rules.returned(old, at, outage, timeout))
+        ledger.put_run(replace(run, alive_at=at))
 
     return operation
-
-
-def _restarted(ledger: Ledger, plan: Plan, at: float) -> dict[Key, Entry]:
-    entries = {}
-    for key in plan.keys:
-        old = ledger.entry(key)
-        entries[key] = rules.restarted(old, at)
-        _update(ledger, old, entries[key])
-    return entries
 
 
 def record_result(key: Key, record: Record) -> Operation[Received]:
@@ -208,7 +214,8 @@ def lose(key: Key, text: str, at: float) -> Operation[bool]:
 
     def operation(ledger: Ledger) -> bool:
         old = ledger.entry(key)
-        if old.record is None or not old.record.digest:
+        over = known(ledger).phase is Phase.CLOSED
+        if over or old.record is None or not old.record.digest:
             return False
         ledger.put_entry(rules.lose(old, at, text))
         return True
@@ -217,23 +224,47 @@ def lose(key: Key, text: str, at: float) -> Operation[bool]:
 
 
 def advance_run(phase: Phase, tar: Tar | None, error: str | None) -> Operation[None]:
-    """Go one phase on, or complete what is said about the one that is reached."""
+    """Go one phase on."""
     order = list(Phase)
 
     def operation(ledger: Ledger) -> None:
         run = known(ledger)
         steps = order.index(phase) - order.index(run.phase)
-        if steps < 0:
+        if steps <= 0:
             return
         if steps > 1:
             raise RunNotReady(f"{phase} does not follow {run.phase}")
-        if steps == 1:
-            still_open = [key for key in run.plan.keys if not ledger.entry(key).terminal]
-            if still_open:
-                raise RunNotReady(f"{still_open[0]} and {len(still_open) - 1} others are open")
-            ledger.put_run(replace(run, phase=phase, tar=tar, error=error))
-        elif run.tar is None and (tar or error) and (run.tar, run.error) != (tar, error):
-            ledger.put_run(replace(run, tar=tar, error=error))
+        still_open = [key for key in run.plan.keys if not ledger.entry(key).terminal]
+        if still_open:
+            raise RunNotReady(f"{still_open[0]} and {len(still_open) - 1} others are open")
+        ledger.put_run(replace(run, phase=phase, tar=tar, error=error))
+
+    return operation
+
+
+def packing_failed(error: str, at: float) -> Operation[float]:
+    """Say why there is no tarball yet; return since when."""
+
+    def operation(ledger: Ledger) -> float:
+        run = known(ledger)
+        since = at if run.unpacked_since is None else run.unpacked_since
+        if run.phase is Phase.POST_PROCESSING:
+            ledger.put_run(replace(run, error=error, unpacked_since=since))
+        return since
+
+    return operation
+
+
+def package_again() -> Operation[bool]:
+    """Take back that packing was given up."""
+
+    def operation(ledger: Ledger) -> bool:
+        run = known(ledger)
+        if run.unpacked_since is None or run.tar is not None:
+            return False
+        phase = Phase.POST_PROCESSING
+        ledger.put_run(replace(run, phase=phase, error=None, unpacked_since=None))
+        return True
 
     return operation
 
@@ -251,7 +282,10 @@ def append_progress(key: Key, sent: Sent) -> Operation[ProgressTaken]:
 
 
 def write_back(
-    progress: list[tuple[Key, Sent]], beats: list[tuple[Key, bool, float]], revision: int
+    progress: list[tuple[Key, Sent]],
+    beats: list[tuple[Key, bool, float]],
+    revision: int,
+    alive_at: float | None,
 ) -> Operation[int]:
     """Write what was only in memory, and promise revisions up to `revision`; return that."""
 
@@ -261,8 +295,9 @@ def write_back(
         if beats:
             ledger.put_beats(beats)
         run = known(ledger)
-        if run.revision != revision:
-            ledger.put_run(replace(run, revision=revision))
+        sign = run.alive_at if alive_at is None else alive_at
+        if (run.revision, run.alive_at) != (revision, sign):
+            ledger.put_run(replace(run, revision=revision, alive_at=sign))
         return revision
 
     return operation

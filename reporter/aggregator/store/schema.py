@@ -27,7 +27,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             phase TEXT NOT NULL,
             revision INTEGER NOT NULL,
             tar TEXT,
-            error TEXT
+            error TEXT,
+            alive_at REAL NOT NULL,
+            unpacked_since REAL
         )""",
         """CREATE TABLE entry (
             plugin TEXT NOT NULL,
@@ -70,7 +72,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
     ),
 )
-"""What brings the database from version N to N + 1, statement by statement. Only ever added to."""
+"""What brings the database from one version to the next, statement by statement."""
+
+FIRST = 2
+"""The version after the first of these steps. What was before it was never released."""
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "glusterfs", "lustre"}
 
@@ -117,9 +122,16 @@ def migrate(
     After an error the connection is of no use but to be closed, which undoes the step.
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > len(migrations):
-        raise StoreError(f"{path} has version {version}; this program knows {len(migrations)}")
-    for number, statements in enumerate(migrations[version:], version + 1):
+    newest = FIRST + len(migrations) - 1
+    if version > newest:
+        raise StoreError(f"{path} has version {version}; this program knows {newest}")
+    if 0 < version < FIRST:
+        raise StoreError(
+            f"{path} has version {version}, which this program cannot read; finish the run with the"
+            " program that began it, or begin a new one with an empty state directory"
+        )
+    done = max(0, version - FIRST + 1)
+    for number, statements in enumerate(migrations[done:], FIRST + done):
         connection.execute("BEGIN IMMEDIATE")
         for statement in statements:
             connection.execute(statement)

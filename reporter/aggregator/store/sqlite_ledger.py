@@ -58,11 +58,12 @@ class SqliteLedger:
         """The run; read once, because the plan is long and nobody else writes."""
         if self._run is None:
             row = self._connection.execute(
-                "SELECT plan, started_at, phase, revision, tar, error FROM run"
+                "SELECT plan, started_at, phase, revision, tar, error, alive_at, unpacked_since"
+                " FROM run"
             ).fetchone()
             if row is None:
                 return None
-            plan, started_at, phase, revision, tar, error = row
+            plan, started_at, phase, revision, tar, error, alive_at, unpacked_since = row
             self._run = Run(
                 parse_plan(json.loads(plan)),
                 started_at,
@@ -70,6 +71,8 @@ class SqliteLedger:
                 revision,
                 rows.tar_of(tar),
                 None if error is None else json.loads(error),
+                alive_at,
+                unpacked_since,
             )
         return self._run
 
@@ -80,17 +83,21 @@ class SqliteLedger:
             run.revision,
             rows.tar_text(run.tar),
             None if run.error is None else rows.dump(run.error),
+            run.alive_at,
+            run.unpacked_since,
         )
         if self.run is None:
             plan = rows.dump(plan_document(run.plan))
             self._connection.execute(
-                "INSERT INTO run (one, id, plan, started_at, phase, revision, tar, error)"
-                " VALUES (1, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO run (one, id, plan, started_at, phase, revision, tar, error, alive_at,"
+                " unpacked_since) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (run.plan.run, plan, run.started_at, *facts),
             )
         else:
             self._connection.execute(
-                "UPDATE run SET phase = ?, revision = ?, tar = ?, error = ?", facts
+                "UPDATE run SET phase = ?, revision = ?, tar = ?, error = ?, alive_at = ?,"
+                " unpacked_since = ?",
+                facts,
             )
         self._run = run
 

@@ -16,7 +16,6 @@ from reporter.core.run.progress import TEXT_BYTES, Sent, clip
 from reporter.core.run.snapshot import (
     Phase,
     Snapshot,
-    Status,
     final,
     percent_complete,
     run_status,
@@ -153,10 +152,9 @@ def _progress(key: Key, sent: Sent, cut: _Cut) -> dict[str, Any]:
 
 
 def _status(snapshot: Snapshot, strict: bool) -> str:
-    if snapshot.error is not None:
-        return Status.FAILED
     over = snapshot.phase is Phase.CLOSED
-    return run_status(snapshot) if strict and over else stage(snapshot)
+    told = over and (strict or snapshot.error is not None)
+    return run_status(snapshot) if told else stage(snapshot)
 
 
 def _run(snapshot: Snapshot, truncated: bool) -> str:

@@ -42,14 +42,15 @@ __all__ = [
     "next_close",
     "next_due",
     "receive",
-    "restarted",
+    "returned",
     "silence",
 ]
 
 RETRY_WINDOW: Final = 120.0
 RETRY_CAP: Final = 600.0
-HOLD: Final = 10.0
-RESTART_GRACE: Final = 30.0  # workers were refused while we were away
+HOLD: Final = 20.0  # workers try again at most every 15 s
+RETURN_GRACE: Final = 30.0  # workers were refused while we were away
+_MAY_STILL_COME: Final = frozenset({Cause.DEADLINE, Cause.HEARTBEAT, Cause.LOST})
 
 
 class State(StrEnum):
@@ -188,31 +189,44 @@ def launch(entry: Entry, at: float, timeout: float) -> Entry:
     return replace(entry, launched_at=at, deadline=at + timeout)
 
 
-def restarted(entry: Entry, at: float, grace: float = RESTART_GRACE) -> Entry:
-    """Let an open retry window last at least `grace` seconds from a restart at `at`."""
-    if entry.window is None or entry.window.until >= at + grace:
+def returned(
+    entry: Entry, at: float, outage: float, timeout: float, grace: float = RETURN_GRACE
+) -> Entry:
+    """Give an open entry back the `outage`, the seconds until `at` in which we were out of reach.
+
+    Its retry window and its deadline then last for `grace` seconds at least. Outages move the
+    deadline by one `timeout` of its plugin in all, so that who comes and goes for ever ends too.
+    """
+    if entry.terminal:
         return entry
-    return replace(entry, window=replace(entry.window, until=at + grace))
+    window, deadline = entry.window, entry.deadline
+    if window is not None:
+        window = replace(window, until=max(window.until, at + grace))
+    if deadline is not None and entry.launched_at is not None:
+        left = entry.launched_at + 2 * timeout - deadline
+        if left > 0:
+            deadline = max(deadline + min(outage, left), at + grace)
+    return replace(entry, window=window, deadline=deadline)
 
 
 def due(entry: Entry, now: float) -> Failure | None:
-    """What time has done to an open entry by `now`, if anything: the earlier of its two ends."""
+    """What time has done to an open entry by `now`, if anything."""
     moment = next_due(entry)
     if moment is None or moment > now:
         return None
-    window, deadline = entry.window, entry.deadline
-    if window is not None and (deadline is None or window.until < deadline):
-        return Failure("final", now, window.text, Cause.UPLOAD_FAILED)
+    if entry.window is not None:
+        return Failure("final", now, entry.window.text, Cause.UPLOAD_FAILED)
     return Failure("final", now, TIMEOUT_TEXT, Cause.DEADLINE)
 
 
 def next_due(entry: Entry) -> float | None:
-    """When `due` will have something to say, unless something else happens before."""
+    """When `due` will have something to say, unless something else happens before.
+
+    While a failed upload may be tried again its window decides, also past the deadline.
+    """
     if entry.terminal:
         return None
-    ends = [entry.window.until] if entry.window is not None else []
-    ends += [entry.deadline] if entry.deadline is not None else []
-    return min(ends, default=None)
+    return entry.deadline if entry.window is None else entry.window.until
 
 
 def silence(at: float, seconds: float) -> Failure:
@@ -243,15 +257,16 @@ def may_close(
 def next_close(entries: Iterable[Entry], now: float, hold: float = HOLD) -> float | None:
     """When the run may close if nothing more happens, `now` at the earliest; None: not yet known.
 
-    An error of ours other than a retry window that ran out may race with an upload, so it is held
-    for a while before it is final.
+    Whoever was silent or late may be between two tries, so such an error of ours is held for a
+    while before it is final. A Pod that is gone or never was delivers nothing any more, and after
+    a retry window there was time enough.
     """
     moment = now
     for entry in entries:
         held = entry.record
         if held is None:
             return None
-        if held.rank <= Rank.AGGREGATOR and held.cause is not Cause.UPLOAD_FAILED:
+        if held.rank <= Rank.AGGREGATOR and held.cause in _MAY_STILL_COME:
             moment = max(moment, held.at + hold)
     return moment
 

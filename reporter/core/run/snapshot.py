@@ -18,7 +18,7 @@ class Phase(StrEnum):
 
     RUNNING = "running"
     POST_PROCESSING = "post-processing"  # the set of results is final
-    CLOSED = "closed"  # the tarball is there
+    CLOSED = "closed"  # the tarball is there, or packing was given up
 
 
 class Status(StrEnum):
@@ -90,5 +90,5 @@ def percent_complete(snapshot: Snapshot) -> float:
 
 
 def final(snapshot: Snapshot) -> bool:
-    """Whether the run is over: packed, or the packing has failed. Who waits need not go on."""
-    return snapshot.phase is Phase.CLOSED or (snapshot.closed and snapshot.error is not None)
+    """Whether the run is over, packed or given up: nothing changes any more."""
+    return snapshot.phase is Phase.CLOSED

@@ -20,6 +20,7 @@ class Item:
     why: str = ""
     tries: int = 0
     launched: float | None = None
+    deadline: float | None = None
     total: int = 0
     completed: int = 0
     failing: list[str] = field(default_factory=list)
@@ -33,10 +34,13 @@ class Item:
 class Model:
     """A run. Each method returns the word the store has to answer with."""
 
-    def __init__(self, keys: list[tuple[str, str]], timeouts: dict[str, float]) -> None:
+    def __init__(
+        self, keys: list[tuple[str, str]], timeouts: dict[str, float], began: float
+    ) -> None:
         self.items: dict[Any, Item] = {key: Item() for key in keys}
         self.timeouts = timeouts
         self.phase = 0
+        self.alive = began
 
     @property
     def closed(self) -> bool:
@@ -80,7 +84,7 @@ class Model:
     def lose(self, key: Any, text: str) -> bool:
         """The bytes of a record are gone."""
         item = self.items[key]
-        if not item.held or item.held[0] < WORKERS:
+        if self.phase > 1 or not item.held or item.held[0] < WORKERS:
             return False
         item.held = (LOST, text)
         return True
@@ -90,6 +94,7 @@ class Model:
         for key, item in self.items.items():
             if key[0] == plugin and item.launched is None:
                 item.launched = at
+                item.deadline = at + self.timeouts[plugin]
 
     def progress(self, key: Any, update: dict[str, Any], sender: tuple[str, int] | None) -> str:
         """An update: `total` and `completed`, or `more`, `failing` and `grow`."""
@@ -130,13 +135,25 @@ class Model:
         self.phase = phase
         return True
 
-    def restart(self, at: float, mono: float) -> None:
+    def restart(self, mono: float) -> None:
         """A new process opens the run."""
         for item in self.items.values():
-            if item.first is not None:
-                item.until = max(item.until, at + GRACE)
             if item.heard is not None:
                 item.heard = mono
+
+    def return_(self, at: float) -> None:
+        """Workers can connect again."""
+        outage, self.alive = at - self.alive, at
+        for key, item in self.items.items():
+            if item.held:
+                continue
+            if item.first is not None:
+                item.until = max(item.until, at + GRACE)
+            if item.deadline is not None and item.launched is not None:
+                given = item.deadline - item.launched - self.timeouts[key[0]]
+                if given < self.timeouts[key[0]]:
+                    more = min(outage, self.timeouts[key[0]] - given)
+                    item.deadline = max(item.deadline + more, at + GRACE)
 
     def picture(self) -> dict[Any, Any]:
         """Everything, in plain values."""
@@ -147,7 +164,7 @@ class Model:
                 "window": None if item.first is None else (item.first, item.until, item.why),
                 "tries": item.tries,
                 "launched": item.launched,
-                "deadline": item.launched and item.launched + self.timeouts[key[0]],
+                "deadline": item.deadline,
                 "progress": (item.total, item.completed, item.failing) if item.sent else None,
                 "beat": None if item.heard is None else (item.heard, item.armed),
             }

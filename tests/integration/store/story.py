@@ -56,7 +56,8 @@ STEPS: tuple[Step, ...] = (
     lambda store: store.record_result(E2E, result("bb")),
     lambda store: store.lose(NODE2, "the bytes are gone", at=NOW + 10),
     lambda store: store.record_result(NODE2, result("cc")),
-    lambda store: store.advance_run(Phase.POST_PROCESSING, error="no space"),
+    lambda store: store.advance_run(Phase.POST_PROCESSING),
+    lambda store: store.packing_failed("no space", at=NOW),
     lambda store: store.advance_run(Phase.CLOSED, tar=TAR),
 )
 

@@ -80,7 +80,7 @@ async def test_the_log_is_written_ahead_and_synced_with_every_commit(tmp_path: P
         "journal_mode": "wal",
         "synchronous": 2,
         "foreign_keys": 1,
-        "user_version": len(schema.MIGRATIONS),
+        "user_version": schema.FIRST,
     } == asked
     assert 1 == len(connections)
 
@@ -265,8 +265,19 @@ async def test_a_database_of_a_newer_version_is_refused(place: World):
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     why = await start_fails(place)
-    assert f"{place.path} has version 99; this program knows {len(schema.MIGRATIONS)}" == why
+    assert f"{place.path} has version 99; this program knows {schema.FIRST}" == why
     assert (99,) == ask(place.path, "PRAGMA user_version")
+
+
+@on_loop
+async def test_a_database_of_an_older_version_is_refused(place: World):
+    """No such version was ever released, so nothing is made of its tables."""
+    connection = sqlite3.connect(place.path)
+    connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    why = await start_fails(place)
+    assert why.startswith(f"{place.path} has version 1, which this program cannot read; finish")
+    assert (1,) == ask(place.path, "PRAGMA user_version")
 
 
 @on_loop

@@ -15,6 +15,7 @@ from reporter.aggregator.store import (
     RunNotReady,
     Store,
     StoreError,
+    StoreFull,
     WrongRun,
 )
 from reporter.aggregator.store.operations import Windows
@@ -129,14 +130,43 @@ async def test_an_empty_plan_may_close_at_once(world: World):
 
 
 @on_loop
-async def test_open_retry_windows_last_a_while_after_a_restart(world: World):
-    """C11: workers were refused while the aggregator was away."""
+async def test_outages_move_windows_and_deadlines_over_restarts(world: World):
+    """C11: by the time since the last sign of life, which is counted once."""
     async with world.opened() as store:
-        await store.mark_failed(E2E, failed_try())
-    async with world.opened(now=NOW + 115) as again:
-        assert Window(NOW, NOW + 145, "bad archive") == again.entry(E2E).window
-    async with world.opened(now=NOW + 116) as third:
-        assert NOW + 146 == third.entry(E2E).window.until
+        await store.launch("e2e", at=NOW)
+        await store.launch("sysd", at=NOW)
+        await store.mark_failed(NODE1, failed_try())
+        store.note_alive(NOW + 20)
+    async with world.opened(now=NOW + 80) as again:
+        assert NOW + 100 == again.entry(E2E).deadline
+        for _ in range(2):
+            await again.workers_return(at=NOW + 95)
+            assert [NOW + 175, NOW + 125] == [again.entry(k).deadline for k in (E2E, NODE2)]
+            assert Window(NOW, NOW + 125, "bad archive") == again.entry(NODE1).window
+
+
+@on_loop
+async def test_a_sign_of_life_that_could_not_be_written(world: World):
+    """It is written as soon as there is room: else a restart would count time that was none."""
+    if world.kind != "memory":
+        return
+    full = [StoreFull("full")]
+
+    def before_commit() -> None:
+        if full:
+            raise full[0]
+
+    async with world.opened() as store:
+        await store.launch("e2e", at=NOW)
+    async with world.opened() as store:
+        store._engine._before_commit = before_commit
+        store.note_alive(NOW + 50)
+        assert not await store.probe()
+        full.clear()
+        assert await store.probe()
+    async with world.opened(now=NOW + 60) as again:
+        await again.workers_return(at=NOW + 60)
+        assert NOW + 110 == again.entry(E2E).deadline
 
 
 # -- results and errors --------------------------------------------------------------------------
@@ -348,12 +378,39 @@ async def test_a_tarball_that_failed_may_be_made_later(world: World):
     async with world.opened() as store:
         await complete(store)
         await store.advance_run(Phase.POST_PROCESSING)
-        failed = await store.advance_run(Phase.POST_PROCESSING, error="no space\udcff")
-        assert "no space\udcff" == failed.error
+        assert NOW == await store.packing_failed("no space\udcff", at=NOW)
+        assert "no space\udcff" == store.snapshot().error
     async with world.opened() as again:
         assert "no space\udcff" == again.snapshot().error
+        assert NOW == await again.packing_failed("read-only", at=NOW + 60)
+        assert "read-only" == again.snapshot().error
         closed = await again.advance_run(Phase.CLOSED, tar=TAR)
         assert (None, TAR) == (closed.error, closed.tar)
+        await again.packing_failed("late", at=NOW + 99)
+        assert not await again.package_again()
+        assert closed == again.snapshot()
+
+
+@on_loop
+async def test_packing_that_was_given_up(world: World):
+    """It is final, over restarts too, until somebody takes it back."""
+    async with world.opened() as store:
+        await complete(store)
+        assert not await store.package_again()
+        await store.advance_run(Phase.POST_PROCESSING)
+        await store.packing_failed("no space", at=NOW)
+        given_up = await store.advance_run(Phase.CLOSED, error="no space")
+        assert (Phase.CLOSED, "no space", None) == (given_up.phase, given_up.error, given_up.tar)
+    async with world.opened() as again:
+        before = again.snapshot()
+        assert (Phase.CLOSED, "no space") == (before.phase, before.error)
+        await again.advance_run(Phase.CLOSED, tar=TAR)
+        assert not await again.lose(E2E, "gone", at=NOW)
+        assert before == again.snapshot()
+        assert await again.package_again()
+        taken_back = again.snapshot()
+        assert (Phase.POST_PROCESSING, None) == (taken_back.phase, taken_back.error)
+        assert NOW + 9 == await again.packing_failed("no space", at=NOW + 9)
 
 
 @on_loop

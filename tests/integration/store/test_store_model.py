@@ -76,7 +76,7 @@ class Ledgers(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="store-", dir=_memory()))
         self.runner = asyncio.Runner()
         self.world = World(self.kind, self.folder)
-        self.model = Model(list(PLAN.keys), {"e2e": 100.0, "sysd": 50.0})
+        self.model = Model(list(PLAN.keys), {"e2e": 100.0, "sysd": 50.0}, NOW)
         self.now = NOW
         self.revision = 0
         self.seen: list[tuple[Snapshot, dict[Any, Any]]] = []
@@ -199,10 +199,23 @@ class Ledgers(RuleBasedStateMachine):
         assert self.do(self.store.probe())
 
     @rule()
+    def workers_can_connect_again(self) -> None:
+        """After a start or a pause."""
+        self.model.return_(self.now)
+        self.do(self.store.workers_return(at=self.now))
+
+    @rule()
+    def the_process_is_there(self) -> None:
+        """What comes after it counts as an outage."""
+        self.model.alive = self.now
+        self.store.note_alive(self.now)
+        assert self.do(self.store.probe())
+
+    @rule()
     def the_process_restarts(self) -> None:
         """A clean stop; the next one finds everything."""
         self.do(self.store.close())
-        self.model.restart(self.now, self.world.clock.now)
+        self.model.restart(self.world.clock.now)
         self.open()
 
     @invariant()
@@ -250,7 +263,7 @@ class SqliteLedgers(Ledgers):
         self.do(self.store.close())
         shutil.rmtree(self.folder)
         self.folder = self.world.folder = copy
-        self.model.restart(self.now, self.world.clock.now)
+        self.model.restart(self.world.clock.now)
         self.open()
         # Signs of life of the last seconds may be lost, and are the only thing.
         for key, item in self.model.items.items():

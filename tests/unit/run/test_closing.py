@@ -39,16 +39,20 @@ def run_of(*records):
             id="A29 the retry window was the wait",
         ),
         *(
-            pytest.param([RESULT, ours(cause, START)], (), 10.0, id=f"held for 10 s: {cause}")
-            for cause in (Cause.POD_FAILED, Cause.START_FAILED, Cause.DEADLINE, Cause.HEARTBEAT)
+            pytest.param([RESULT, ours(cause, START)], (), 20.0, id=f"held for 20 s: {cause}")
+            for cause in (Cause.DEADLINE, Cause.HEARTBEAT)
+        ),
+        *(
+            pytest.param([RESULT, ours(cause, START)], (), 0.0, id=f"nobody is left: {cause}")
+            for cause in (Cause.POD_FAILED, Cause.START_FAILED)
         ),
         pytest.param(
-            [ours(at=START - 3), ours(at=START), ours(at=START - 5)],
+            [ours(Cause.DEADLINE, START + at) for at in (-3, 0, -5)],
             (),
-            10.0,
+            20.0,
             id="the newest one counts",
         ),
-        pytest.param([LOST], (), 14.0, id="lost: sending it again is welcome"),
+        pytest.param([LOST], (), 24.0, id="lost: sending it again is welcome"),
         pytest.param(
             [RESULT, ours(at=START - 60)],
             KEYS[:1],
@@ -81,7 +85,7 @@ def test_what_is_not_decided_has_no_closing_time():
 
 def test_the_hold_is_a_setting():
     """Zero closes at once."""
-    assert True is may_close(run_of(ours(at=START)), START, hold=0.0)
+    assert True is may_close(run_of(ours(Cause.DEADLINE, START)), START, hold=0.0)
 
 
 def test_a_bad_upload_and_no_retry():

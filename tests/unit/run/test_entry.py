@@ -20,7 +20,7 @@ from reporter.core.run.entry import (
     lose,
     next_due,
     receive,
-    restarted,
+    returned,
     silence,
 )
 from tests.unit.run.world import E2E, LOST, RESULT, START, WORKER_ERROR, ours
@@ -244,26 +244,15 @@ LAUNCHED = launch(OPEN, START, 60.0)
         pytest.param(OPEN, None, None, None, id="nothing runs out"),
         pytest.param(LAUNCHED, 60.0, Cause.DEADLINE, TIMEOUT_TEXT, id="deadline"),
         pytest.param(RETRYING, 120.0, Cause.UPLOAD_FAILED, "cut", id="A29 retry window"),
-        pytest.param(
-            replace(RETRYING, deadline=START + 60),
-            60.0,
-            Cause.DEADLINE,
-            TIMEOUT_TEXT,
-            id="the deadline comes before the end of the window",
-        ),
-        pytest.param(
-            replace(RETRYING, deadline=START + 200),
-            120.0,
-            Cause.UPLOAD_FAILED,
-            "cut",
-            id="the window ends before the deadline",
-        ),
-        pytest.param(
-            replace(RETRYING, deadline=START + 120),
-            120.0,
-            Cause.DEADLINE,
-            TIMEOUT_TEXT,
-            id="both at once: the deadline",
+        *(
+            pytest.param(
+                replace(RETRYING, deadline=START + deadline),
+                120.0,
+                Cause.UPLOAD_FAILED,
+                "cut",
+                id=f"inside the window it decides, whenever the deadline is: {deadline}",
+            )
+            for deadline in (60, 120, 200)
         ),
         pytest.param(replace(LAUNCHED, record=RESULT), None, None, None, id="complete"),
         pytest.param(replace(RETRYING, record=WORKER_ERROR), None, None, None, id="failed"),
@@ -288,20 +277,59 @@ def test_what_time_does_to_an_entry(entry, moment, cause, text):
         pytest.param(9_000.0, 9_030.0, id="C11 it ran out meanwhile"),
     ],
 )
-def test_an_open_window_after_a_restart(back_at, until):
+def test_an_open_window_after_an_outage(back_at, until):
     """Workers were refused while we were away."""
-    assert START + until == restarted(RETRYING, START + back_at).window.until
+    assert START + until == returned(RETRYING, START + back_at, 5.0, 60.0).window.until
 
 
-def test_a_restart_changes_nothing_else():
-    """The deadline is an absolute time, and an entry without a window has none to move."""
-    assert LAUNCHED == restarted(LAUNCHED, START + 50)
+@pytest.mark.parametrize(
+    ("moved", "back_at", "outage", "deadline"),
+    [
+        pytest.param(0.0, 10.0, 4.0, 64.0, id="by the outage"),
+        pytest.param(0.0, 50.0, 4.0, 80.0, id="30 s are left at least"),
+        pytest.param(0.0, 75.0, 40.0, 105.0, id="it was over when we came back"),
+        pytest.param(0.0, 10.0, 0.0, 60.0, id="nothing was missed"),
+        pytest.param(0.0, 500.0, 480.0, 530.0, id="longer than the timeout: the 30 s still"),
+        pytest.param(50.0, 60.0, 40.0, 120.0, id="one timeout in all"),
+        pytest.param(50.0, 100.0, 40.0, 130.0, id="the last that is given"),
+        pytest.param(60.0, 100.0, 40.0, 120.0, id="all is used up"),
+        pytest.param(70.0, 125.0, 40.0, 130.0, id="and more"),
+    ],
+)
+def test_the_deadline_after_an_outage(moved, back_at, outage, deadline):
+    """Its timeout is 60 s; `moved` is what outages have added before."""
+    before = replace(LAUNCHED, deadline=START + 60 + moved)
+    found = returned(before, START + back_at, outage, 60.0)
+    assert START + deadline == found.deadline
+    assert found == returned(found, START + back_at, 0.0, 60.0)
 
 
-def test_a_failure_after_a_restart_does_not_shorten_the_window():
+def test_an_aggregator_that_comes_and_goes_for_ever():
+    """The plugin's time ends all the same: a crash loop is no reason to wait for ever."""
+    entry, now = LAUNCHED, START
+    while due(entry, now) is None:
+        now += 20.0
+        entry = returned(entry, now, 2.0, 60.0)
+        assert now < START + 200.0
+    assert Cause.DEADLINE is due(entry, now).cause
+
+
+@pytest.mark.parametrize("record", [RESULT, WORKER_ERROR, ours(at=START)])
+def test_an_outage_after_the_decision(record):
+    """There is nothing left to be given back."""
+    entry = replace(LAUNCHED, record=record)
+    assert entry is returned(entry, START + 500, 400.0, 60.0)
+
+
+def test_an_outage_before_the_launch():
+    """There is no deadline to be moved."""
+    assert OPEN == returned(OPEN, START + 500, 400.0, 60.0)
+
+
+def test_a_failure_after_an_outage_does_not_shorten_the_window():
     """The first failure was 599 s ago: the window of the restart still stands."""
     old = Entry(E2E, window=Window(START, START + 600, "cut"), attempts=5)
-    entry = after(restarted(old, START + 599), attempt(600))
+    entry = after(returned(old, START + 599, 5.0, 60.0), attempt(600))
     assert START + 629 == entry.window.until
 
 

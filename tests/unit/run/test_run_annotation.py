@@ -161,6 +161,13 @@ ONE_FAILED = {E2E: RESULT, NODE1: RESULT, NODE2: ours()}
         ),
         pytest.param(
             all_in(phase=Phase.POST_PROCESSING, error="disk full"),
+            "post-processing",
+            "post-processing",
+            "failed",
+            id="packing is tried again: pollers would stop at `failed`",
+        ),
+        pytest.param(
+            all_in(phase=Phase.CLOSED, error="disk full"),
             "failed",
             "failed",
             "failed",

@@ -69,8 +69,15 @@ TWO_IN = {E2E: RESULT, NODE1: RESULT}
             all_in(phase=Phase.POST_PROCESSING, error="disk full"),
             Status.FAILED,
             1.0,
+            False,
+            id="packing failed and is tried again",
+        ),
+        pytest.param(
+            all_in(phase=Phase.CLOSED, error="disk full"),
+            Status.FAILED,
+            1.0,
             True,
-            id="the aggregator itself failed",
+            id="packing was given up",
         ),
         pytest.param(
             snapshot(error="disk full"),
@@ -105,13 +112,6 @@ def test_a_late_result_turns_an_early_failure():
     failed = snapshot({E2E: ours(), NODE1: RESULT})
     assert (Status.FAILED, False) == (run_status(failed), final(failed))
     assert Status.RUNNING is run_status(snapshot(TWO_IN))
-
-
-def test_a_run_that_cannot_be_packed_is_over_too():
-    """Who waits for the end must not wait for a restart that nobody may make."""
-    stuck = all_in(phase=Phase.POST_PROCESSING, error="no space left on device")
-
-    assert (Status.FAILED, True) == (run_status(stuck), final(stuck))
 
 
 @pytest.mark.parametrize(
