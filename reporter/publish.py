@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
-from reporter.core.case import Observation
+from reporter.core.case import Case, Observation
 from reporter.core.condition import TEXT_PAUSE, Owner, Standing, owner, worth_writing
 from reporter.core.evidence import contradiction, evidence
 from reporter.core.facts import (
@@ -199,9 +199,13 @@ class Publisher:
 
     def _look_again(self) -> Observation:
         row = "" if isinstance(self.verdict, Pending) else self.verdict.report.row
+        seen = self._looker.seen
         # An attempt that cannot name its Pod must not outrank one that can.
-        unknown = self._looker.seen is None or isinstance(self._looker.seen.pod, PodUnknown)
-        o = self._looker.observe(fresh=unknown or row in FRESH)
+        unknown = seen is None or isinstance(seen.pod, PodUnknown)
+        # With at-exit a result of an adapter that seems to run rests on its end not having come.
+        ended = seen is not None and Case(seen, self._options.policy).ended_run is not None
+        unended = row == "R" and self._options.policy.at_exit and not ended
+        o = self._looker.observe(fresh=unknown or unended or row in FRESH)
         self.verdict = decide(o, self._options.policy)
         return o
 

@@ -9,6 +9,8 @@ from reporter.core.facts import (
     PodLook,
     PodUnknown,
     State,
+    Terminated,
+    Waiting,
     pod_of,
 )
 from reporter.core.memory import Memory
@@ -27,6 +29,7 @@ class Policy:
 
     wait: float = 300.0
     result_required: bool = True
+    at_exit: bool = False  # a result becomes the verdict when the adapter has ended
     form: Form | None = None  # nothing: as the Pod shows it
 
 
@@ -65,6 +68,15 @@ class Case:
     def state(self) -> State | None:
         """The adapter's state, where one is known."""
         return self.pod.adapter_state if self.pod else None
+
+    @property
+    def ended_run(self) -> Terminated | None:
+        """The adapter's newest run, if the API shows its end."""
+        adapter = self.pod.adapter if self.pod else None
+        if adapter is None:
+            return None
+        run = adapter.last if isinstance(adapter.state, Waiting) else adapter.state
+        return run if isinstance(run, Terminated) else None
 
     @property
     def started(self) -> bool:

@@ -20,7 +20,7 @@ from reporter.core.facts import (
     pod_of,
 )
 from reporter.core.objects import stamp
-from reporter.core.payloads import FileAbsent, FileInvalid, ResultLook
+from reporter.core.payloads import FileAbsent, FileInvalid, FileValid, ResultLook
 from reporter.core.text import clean
 
 TEXT_LIMIT = 160  # bytes of any text from outside
@@ -74,6 +74,8 @@ def _remembered(o: Observation) -> dict[str, Any]:
     ended = memory.last_run
     if ended is not None and (adapter is None or ended.run not in {adapter.state, adapter.last}):
         run = {"restarts": ended.restarts, **_run(ended.run), "file": _file(ended.file)["state"]}
+        if isinstance(ended.file, FileValid):
+            run["resultReason"] = _text(ended.file.result.reason)
         shown["lastEndedRun"] = run
     if memory.trouble is not None:
         seconds = round(max(0.0, o.now - memory.trouble_since), 3)
@@ -91,9 +93,10 @@ def contradiction(row: str, status: str, ended: Terminated) -> dict[str, Any] | 
 def _file(look: ResultLook) -> dict[str, Any]:
     if isinstance(look, FileAbsent):
         return {"state": "absent"}
-    shown: dict[str, Any] = {"state": "valid"}
     if isinstance(look, FileInvalid):
         shown = _known({"state": "invalid", "cause": _text(look.cause)})
+    else:
+        shown = {"state": "valid", "resultReason": _text(look.result.reason)}
     identity = look.identity
     if identity is not None:
         shown |= {"inode": identity.inode, "size": identity.size}

@@ -4,10 +4,10 @@ Never a False from a guess.
 """
 
 from reporter.core import rows
-from reporter.core.case import Case
+from reporter.core.case import Case, Policy
 from reporter.core.facts import Job, Pod, PodGone, Terminated
 from reporter.core.memory import EndedRun
-from reporter.core.payloads import FileValid
+from reporter.core.payloads import FileValid, ResultPayload
 from reporter.core.rows import Report
 from reporter.core.trouble import not_started
 
@@ -30,7 +30,7 @@ def interruption(case: Case) -> Report | None:
     last = case.o.memory.last_run
     if job and job.failure == "BackoffLimitExceeded" and last:
         name = pod.adapter.name if pod.adapter else ""
-        return judge(last, name, result_required=case.policy.result_required)
+        return judge(last, name, case.policy)
     if job and job.suspended:
         cause = "Job was suspended"
     elif pod.deleting:
@@ -40,13 +40,15 @@ def interruption(case: Case) -> Report | None:
     return rows.interrupted(cause, case.state)
 
 
-def judge(ended: EndedRun, name: str, *, result_required: bool) -> Report:
+def judge(ended: EndedRun, name: str, policy: Policy) -> Report:
     """Judge a run that used up the back-off limit by itself: the one after it is thrown away.
 
     `name` is the adapter's.
     """
     run = ended.run
-    if isinstance(ended.file, FileValid):
+    if isinstance(ended.file, FileValid) and not (
+        policy.at_exit and contradicts(run, ended.file.result)
+    ):
         return rows.result(ended.file.result)
     if run.out_of_memory:
         return rows.out_of_memory()
@@ -56,7 +58,13 @@ def judge(ended: EndedRun, name: str, *, result_required: bool) -> Report:
         return report
     if trouble := not_started(name, run):
         return rows.trouble(trouble.row, trouble.text)
-    return rows.exited(run, result_required=result_required)
+    return rows.exited(run, result_required=policy.result_required)
+
+
+def contradicts(run: Terminated, result: ResultPayload) -> bool:
+    """Say whether a run that reported success ended badly. A lost one tells nothing."""
+    badly = run.out_of_memory or (run.exit_code != 0 and not run.lost)
+    return result.success and badly
 
 
 def ended_by_itself(pod: Pod, ended: Terminated) -> bool:

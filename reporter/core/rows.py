@@ -130,9 +130,13 @@ def misfit(problem: str) -> Report:
     return _report("M", UNKNOWN, f"The reporter's settings do not fit: {problem}")
 
 
-def running(state: State | None, progress: Progress | None) -> Report:
-    """A: work goes on."""
+def running(
+    state: State | None, progress: Progress | None, received: ResultPayload | None = None
+) -> Report:
+    """A: work goes on; `received` is a result that waits for the adapter's end."""
     message = f"Adapter {describe(state)}"
+    if received is not None:
+        message = f"{message}; result received: {received.reason}"
     if progress is not None and (shown := describe_progress(progress)):
         message = f"{message}; {shown}"
     return _report("A", UNKNOWN, message)

@@ -4,7 +4,7 @@
 situation the rows are asked in the order in which they stand. The letters are the rows of the
 contract (`docs/contract.md`).
 
-1. the result is there: R
+1. the result is there: R; with RESULT_TRUST=at-exit not before the adapter's end
 2. the adapter has ended for good: O, E, D, N, I, W3, X or S
 3. the Pod is taken away, a deadline has passed, or the reporter is being stopped: E, D, N
 4. the wait time is over: I, W1-W3, M, T
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from reporter.core import rows
 from reporter.core.case import Case, Observation, Policy
-from reporter.core.facts import Form, PodGone, PodNeverSeen, PodRefused, Terminated, Waiting, pod_of
-from reporter.core.interruption import ended_by_itself, interruption
-from reporter.core.payloads import FileValid
+from reporter.core.facts import Form, PodGone, PodNeverSeen, PodRefused, pod_of
+from reporter.core.interruption import contradicts, ended_by_itself, interruption
+from reporter.core.payloads import FileValid, ResultPayload
 from reporter.core.rows import Report
 from reporter.core.trouble import trouble_of
 
@@ -93,9 +93,12 @@ def restartable(o: Observation) -> bool:
 
 
 def _result(case: Case) -> Verdict | None:
-    if not isinstance(case.o.file, FileValid):
+    received = _received(case)
+    if received is None:
         return None
-    report = rows.result(case.o.file.result)
+    report = rows.result(received)
+    if case.policy.at_exit:
+        return _at_exit(case, report)
     gone = isinstance(case.o.pod, PodGone)
     final = case.known is not None and (gone or not case.known.may_run_again)
     # Where the adapter's end can never be seen, the wait time stands for it.
@@ -104,13 +107,34 @@ def _result(case: Case) -> Verdict | None:
     return _provisional(case, report)
 
 
+def _received(case: Case) -> ResultPayload | None:
+    """Return the valid result that lies there.
+
+    With RESULT_TRUST=at-exit not one that the end of its run contradicts. What ended because it
+    was told to says nothing.
+    """
+    file, pod, run = case.o.file, case.pod, case.ended_run
+    if not isinstance(file, FileValid):
+        return None
+    if case.policy.at_exit and pod and run and ended_by_itself(pod, run):
+        return None if contradicts(run, file.result) else file.result
+    return file.result
+
+
+def _at_exit(case: Case, report: Report) -> Verdict | None:
+    """R once the adapter has ended, or where nobody can see its end."""
+    ended = isinstance(case.o.pod, PodGone) or (case.pod is not None and case.pod.ended_for_good)
+    if ended or (case.wait_over and (case.started or case.unobservable)):
+        return Settled(report)
+    hidden = case.unobservable and case.pod is None
+    return _provisional(case, report) if hidden or case.wait_over else None
+
+
 def _ended_for_good(case: Case) -> Verdict | None:
     pod = case.pod
     if pod is None or pod.adapter is None or not pod.ended_for_good:
         return None
-    state = pod.adapter.state
-    ended = pod.adapter.last if isinstance(state, Waiting) else state
-    ended = ended if isinstance(ended, Terminated) else None
+    state, ended = pod.adapter.state, case.ended_run
     if ended and ended.out_of_memory:
         return Settled(rows.out_of_memory())
     interrupted = None if ended and ended_by_itself(pod, ended) else interruption(case)
@@ -135,7 +159,8 @@ def _taken_away(case: Case) -> Verdict | None:
     # classic form both get it at once, and an adapter that still writes its result is heard.
     heard_out = case.heard_out
     if heard_out is not None and (case.form is Form.NATIVE or case.o.now >= heard_out):
-        return Settled(report)
+        received = _received(case)
+        return Settled(rows.result(received) if received else report)
     return _provisional(case, report)
 
 
@@ -144,6 +169,8 @@ def _stopped_alone(case: Case) -> Verdict | None:
         return None
     if case.o.now < case.poll_end:
         return Pending(_next_look(case))
+    if received := _received(case):
+        return _provisional(case, rows.result(received))
     return _provisional(case, rows.interrupted("Reporter was stopped", case.state))
 
 
@@ -172,7 +199,8 @@ def _cannot_start(case: Case) -> Verdict | None:
 def _goes_on(case: Case) -> Verdict:
     adapter = case.pod.adapter if case.pod else None
     report = rows.crash_looping(adapter) if adapter else None
-    report = report or _misfit(case) or rows.running(case.state, case.o.progress)
+    report = report or _misfit(case)
+    report = report or rows.running(case.state, case.o.progress, _received(case))
     return _provisional(case, report)
 
 

@@ -109,6 +109,12 @@ class Settings(Variables):
     result_required: Boolean = setting(
         "whether exit code 0 without a result file is a failure", True, "true or false"
     )
+    result_trust: Literal["at-once", "at-exit"] = setting(
+        "when a valid result becomes the verdict: `at-once`, or `at-exit`, when the adapter has "
+        "ended; then a non-zero exit code outranks a success",
+        "at-once",
+        "at-once or at-exit",
+    )
     report_running: Boolean = setting(
         "whether `AdapterRunning` is written at the start", True, "true or false", bad="default"
     )

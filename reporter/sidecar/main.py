@@ -82,6 +82,7 @@ class Sidecar:
         self._policy = Policy(
             wait=float(chosen.max_wait_time_seconds),
             result_required=chosen.result_required,
+            at_exit=chosen.result_trust == "at-exit",
             form=None if chosen.reporter_form == "auto" else Form(chosen.reporter_form),
         )
         self._job = JobCondition(api, chosen.job_namespace, chosen.job_name, chosen.condition_type)

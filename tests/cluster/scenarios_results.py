@@ -93,6 +93,24 @@ def _was_running(run: Run) -> None:
     assert "running" == final.note["evidence"]["adapter"]["state"]
 
 
+def _end_what_has_a_result(run: Run) -> None:
+    """Row A says within 30 s that a result was received; then the adapter may end."""
+
+    def told() -> bool:
+        said = run.history()[-1].condition["message"]
+        return said == "Adapter container is running; result received: Checked"
+
+    pod = run.wait_reported()
+    run.wait(told, "row A with the result received")
+    touch(run.node, pod, "results", "told")
+
+
+def _waited_for_the_end(run: Run) -> None:
+    """The adapter had ended when its result became the verdict."""
+    final = next(shown for shown in run.history() if shown.final)
+    assert "terminated" == final.note["evidence"]["adapter"]["state"]
+
+
 def _contradicted(run: Run) -> None:
     """In the native form one later write adds what the adapter's end said against the verdict."""
     if run.form == "native":
@@ -195,6 +213,28 @@ RESULTS = [
         explain=(
             "info:    Available=True AdapterSucceeded: Adapter container exited successfully "
             "(code 0) (final)",
+        ),
+    ),
+    Scenario(
+        "success-then-exit-0-trusted-at-exit",
+        f"{writes()}; {TOLD}",
+        result(),
+        settings={"RESULT_TRUST": "at-exit"},
+        act=_end_what_has_a_result,
+        check=_waited_for_the_end,
+        explain=GOOD,
+    ),
+    Scenario(
+        "success-then-exit-1-trusted-at-exit",
+        f"{writes()}; sleep 2; exit 1",
+        exited(1),
+        settings={"RESULT_TRUST": "at-exit"},
+        explain=(
+            says_exited(1)[0],
+            "What to do: Look at the adapter's log: it reported success and then failed, and with "
+            "RESULT_TRUST=at-exit its exit code counts.",
+            "- result file: valid (Checked)",
+            *says_exited(1)[2:],
         ),
     ),
     Scenario(

@@ -100,6 +100,24 @@ def test_kill_for_memory_goes_out_as_an_error_report(scene: Scene, aggregator: S
     assert 137 == report["evidence"]["adapter"]["exitCode"]
 
 
+def test_exit_code_that_outranks_a_result_goes_out_as_an_error_report(
+    scene: Scene, aggregator: Scripted
+) -> None:
+    """The aggregator hears what the Job says, not what the file said."""
+    scene.create()
+    reporter = scene.start(**linked(aggregator, RESULT_TRUST="at-exit"))
+    scene.wait_condition(RUNNING)
+    scene.write_result()
+    scene.adapter(scene.ended(3))
+
+    assert 1 == reporter.join()
+    ((_, body, outcome),) = results(aggregator)
+    report = json.loads(body)
+    assert ("error", "AdapterExitedWithError") == (outcome, report["cause"])
+    assert "AllGood" == report["evidence"]["file"]["resultReason"]
+    assert {RUNNING, "AdapterExitedWithError"} == {reason for _, reason, _ in scene.history()}
+
+
 def test_success_without_a_file_is_an_empty_result(scene: Scene, aggregator: Scripted) -> None:
     """AdapterSucceeded is a success for the aggregator too."""
     scene.create()

@@ -191,6 +191,7 @@ settings_of_users = st.builds(
     Policy,
     wait=st.integers(1, 10**9).map(float),
     result_required=st.booleans(),
+    at_exit=st.booleans(),
     form=st.none() | st.sampled_from(Form),
 )
 ROWS = {"R", "X", *REASONS}

@@ -59,6 +59,7 @@ class World:
         wait: float = 300.0,
         form_known: bool = True,
         report_running: bool = True,
+        at_exit: bool = False,
         poll_interval: float = 2.0,
         watched: bool = True,
         events: FileEvents | None = None,
@@ -102,7 +103,7 @@ class World:
         self._options = Options(
             job_name="validate",
             pod_name=NAME,
-            policy=Policy(wait=wait, form=Form(form) if form_known else None),
+            policy=Policy(wait=wait, form=Form(form) if form_known else None, at_exit=at_exit),
             report_running=report_running,
             poll_interval=poll_interval,
         )

@@ -197,6 +197,7 @@ def test_the_remembered_run_where_the_api_shows_it_no_longer():
         "startedAt": "2026-01-02T03:04:06Z",
         "finishedAt": "2026-01-02T03:04:15Z",
         "file": "valid",
+        "resultReason": "AllChecked",
     }
 
     assert expected == shown(observed((11, first, valid(9)), (14, second)), "lastEndedRun")
@@ -245,6 +246,7 @@ def test_the_job():
             FileValid(GOOD, FileIdentity(1, 2, 10**29, 10**18 * 2)),
             {
                 "state": "valid",
+                "resultReason": "AllChecked",
                 "inode": 1,
                 "size": 2,
                 "mtime": "9999-12-31T23:59:59.000000000Z",

@@ -41,6 +41,50 @@ def test_a_result_older_than_its_run_counts_on_the_pods_own_volume(form) -> None
     assert ("R", True) == rows(world)[-1]
 
 
+# A result that becomes the verdict when the adapter has ended
+
+
+def test_at_exit_a_result_is_told_and_final_with_the_end() -> None:
+    """Row A says that it was received; the exit code decides."""
+    world = World(at_exit=True)
+    world.at(5.0, world.result).at(40.0, world.end)
+
+    assert Outcome.FINAL == world.run(100)
+    assert [(0.0, "A", False), (30.0, "A", False), (40.0, "R", True)] == world.history
+    told = world.published_at[1][1].report.message
+    assert "Adapter container is running; result received: AllGood" == told
+
+
+@pytest.mark.parametrize("form", ["native", "classic"])
+def test_at_exit_a_success_that_ends_badly_never_stands_on_the_job(form) -> None:
+    """Not even for a moment."""
+    world = World(form, at_exit=True)
+    world.at(5.0, world.result).at(40.0, lambda: world.end(1))
+
+    assert Outcome.FINAL == world.run(100)
+    assert [("A", False), ("A", False), ("X", True)] == rows(world)
+
+
+def test_at_exit_a_received_result_is_silent_where_row_a_is() -> None:
+    """REPORT_RUNNING=false."""
+    world = World(at_exit=True, report_running=False)
+    world.at(5.0, world.result).at(40.0, world.end)
+
+    assert Outcome.FINAL == world.run(100)
+    assert [(40.0, "R", True)] == world.history
+
+
+def test_at_exit_an_end_that_the_watch_missed_is_asked_for_when_the_wait_is_over() -> None:
+    """A result that counts because no end was seen rests on there being none."""
+    world = World(at_exit=True, wait=60.0)
+    world.at(5.0, world.result)
+    world.at(50.0, lambda: setattr(world, "half_open", True), lambda: world.end(1))
+
+    assert Outcome.FINAL == world.run(200)
+    assert ("X", True) == rows(world)[-1]
+    assert [60.0] == world.pod_asked
+
+
 # Row A
 
 

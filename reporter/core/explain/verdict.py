@@ -22,6 +22,8 @@ ADVICE: Final = {
     "I": "Ask the adapter's author; `status-ctl validate FILE` names every fault of such a file. "
     "Half-written files are avoided by writing another one and renaming it.",
     "X": "Look at the adapter's log: it ended before it wrote a result.",
+    "contradicted": "Look at the adapter's log: it reported success and then failed, and with "
+    "RESULT_TRUST=at-exit its exit code counts.",
     "missing": "The adapter ended well and wrote nothing to RESULTS_PATH on the shared volume: "
     "check path and mount, or set RESULT_REQUIRED=false if it is not meant to write.",
     "S": "",
@@ -106,8 +108,7 @@ def tell(verdict: Verdict) -> Finding:
     weight = Weight.INFO if verdict.good or verdict.running else Weight.PROBLEM
     name = f"{verdict.type}={verdict.status} {verdict.reason}"
     how = {True: "final", False: "may still change", None: ""}[verdict.final]
-    code = "missing" if verdict.reason == "AdapterMissingResults" else row
-    todo = ADVICE.get(code, "")
+    todo = ADVICE.get(_code(verdict, row), "")
     if row == "R" and verdict.good:
         todo = ""
     if verdict.after:
@@ -115,6 +116,13 @@ def tell(verdict: Verdict) -> Finding:
         todo = "It reported success and then ended badly: look at the adapter's log."
     what = f"{name}: {verdict.message}" + (f" ({how})" if how else "")
     return Finding("verdict", weight, what, todo, tuple(_evidence(verdict)))
+
+
+def _code(verdict: Verdict, row: str) -> str:
+    if verdict.reason == "AdapterMissingResults":
+        return "missing"
+    file = section(verdict.evidence or {}, "file")
+    return "contradicted" if row == "X" and text(file, "state") == "valid" else row
 
 
 def _notes(job: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -138,7 +146,7 @@ def _evidence(verdict: Verdict) -> Iterator[str]:
     """The facts of the annotation in words, those that people ask for."""
     shown = verdict.evidence or {}
     if file := section(shown, "file"):
-        cause = text(file, "cause")
+        cause = text(file, "cause") or text(file, "resultReason")
         yield f"result file: {text(file, 'state')}" + (f" ({cause})" if cause else "")
     if adapter := section(shown, "adapter"):
         yield f"adapter {text(adapter, 'container')!r}: {_container(adapter)}"

@@ -107,6 +107,12 @@ VERDICTS = {
         "exited with code 3",
         "adapter's log",
     ),
+    "exit code 3 after a result": (
+        rows.exited(EXITED, result_required=True),
+        {"file": {"state": "valid", "resultReason": "AllChecked"}},
+        "exited with code 3",
+        "RESULT_TRUST=at-exit",
+    ),
     "exit code 0 without a file": (
         rows.exited(Terminated(0, "Completed"), result_required=True),
         {"file": {"state": "absent"}},
