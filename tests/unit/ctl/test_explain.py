@@ -12,7 +12,7 @@ from reporter.core.explain.job import findings, newest_pod, standing
 from reporter.core.facts import Container, Running, Terminated, Waiting
 from reporter.core.objects import epoch
 from reporter.core.payloads import FileInvalid, Progress, ResultPayload
-from reporter.wire.annotation import encode_note
+from reporter.wire.annotation import add_after, encode_note
 from tests.fakekube import make_job, make_pod, running, terminated, waiting
 
 NOW = epoch("2030-01-01T12:10:00Z")
@@ -34,8 +34,8 @@ def job(*reports, final=True, evidence=None, after=None, spec=None, pod=POD, **s
             report,
             {"observedAt": "2030-01-01T12:00:30Z", **(evidence or {})},
             final=final,
-            after=after,
         )
+        note = add_after(note, after) if after else note
         made["metadata"].setdefault("annotations", {})[f"status-reporter.io/{kind}"] = note
         conditions.append(
             {
