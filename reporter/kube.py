@@ -1,9 +1,10 @@
-"""The door to the Kubernetes API: read Pods and the Job, patch the Job's status, annotate a Pod.
+"""The door to the Kubernetes API: read Pods and the Job, patch the Job's status, create Events.
 
 Objects go in and out as plain dicts; every failure is a domain error of `errors.py`. There are no
 retries here but one: a 401 is tried again with a token read anew. Rights needed by the sidecar:
-`jobs/status: get, patch`, `pods: get, watch`; by the aggregator: `pods: list, patch`; by people who
-ask what became of a Job: `jobs: get, list, watch`, `pods: list`, `events: list`, `pods/log: get`.
+`jobs/status: get, patch`, `pods: get, watch`, `events: create`; by the aggregator: `pods: list,
+patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods: list`,
+`events: list`, `pods/log: get`.
 """
 
 import os
@@ -36,6 +37,7 @@ _POD = "/api/v1/namespaces/{namespace}/pods/{name}"
 _ALL_PODS = "/api/v1/pods"
 _LOG = "/api/v1/namespaces/{namespace}/pods/{name}/log"
 _EVENTS = "/api/v1/namespaces/{namespace}/events"
+_NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/{namespace}/events"
 _JOB = "/apis/batch/v1/namespaces/{namespace}/jobs/{name}"
 _JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
 _ALL_JOBS = "/apis/batch/v1/jobs"
@@ -133,6 +135,13 @@ class KubeApi:
         names = {"namespace": namespace, "name": name}
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
         return self._object("Job", Request("PATCH", _JOB_STATUS, names, query, body), timeout)
+
+    def create_event(self, namespace: str, event: dict[str, Any], *, timeout: float = 5.0) -> None:
+        """Create an Event (events.k8s.io/v1). Conflict where there is one of that name."""
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        names = {"namespace": namespace}
+        request = Request("POST", _NEW_EVENTS, names, query, event, "application/json")
+        self._answer(request, timeout)
 
     def view_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the whole Job, read as people may: their roles seldom name subresources."""
@@ -262,7 +271,7 @@ class KubeApi:
             self._api.rest_client.pool_manager.clear()
         self._used_at = now
         response = self._client.send(self._api, request, timeout)
-        good = response.status == 200
+        good = response.status in {200, 201}
         try:
             with transport():
                 data = response.read(MAX_OBJECT + 1 if good else MAX_REFUSAL, decode_content=False)

@@ -31,6 +31,8 @@ from reporter.sinks.statement import Statement
 FIRST_PATIENCE = 2.0  # a container usually starts this soon after ours: one write instead of two
 REPEAT_PAUSE = 1.0  # between two writes of one revisable row: a conflict costs the controller 1 s
 JOB_PATIENCE = 5.0  # an absent Job is looked for again so long before it counts as never seen
+EVENT_PATIENCE = 1.0  # seconds for the one try to announce a final verdict
+EVENT_LEAST = 0.5  # less than this before the end is kept for what matters
 FRESH = frozenset({"T", "I", "M", "C", "W1", "W2", "W3", "N", "D", "E"})
 """Rows that rest on something not having happened: the Pod is asked again before the write."""
 CURRENT = FRESH - {"N", "D", "E"}
@@ -236,6 +238,20 @@ class Publisher:
             self.next_try = self._written_at = self._clock()
             self.statement = self._sent
             self._telemetry.published(self._sent, self._clock() - began)
+            if self._sent.final:
+                self._announce(self._sent)
+
+    def _announce(self, statement: Statement) -> None:
+        left = self._looker.left()
+        if left is not None and left < EVENT_LEAST:
+            return
+        timeout = EVENT_PATIENCE if left is None else min(EVENT_PATIENCE, left)
+        try:
+            self._sink.announce(statement, timeout=timeout)
+        except Conflict:
+            pass  # it is there: this is its second try
+        except KubeError as error:
+            self._telemetry.failed("event", error)
 
     def _job_missing(self, error: KubeError) -> Outcome | None:
         seen = self._looker.seen

@@ -68,6 +68,9 @@ class Sink(Protocol):
     def annotate(self, after: Mapping[str, Any], *, timeout: float = ...) -> Standing:
         """Add to the annotation that stands what the adapter's end said later. Raises KubeError."""
 
+    def announce(self, statement: Statement, *, timeout: float) -> None:
+        """Tell people of a final statement that was written. Raises KubeError."""
+
 
 class Telemetry(Protocol):
     """Who is told what the loop does."""

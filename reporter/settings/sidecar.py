@@ -118,6 +118,12 @@ class Settings(Variables):
     report_running: Boolean = setting(
         "whether `AdapterRunning` is written at the start", True, "true or false", bad="default"
     )
+    report_events: Boolean = setting(
+        "whether a Kubernetes Event on the Job announces the final verdict",
+        True,
+        "true or false",
+        bad="default",
+    )
     exit_policy: Literal["infrastructure", "failure", "never"] = setting(
         "which verdicts make the classic form exit with 1",
         "infrastructure",

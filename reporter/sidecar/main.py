@@ -85,7 +85,13 @@ class Sidecar:
             at_exit=chosen.result_trust == "at-exit",
             form=None if chosen.reporter_form == "auto" else Form(chosen.reporter_form),
         )
-        self._job = JobCondition(api, chosen.job_namespace, chosen.job_name, chosen.condition_type)
+        self._job = JobCondition(
+            api,
+            chosen.job_namespace,
+            chosen.job_name,
+            chosen.condition_type,
+            events=api if chosen.report_events else None,
+        )
         self._pod = PodSource(
             api,
             chosen.job_namespace,

@@ -104,6 +104,10 @@ class Telemetry:
 
     def failed(self, what: str, error: KubeError) -> None:
         """Take over a request that failed; the same failure again is said every half minute."""
+        if what == "event" and isinstance(error, Forbidden):
+            # Roles from before there were Events work as well.
+            self._log.debug("No right to create Events", error=str(error))
+            return
         self._metrics.observe_failure(error.failure)
         if what == "job":
             self._metrics.observe_publish("failed", seconds=0.0, now=time.time())

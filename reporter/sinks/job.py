@@ -1,6 +1,6 @@
 """The Job's status as a place for reports.
 
-One GET to see what stands, one guarded PATCH to change it.
+One GET to see what stands, one guarded PATCH to change it, and one Event for what is final.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from reporter.core.condition import (
     build_patch,
     read_standing,
 )
+from reporter.core.event import build_event
 from reporter.core.objects import section, text
 from reporter.errors import Gone
 from reporter.sinks.statement import Statement
@@ -31,15 +32,29 @@ class JobApi(Protocol):
         """Return the Job as patched. Raises KubeError."""
 
 
+class EventApi(Protocol):
+    """The call that announces a verdict."""
+
+    def create_event(self, namespace: str, event: dict[str, Any], *, timeout: float = ...) -> None:
+        """Create an Event. Raises KubeError."""
+
+
 class JobCondition:
-    """One condition type on one Job.
+    """One condition type on one Job; with `events`, final verdicts are announced there.
 
     `standing` is what was read or written last, nothing before the first answer. Every call raises
     KubeError; `Gone` also when another Job has taken the name.
     """
 
-    def __init__(self, api: JobApi, namespace: str, name: str, condition_type: str) -> None:
-        self._api = api
+    def __init__(
+        self,
+        api: JobApi,
+        namespace: str,
+        name: str,
+        condition_type: str,
+        events: EventApi | None = None,
+    ) -> None:
+        self._api, self._events = api, events
         self._namespace = namespace
         self._name = name
         self._type = condition_type
@@ -72,6 +87,21 @@ class JobCondition:
         standing = self._read_already()
         value = add_after(self._annotation, after)
         return self._send(annotation_patch(standing, self._type, value), timeout)
+
+    def announce(self, statement: Statement, *, timeout: float) -> None:
+        """Create the Event that tells of a final statement, where Events are wanted."""
+        if self._events is None:
+            return
+        event = build_event(
+            statement.report,
+            statement.attempt,
+            statement.wall,
+            namespace=self._namespace,
+            job_name=self._name,
+            job_uid=self._uid,
+            condition_type=self._type,
+        )
+        self._events.create_event(self._namespace, event, timeout=timeout)
 
     def _read_already(self) -> Standing:
         if self.standing is None:

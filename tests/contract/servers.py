@@ -52,6 +52,7 @@ class Server:
         self.namespace = namespace
         self.jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
         self.pods = f"/api/v1/namespaces/{namespace}/pods"
+        self.events = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         self.admin = ""
 
     def __enter__(self) -> Self:
@@ -136,6 +137,19 @@ class Server:
         body = patch if isinstance(patch, bytes) else json.dumps(patch).encode()
         path = f"{self.pods}/{pod}?fieldManager=test&fieldValidation=Strict"
         return self.call("PATCH", path, body, {"Content-Type": content_type}, token)
+
+    def post_event(
+        self,
+        event: dict[str, Any] | bytes,
+        *,
+        query: str = "fieldManager=test&fieldValidation=Strict",
+        content_type: str | None = "application/json",
+        token: str | None = None,
+    ) -> Reply:
+        """POST an Event to events.k8s.io/v1."""
+        body = event if isinstance(event, bytes) else json.dumps(event).encode()
+        headers = {} if content_type is None else {"Content-Type": content_type}
+        return self.call("POST", f"{self.events}?{query}", body, headers, token)
 
     def annotate(self, annotations: Any) -> Reply:
         """PATCH the annotations of the Pod `validate-pod`."""
@@ -275,7 +289,7 @@ class RealServer(Server):
         attributes = {
             "namespace": self.namespace,
             "verb": rule.verbs[0],
-            "group": "*" if resource == "*" else "batch" if resource == "jobs" else "",
+            "group": "batch" if resource == "jobs" else rule.groups[0],
             "resource": resource,
             "subresource": subresource,
             "name": rule.names[0] if rule.names else "",
@@ -336,7 +350,7 @@ class RealServer(Server):
 
 def _policy(rule: Rule) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "apiGroups": ["*"] if "*" in rule.resources else ["", "batch"],
+        "apiGroups": list(rule.groups),
         "resources": list(rule.resources),
         "verbs": list(rule.verbs),
     }

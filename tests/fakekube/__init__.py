@@ -1,10 +1,10 @@
 """FakeKube: an API server in memory, over TLS, as far as a status reporter can tell.
 
 It imitates Pods (GET, list, watch, PATCH of annotations), Jobs (GET, list, GET and PATCH of the
-status) and events (list) with authentication, RBAC (of one namespace: it knows no ClusterRoles),
-merge patches, resourceVersion and the API's refusals, and fails on script. What it imitates is held
-against the real API server by `tests/contract/test_api_behaviour.py`, `test_pods_behaviour.py` and
-`test_lists_behaviour.py`; what it does not imitate is answered with 501.
+status) and events (list, and POST to events.k8s.io) with authentication, RBAC (of one namespace: it
+knows no ClusterRoles), merge patches, resourceVersion and the API's refusals, and fails on script.
+What it imitates is held against the real API server by `tests/contract/test_*_behaviour.py`; what
+it does not imitate is answered with 501.
 """
 
 from tests.fakekube.fake import FakeKube

@@ -2,7 +2,11 @@
 
 from typing import Any
 
-RESOURCES = {"Pod": ("", "pods"), "Job": ("batch", "jobs")}
+RESOURCES = {
+    "Pod": ("", "pods"),
+    "Job": ("batch", "jobs"),
+    "Event": ("events.k8s.io", "events"),
+}
 
 
 class ApiError(Exception):
@@ -49,6 +53,12 @@ def not_found(kind: str, name: str) -> ApiError:
     """404 for an object of that name."""
     message = f'{qualified(kind)} "{name}" not found'
     return ApiError(404, "NotFound", message, **_details(kind, name))
+
+
+def already_exists(kind: str, name: str) -> ApiError:
+    """409 for a name that is taken."""
+    message = f'{qualified(kind)} "{name}" already exists'
+    return ApiError(409, "AlreadyExists", message, **_details(kind, name))
 
 
 def conflict(kind: str, name: str) -> ApiError:

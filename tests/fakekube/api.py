@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.fakekube.answers import ApiError, NotImitated
+from tests.fakekube.events import GROUP, created, shown
 from tests.fakekube.jobstatus import MAX_BODY, STRATEGIC, patched
 from tests.fakekube.journal import Entry
 from tests.fakekube.podmeta import JSON_MERGE, annotated
@@ -13,9 +14,10 @@ from tests.fakekube.rbac import Tokens
 from tests.fakekube.store import API_VERSIONS, Store
 
 _PATH = re.compile(
-    r"/(?:api/v1|apis/(?P<group>batch)/v1)(?:/namespaces/(?P<namespace>[^/]+))?"
+    r"/(?:api/v1|apis/(?P<group>batch|events\.k8s\.io)/v1)(?:/namespaces/(?P<namespace>[^/]+))?"
     r"/(?P<resource>pods|jobs|events)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?"
 )
+_GROUPS = {"pods": {""}, "jobs": {"batch"}, "events": {"", GROUP}}
 _PATCHES = {STRATEGIC, JSON_MERGE, "application/json-patch+json"}
 
 
@@ -37,7 +39,7 @@ class Target:
 def target_of(path: str) -> Target | None:
     """Return what the path names, or None for one that does not exist."""
     found = _PATH.fullmatch(path)
-    if found is None or (found["group"] or "") != ("batch" if found["resource"] == "jobs" else ""):
+    if found is None or (found["group"] or "") not in _GROUPS[found["resource"]]:
         return None
     group, namespace, resource, name, subresource = found.group(
         "group", "namespace", "resource", "name", "subresource"
@@ -56,7 +58,7 @@ def selected_name(entry: Entry) -> str | None:
 def authorize(entry: Entry, target: Target, tokens: Tokens) -> None:
     """Raise 401 or 403 unless the request may be made."""
     role = tokens.role_of(entry.headers.get("authorization"))
-    verb = entry.method.lower()
+    verb = {"post": "create"}.get(entry.method.lower(), entry.method.lower())
     name = target.name
     if verb == "get" and name is None:
         verb = "watch" if entry.is_watch else "list"
@@ -65,8 +67,20 @@ def authorize(entry: Entry, target: Target, tokens: Tokens) -> None:
     tokens.check(role, verb, target.group, resource, target.namespace, name)
 
 
-def answer(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], list[str]]:
-    """Return the object of a 200 and warnings. Raises ApiError or NotImitated."""
+def answer(entry: Entry, target: Target, store: Store) -> tuple[int, dict[str, Any], list[str]]:
+    """Return the status of a success, its object and warnings. Raises ApiError or NotImitated."""
+    if (entry.method, target.group, target.name) == ("POST", GROUP, None):
+        made, warnings = _create_event(entry, target, store)
+        return 201, made, warnings
+    found, warnings = _found_or_patched(entry, target, store)
+    return 200, found, warnings
+
+
+def _found_or_patched(
+    entry: Entry, target: Target, store: Store
+) -> tuple[dict[str, Any], list[str]]:
+    if target.group == GROUP:
+        raise NotImitated(f"{entry.method} {entry.path}")
     if entry.method == "GET" and target.name is not None and target.subresource in {None, "status"}:
         return store.get(target.kind, target.namespace, target.name), []
     if entry.method == "GET" and target.name is None:
@@ -76,6 +90,13 @@ def answer(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], 
     if (entry.method, target.resource, target.subresource) == ("PATCH", "jobs", "status"):
         return _patch(entry, target, store)
     raise NotImitated(f"{entry.method} {entry.path}")
+
+
+def _create_event(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], list[str]]:
+    sort = entry.headers.get("content-type", "")
+    validation = entry.query.get("fieldValidation", "Warn")
+    made, warnings = created(entry.body, target.namespace, sort, validation)
+    return shown(store.create("Event", made)), warnings
 
 
 def _list(entry: Entry, target: Target, store: Store) -> dict[str, Any]:

@@ -150,6 +150,10 @@ class FakeKube:
         """Return a copy of the Job. Raises ApiError (404)."""
         return self.store.get("Job", namespace, name)
 
+    def events(self, namespace: str = "default") -> list[Object]:
+        """Return copies of the Events, as v1 shows them."""
+        return self.store.find("Event", namespace)
+
     def condition(self, job: str, kind: str, namespace: str = "default") -> Object | None:
         """Return the condition of that type on the Job, or None."""
         found = self.job(job, namespace)["status"].get("conditions", [])

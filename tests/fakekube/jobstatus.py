@@ -75,6 +75,14 @@ def patched(live: dict[str, Any], body: bytes, validation: str) -> tuple[dict[st
 
 def decode_patch(body: bytes) -> tuple[str, dict[str, Any], list[str]]:
     """Return a patch as text and value, and complaints about doubled fields. 400 for no JSON."""
+    try:
+        return decode_json(body)
+    except ValueError as error:
+        raise ApiError(400, "BadRequest", f"error decoding patch: {error}") from None
+
+
+def decode_json(body: bytes) -> tuple[str, dict[str, Any], list[str]]:
+    """Return an object as text and value, and complaints about doubled fields, or ValueError."""
     duplicates: list[str] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -88,12 +96,9 @@ def decode_patch(body: bytes) -> tuple[str, dict[str, Any], list[str]]:
         raise ValueError(f"invalid character in {constant}")
 
     text = body.decode(errors="replace")
-    try:
-        patch = json.loads(text, object_pairs_hook=pairs, parse_constant=no_constant)
-        if not isinstance(patch, dict):
-            raise TypeError("not an object")
-    except (ValueError, TypeError) as error:
-        raise ApiError(400, "BadRequest", f"error decoding patch: {error}") from None
+    patch = json.loads(text, object_pairs_hook=pairs, parse_constant=no_constant)
+    if not isinstance(patch, dict):
+        raise ValueError("not an object")
     # A lone surrogate cannot be stored.
     return (
         text,

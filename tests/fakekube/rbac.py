@@ -13,18 +13,25 @@ class Rule:
     verbs: tuple[str, ...]
     resources: tuple[str, ...]
     names: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ("", "batch")
 
-    def allows(self, verb: str, resource: str, name: str | None) -> bool:
+    def allows(self, verb: str, group: str, resource: str, name: str | None) -> bool:
         return (
             ("*" in self.verbs or verb in self.verbs)
+            and ("*" in self.groups or group in self.groups)
             and ("*" in self.resources or resource in self.resources)
             and (not self.names or name in self.names)
         )
 
 
 ROLES: dict[str, tuple[Rule, ...]] = {
-    "admin": (Rule(("*",), ("*",)),),
-    "reporter": (Rule(("get", "patch"), ("jobs/status",)), Rule(("get", "watch"), ("pods",))),
+    "admin": (Rule(("*",), ("*",), groups=("*",)),),
+    "reporter": (
+        Rule(("get", "patch"), ("jobs/status",)),
+        Rule(("get", "watch"), ("pods",)),
+        Rule(("create",), ("events",), groups=("events.k8s.io",)),
+    ),
+    "no-events": (Rule(("get", "patch"), ("jobs/status",)), Rule(("get", "watch"), ("pods",))),
     "go-reporter": (
         Rule(("get",), ("jobs",)),
         Rule(("get", "update", "patch"), ("jobs/status",)),
@@ -36,7 +43,8 @@ ROLES: dict[str, tuple[Rule, ...]] = {
 }
 """Roles by name.
 
-Everything, our least rights, the Go reporter's, the aggregator's, ours without Pods, none.
+Everything, our rights, ours without Events, the Go reporter's, the aggregator's, the Job's status
+alone, none.
 """
 
 
@@ -98,6 +106,6 @@ class Tokens:
     ) -> None:
         """Raise 403 unless a rule of the role allows it."""
         rules = self.roles.get(role, ()) if role else ()
-        if not any(rule.allows(verb, resource, name) for rule in rules):
+        if not any(rule.allows(verb, group, resource, name) for rule in rules):
             user = f"system:serviceaccount:{namespace}:{role}" if role else "system:anonymous"
             raise forbidden(user, verb, group, resource, namespace, name)

@@ -173,12 +173,12 @@ class _Handler(BaseHTTPRequestHandler):
             authorize(entry, target, backend.tokens)
             if entry.is_watch and entry.method == "GET" and target.name is None:
                 return 200, Stream(entry, target, backend.store, backend.bookmark_every), {}
-            found, warnings = answer(entry, target, backend.store)
+            code, found, warnings = answer(entry, target, backend.store)
         except ApiError as error:
             return error.code, error.body, {}
         except NotImitated as error:
             return 501, status(501, "", f"the fake does not imitate {error}"), {}
-        return 200, found, _warning(warnings)
+        return code, found, _warning(warnings)
 
     def _misbehave(self, fault: Reset | Hang) -> None:
         if isinstance(fault, Hang):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.fakekube.answers import ApiError, not_found
+from tests.fakekube.answers import already_exists, not_found
 
 Object = dict[str, Any]
 API_VERSIONS = {"Pod": "v1", "Job": "batch/v1", "Event": "v1"}
@@ -55,10 +55,11 @@ class Store:
         meta.setdefault("namespace", "default")
         meta.setdefault("uid", str(uuid.uuid4()))
         meta.setdefault("creationTimestamp", stamp(self._clock()))
-        made = {"kind": kind, "apiVersion": API_VERSIONS[kind], "status": {}} | made
+        status = {} if kind == "Event" else {"status": {}}
+        made = {"kind": kind, "apiVersion": API_VERSIONS[kind], **status} | made
         with self.changed:
             if (kind, meta["namespace"], meta["name"]) in self._objects:
-                raise ApiError(409, "AlreadyExists", f'{kind} "{meta["name"]}" already exists')
+                raise already_exists(kind, meta["name"])
             return self._keep(kind, "ADDED", made)
 
     def replace(self, kind: str, new: Object) -> Object:

@@ -99,6 +99,31 @@ def test_requests_are_the_published_ones(fake: FakeKube, api: KubeApi) -> None:
     assert fake.job(JOB) == changed
 
 
+def test_an_event_is_created_once(fake: FakeKube, api: KubeApi) -> None:
+    """201 is a success too; the second one is a conflict."""
+    event = {
+        "metadata": {"name": "validate.1"},
+        "eventTime": "2030-01-01T12:00:00.000000Z",
+        "reportingController": "status-reporter",
+        "reportingInstance": "pod",
+        "action": "Report",
+        "reason": "AllGood",
+        "type": "Normal",
+    }
+    api.create_event(NAMESPACE, event)
+    with pytest.raises(Conflict):
+        api.create_event(NAMESPACE, event)
+    with pytest.raises(Refused):
+        api.create_event(NAMESPACE, event | {"unknown": 1})
+
+    (stored,) = fake.events()
+    assert ("validate.1", "AllGood") == (stored["metadata"]["name"], stored["reason"])
+    sent = fake.journal[0]
+    assert ("POST", "/apis/events.k8s.io/v1/namespaces/default/events") == (sent.method, sent.path)
+    assert {"fieldManager": "status-reporter", "fieldValidation": "Strict"} == sent.query
+    assert "application/json" == sent.headers["content-type"]
+
+
 def test_one_connection_serves_requests_in_a_row(fake: FakeKube, api: KubeApi) -> None:
     """TLS handshakes are what a request costs; they are not repeated."""
     for _ in range(5):

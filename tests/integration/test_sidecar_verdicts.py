@@ -12,8 +12,8 @@ from tests.integration.scene import ANNOTATION, RUNNING, TYPE, Scene, now
 A = ("Unknown", RUNNING, False)
 
 
-def test_a_short_job_costs_five_requests(scene: Scene) -> None:
-    """One watch, two reads and two writes of the Job; nothing else."""
+def test_a_short_job_costs_six_requests(scene: Scene) -> None:
+    """One watch, two reads and two writes of the Job, and the Event; nothing else."""
     scene.create()
     reporter = scene.start()
     scene.wait_condition(RUNNING)
@@ -27,6 +27,7 @@ def test_a_short_job_costs_five_requests(scene: Scene) -> None:
         ("PATCH", job),
         ("GET", job),
         ("PATCH", job),
+        ("POST", "/apis/events.k8s.io/v1/namespaces/default/events"),
     ]
     assert expected == [(entry.method, entry.path) for entry in scene.fake.journal]
     assert [A, ("True", "AllGood", True)] == scene.history()

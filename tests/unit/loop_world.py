@@ -25,6 +25,7 @@ from reporter.seams import FileEvents, Inputs, Options
 from reporter.sinks.job import JobCondition
 from reporter.sinks.statement import Statement
 from tests.fakekube.answers import ApiError
+from tests.fakekube.events import created
 from tests.fakekube.jobstatus import patched
 from tests.fakekube.objects import make_job, make_pod, running, terminated, waiting
 
@@ -74,9 +75,12 @@ class World:
         self.answer_takes = 0.0
         self.errors: list[KubeError] = []
         """Each request to the Job takes one, as long as there are any."""
-        self.errors_of: dict[str, list[KubeError]] = {"GET": [], "PATCH": []}
+        self.errors_of: dict[str, list[KubeError]] = {"GET": [], "PATCH": [], "POST": []}
         """The same for requests of one method."""
         self.requests: list[tuple[float, str]] = []
+        self.events: list[Object] = []
+        self.event_patience: list[float] = []
+        """How long the request for an Event was given."""
         self.pod_asked: list[float] = []
         self.passes: list[float] = []
         self.published_at: list[tuple[float, Statement]] = []
@@ -111,7 +115,7 @@ class World:
 
     def restart(self) -> None:
         """Start a new process of the reporter, which knows nothing of an earlier one."""
-        self.sink = JobCondition(self, "default", "validate", TYPE)  # type: ignore[arg-type]
+        self.sink = JobCondition(self, "default", "validate", TYPE, events=self)
         self.loop = Loop(
             Inputs(
                 pod=PodView(self),
@@ -218,6 +222,12 @@ class World:
         version = int(self.job["metadata"]["resourceVersion"]) + 1
         self.job["metadata"]["resourceVersion"] = str(version)
         return self.get_copy()
+
+    def create_event(self, namespace: str, event: Object, *, timeout: float = 5.0) -> None:
+        self.event_patience.append(timeout)
+        self._ask("POST", timeout)
+        created(json.dumps(event).encode(), namespace, "", "Strict")
+        self.events.append(event)
 
     def get_copy(self) -> Object:
         found: Object = json.loads(json.dumps(self.job))

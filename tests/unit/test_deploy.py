@@ -15,6 +15,9 @@ import yaml
 
 from reporter.aggregator.certificates import issue_run
 from reporter.aggregator.export import secrets
+from reporter.core.condition import Attempt
+from reporter.core.event import build_event
+from reporter.core.rows import Report
 from reporter.core.run.plan import Plan, parse_plan
 from reporter.kube import KubeApi
 from reporter.link.environment import VARIABLES
@@ -48,7 +51,7 @@ def right(entry: Entry) -> tuple[str, str, str]:
     group = words[1] if words[0] == "apis" else ""
     _, _, resource, *rest = words[words.index("namespaces") :]
     name, *subresource = [*rest, ""]
-    verb = {"GET": "get" if name else "list", "PATCH": "patch"}[entry.method]
+    verb = {"GET": "get" if name else "list", "PATCH": "patch", "POST": "create"}[entry.method]
     return (
         group,
         "/".join([resource, *filter(None, subresource)]),
@@ -84,16 +87,26 @@ def watched(api: KubeApi) -> None:
         next(iter(watch))
 
 
+EVENT = build_event(
+    Report("R", "True", "AllGood", "fine"),
+    Attempt("pod", "pod-uid", None, 0.0),
+    0.0,
+    namespace="default",
+    job_name="job",
+    job_uid="uid",
+    condition_type="Available",
+)
 SIDECAR: Requests = {
     "get_pod": lambda api: api.get_pod("default", "pod"),
     "get_job": lambda api: api.get_job("default", "job"),
     "patch_job_status": lambda api: api.patch_job_status("default", "job", {"status": {}}),
     "watch_pod": watched,
+    "create_event": lambda api: api.create_event("default", EVENT),
 }
 AGGREGATOR: Requests = {
     "annotate_pod": lambda api: api.annotate_pod("default", "pod", {"a": "b"}),
 }
-PEOPLE = {"list_pods", "list_jobs", "list_events", "view_job", "read_log"}
+PEOPLE = {"list_pods", "list_jobs", "watch_jobs", "list_events", "view_job", "read_log"}
 """What the command for people asks with rights of their own: deploy/ grants none of it."""
 
 

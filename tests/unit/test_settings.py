@@ -29,6 +29,7 @@ DEFAULTS = {
     "result_required": True,
     "result_trust": "at-once",
     "report_running": True,
+    "report_events": True,
     "exit_policy": "infrastructure",
     "progress_path": "/results/progress.json",
     "metrics_port": 9464,
@@ -62,6 +63,7 @@ GOOD = [
     ("RESULT_TRUST", "at-exit", "at-exit"),
     ("RESULT_REQUIRED", "True", True),
     ("REPORT_RUNNING", "0", False),
+    ("REPORT_EVENTS", "f", False),
     ("KUBERNETES_RELAX_X509_STRICT", "true", True),
     ("REPORTER_FORM", "native", "native"),
     ("EXIT_POLICY", "never", "never"),
@@ -135,6 +137,7 @@ HARMLESS = [
     ("PROGRESS_PATH", "progress.json", None),
     ("PROGRESS_PATH", "/results/", None),
     ("REPORT_RUNNING", "2", True),
+    ("REPORT_EVENTS", "sometimes", True),
 ]
 """What cannot change the verdict: a bad value, and what is used in its place."""
 

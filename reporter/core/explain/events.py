@@ -2,13 +2,21 @@
 
 from collections.abc import Sequence
 
+from reporter.core.event import REPORTER
 from reporter.core.explain.finding import Object
 from reporter.core.objects import epoch, number, section, text
 
 
 def last_event(events: Sequence[Object], reasons: frozenset[str]) -> str:
-    """Return the newest event with one of these reasons, in words, or nothing."""
-    fitting = [event for event in events if text(event, "reason") in reasons]
+    """Return the newest event with one of these reasons, in words, or nothing.
+
+    Our own Events are not asked: their reasons may be the adapter's words.
+    """
+    fitting = [
+        event
+        for event in events
+        if text(event, "reason") in reasons and text(event, "reportingComponent") != REPORTER
+    ]
     if not fitting:
         return ""
     newest = max(fitting, key=_when)
