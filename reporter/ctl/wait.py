@@ -9,6 +9,7 @@ from reporter.core.run.reading import Found
 from reporter.core.run.view import Document, Look, Row, failed, over, rows
 from reporter.ctl import origin, show
 from reporter.ctl.bar import Bar
+from reporter.ctl.duration import length
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.ctl.origin import Origin
 from reporter.ctl.run_table import put_run, summary
@@ -52,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-fast", action="store_true", help="end with the first failure, in a run final or not"
     )
     parser.add_argument(
-        "--timeout", metavar="TIME", type=origin.length, help="as 90s, 30m or 6h (default: none)"
+        "--timeout", metavar="TIME", type=length, help="as 90s, 30m or 6h (default: none)"
     )
     show.arguments(parser)
     origin.arguments(parser)
