@@ -33,6 +33,17 @@ class Exchange(Protocol):
         """Hear that the client has taken the whole of the last word."""
 
 
+def outlive_silence(sock: socket.socket) -> None:
+    """Let TCP ask a silent peer whether it is there, and end the connection within a minute.
+
+    Where a system lacks an option, it asks at its own pace.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
 @dataclass(eq=False)
 class _Connection:
     socket: socket.socket

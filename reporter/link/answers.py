@@ -97,6 +97,12 @@ class Answer:
         return float(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
     @property
+    def busy(self) -> bool:
+        """Whether the aggregator had no room for the upload: nothing has failed."""
+        said = self.headers.get("result-busy", "")
+        return self.status == 503 and said.strip().lower() == "true"
+
+    @property
     def features(self) -> frozenset[str]:
         """`Aggregator-Features` as words."""
         words = self.headers.get("aggregator-features", "").split(",")

@@ -35,6 +35,8 @@ from reporter.link.trust import Trust
 __all__ = ["LEAVE_SECONDS", "AggregatorClient", "Stop"]
 
 EXPIRY_WARNING_SECONDS = 3600.0
+_KEPT_FOR = 2.0
+"""Heartbeat intervals that a connection is kept idle; our aggregators keep it for three."""
 
 
 class AggregatorClient:
@@ -96,14 +98,11 @@ class AggregatorClient:
         """
         return self._features
 
-    def put_result(
-        self, source: ResultSource, *, result_format: str = "", budget: float | None = None
-    ) -> Delivery:
+    def put_result(self, source: ResultSource, *, budget: float | None = None) -> Delivery:
         """Deliver the result, trying again while the aggregator waits for it.
 
-        `result_format` names a format that the aggregator may know, so that it can tell whether the
-        result is a success (`ADAPTER_RESULT`). `budget` is the most seconds it may take. Raises
-        `TrustError`, and `SourceError` when the source cannot be read.
+        `budget` is the most seconds it may take. Raises `TrustError`, and `SourceError` when the
+        source cannot be read.
         """
         with source.open() as content:
 
@@ -112,7 +111,6 @@ class AggregatorClient:
                 headers = {
                     "Content-Type": content.content_type,
                     "Content-Disposition": disposition(source.name),
-                    **_named(result_format),
                 }
                 return self._put(content, headers, left)
 
@@ -126,16 +124,13 @@ class AggregatorClient:
         *,
         evidence: Mapping[str, Any] | None = None,
         unreadable: str = "",
-        result_format: str = "",
         budget: float | None = None,
     ) -> Delivery:
         """Deliver an error report instead of a result: words for people, a token for programs.
 
-        `evidence` are further JSON members beside them. `result_format` as in `put_result`: a
-        report in it whose `status` is `unknown` is neither a success nor a failure. `partial` is
-        what there is of the output: a directory, sent with the words beside it as `error.json`, or
-        an archive with such a file. `unreadable` is the name of a result that is there and cannot
-        be read.
+        `evidence` are further JSON members beside them. `partial` is what there is of the output: a
+        directory, sent with the words beside it as `error.json`, or an archive with such a file.
+        `unreadable` is the name of a result that is there and cannot be read.
 
         An aggregator of Sonobuoy would book a report as a result that is all right. It gets one
         only for an unreadable result, as from its own worker; else the outcome is `REFUSED` with a
@@ -162,7 +157,6 @@ class AggregatorClient:
                         "Content-Type": content.content_type,
                         "Content-Disposition": disposition(source.name),
                         "Result-Outcome": "error",
-                        **_named(result_format),
                     }
                     return self._put(content, headers, left)
                 if not unreadable:
@@ -204,6 +198,8 @@ class AggregatorClient:
         )
         if answer.status == 200:
             self._features = answer.features
+            if answer.interval is not None:
+                self._kept.seconds = max(self._limits.idle, _KEPT_FOR * answer.interval)
         elif answer.status == 404:
             self._features = frozenset()
         return answer
@@ -267,10 +263,6 @@ class AggregatorClient:
         if left < EXPIRY_WARNING_SECONDS and not self._told_expiry:
             self._told_expiry = True
             self._on_event("certificate_expires", {"seconds": left})
-
-
-def _named(result_format: str) -> dict[str, str]:
-    return {"Result-Format": result_format} if result_format else {}
 
 
 def _for_seconds(seconds: float) -> Left:

@@ -14,6 +14,7 @@ from http.client import HTTPException
 from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import HTTPError
 
+from reporter.connections import outlive_silence
 from reporter.errors import ReporterError
 from reporter.link.answers import MAX_BODY, Answer
 from reporter.link.request import Request
@@ -134,6 +135,7 @@ class Connection(HTTPSConnection):
             sock = socket.socket(family, kind, protocol)
             try:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                outlive_silence(sock)
                 sock.settimeout(max(share, 0.001))
                 sock.connect(address)
             except OSError as error:
@@ -145,10 +147,10 @@ class Connection(HTTPSConnection):
 
 
 class Kept:
-    """The idle connections of a client, each for so many seconds."""
+    """The idle connections of a client, each for `seconds`, which may change meanwhile."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self._lock = threading.Lock()
         self._idle: list[tuple[Connection, float]] = []
         self._closed = False
@@ -159,8 +161,8 @@ class Kept:
             with self._lock:
                 if not self._idle:
                     return None
-                connection, until = self._idle.pop()
-            if time.monotonic() < until and connection.is_connected:
+                connection, since = self._idle.pop()
+            if time.monotonic() < since + self.seconds and connection.is_connected:
                 return connection
             connection.close()
 
@@ -170,7 +172,7 @@ class Kept:
             return
         with self._lock:
             if not self._closed:
-                self._idle.append((connection, time.monotonic() + self._seconds))
+                self._idle.append((connection, time.monotonic()))
                 return
         connection.close()
 

@@ -98,14 +98,15 @@ def deliver(
 ) -> Delivery:
     """Try until it is settled, or until no other try is of use.
 
-    `window` and `budget` in seconds. Raises `TrustError` once the aggregator could not prove itself
+    `window` and `budget` in seconds; the time that a busy aggregator costs counts for `budget`
+    alone. Raises `TrustError` once the aggregator could not prove itself
     often enough, and what `parcel.put` raises beyond no answer.
     """
     started = patience.clock()
     left = patience.until(None if budget is None else started + budget)
     tries = Tries(started)
     while True:
-        answer = None
+        answer, began = None, patience.clock()
         try:
             answer = parcel.put(left)
         except TrustError as error:
@@ -115,10 +116,14 @@ def deliver(
         except (NoAnswer, SourceChanged) as error:
             tries, trouble = tries.failed(None, patience.clock()), str(error)
         else:
-            tries, trouble = tries.failed(answer.status, patience.clock()), answer.line
+            refusal = None if answer.busy else answer.status
+            tries, trouble = tries.failed(refusal, patience.clock()), answer.line
             if delivery := _settled(answer, tries.attempts, parcel.digest(), on_event):
                 return delivery
         status = answer.status if answer else 0
+        busy = answer is not None and answer.busy
+        if busy:
+            tries = tries.excused(patience.clock() - began)
         delay = tries.delay(
             patience.clock(),
             rng,
@@ -130,7 +135,10 @@ def deliver(
             return Delivery(Outcome.GAVE_UP, status, tries.attempts, parcel.digest(), trouble)
         facts = {"attempt": tries.attempts, "status": status, "trouble": trouble, "delay": delay}
         on_event("retry", facts)
+        began = patience.clock()
         patience.pause(delay)
+        if busy:
+            tries = tries.excused(patience.clock() - began)
 
 
 def _settled(answer: Answer, attempts: int, ours: str, on_event: Event) -> Delivery | None:

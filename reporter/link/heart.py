@@ -13,6 +13,7 @@ from reporter.link.answers import Beat
 from reporter.link.delivery import Event
 
 INTERVAL_SECONDS = 15.0
+"""Until the aggregator has said how often it wants to be told."""
 SPREAD = 0.1
 FINAL = (404, 410)
 """Answers after which no other can come: a peer that knows no beats, a closed run."""
@@ -29,9 +30,11 @@ class Client(Protocol):
 class Heart:
     """Beats on a thread of its own, from `start` to `close`.
 
-    The first beat comes after a random part of `interval` seconds, every other `interval` +- 10 %
-    after the one before, so that the workers of a run do not beat as one. `on_event` is called
-    with a word and its facts; `over` is what the pauses are waited on:
+    The first beat comes after a random part of `interval` seconds, every other an interval +- 10 %
+    after the one before, so that the workers of a run do not beat as one. The interval is what the
+    aggregator's last answer asked for: it knows how many workers there are, and when it takes one
+    for lost. `on_event` is called with a word and its facts; `over` is what the pauses are waited
+    on:
 
     - `heartbeat_unanswered`: the first of a series (`trouble`);
     - `heartbeat_refused`: the first of a series of that answer (`status`);
@@ -77,8 +80,10 @@ class Heart:
         """Beat once and say whether to go on."""
         facts: dict[str, Any]
         try:
-            status = self._client.heartbeat().status
-            facts = {"status": status}
+            answer = self._client.heartbeat()
+            status, facts = answer.status, {"status": answer.status}
+            if status == 200 and answer.interval is not None:
+                self._interval = answer.interval
         except ReporterError as error:
             status, facts = 0, {"trouble": str(error)}
         # One line is enough until it changes: the upload will say more.

@@ -58,6 +58,11 @@ class Tries:
         first = refused if self.refused_at is None else self.refused_at
         return replace(self, attempts=self.attempts + 1, refused_at=first)
 
+    def excused(self, seconds: float) -> "Tries":
+        """Seconds that do not count: the aggregator was busy, which is nobody's failure."""
+        refused = None if self.refused_at is None else self.refused_at + seconds
+        return replace(self, started=self.started + seconds, refused_at=refused)
+
     def mistrusted(self) -> "Tries":
         """One more handshake with a certificate that is not trusted."""
         return replace(self, attempts=self.attempts + 1, untrusted=self.untrusted + 1)

@@ -25,16 +25,17 @@ _INTERIM = b"HTTP/1.1 1"
 class Limits:
     """Seconds that the parts of a try may take.
 
-    `connect` and `handshake` as a whole; `send` without a byte being taken (an aggregator may make
-    us wait 60 s for its turn); `answer` from the last byte sent to the last byte read. `progress`
-    and `heartbeat` are for one update or beat with all its parts. A connection is kept `idle` so
-    long: aggregators close it after 10 s, and we do it before they do.
+    `connect` and `handshake` as a whole; `send` without a byte being taken; `answer` from the last
+    byte sent to the last byte read: an aggregator with many uploads leaves ours unread for up to
+    half an hour, and then answers that it was busy. Whoever is gone meanwhile is found by TCP.
+    `progress` and `heartbeat` are for one update or beat with all its parts. A connection is kept
+    `idle` so long while no heartbeat was answered: aggregators of Sonobuoy's kind keep it longer.
     """
 
     connect: float = 5.0
     handshake: float = 10.0
-    send: float = 75.0
-    answer: float = 90.0
+    send: float = 1860.0
+    answer: float = 1860.0
     progress: float = 10.0
     heartbeat: float = 5.0
     idle: float = 8.0

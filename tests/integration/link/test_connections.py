@@ -139,13 +139,22 @@ def test_answer_that_cannot_be_read_is_its_status(connect, body):
 
 
 def test_idle_connection_is_not_used_for_long(connect):
-    """Aggregators close after ten seconds; we do not wait for that."""
+    """Of an aggregator that asks for no heartbeats nothing is known."""
     assert Limits().idle < 10
     with Scripted() as server:
         client = connect(server.config(), limits=Limits(idle=0.0))
-        client.heartbeat()
-        client.heartbeat()
+        client.post_progress(b"{}")
+        client.post_progress(b"{}")
         assert 2 == server.handshakes
+
+
+def test_connection_is_kept_from_one_heartbeat_to_the_next(connect):
+    """Ours keep it for three intervals; a new one would cost them twenty times as much."""
+    with Scripted() as server:
+        client = connect(server.config(), limits=Limits(idle=0.0))
+        for _ in range(3):
+            client.heartbeat()
+        assert (1, 3) == (server.handshakes, len(server.requests))
 
 
 def test_early_answer_to_progress_ends_the_connection(connect):

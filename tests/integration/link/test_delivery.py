@@ -112,6 +112,35 @@ def test_w5_retry_after_is_waited(connect, fake_time):
     assert [7.0] == fake_time.waits
 
 
+BUSY = Say(503, headers={"Retry-After": "5", "Result-Busy": "true"})
+
+
+@pytest.mark.parametrize("first", [[], [Say(500)]], ids=["at once", "in a retry window"])
+def test_an_aggregator_that_is_busy_is_no_failure(connect, fake_time, first):
+    """Neither 120 s nor 600 s end it: the aggregator is there, and its window waits as well."""
+    with Scripted(results=[*first, *[BUSY] * 100, Say()]) as server:
+        delivery = connect(server.config()).put_result(RESULT)
+    assert (Outcome.ACCEPTED, 101 + len(first)) == (delivery.outcome, delivery.attempts)
+    assert fake_time.elapsed > 1_000.0
+
+
+def test_after_a_busy_aggregator_the_window_is_what_it_was(connect, fake_time):
+    """Ten busy answers, then refusals: 120 s from the first of those."""
+    with Scripted(results=[*[BUSY] * 10, Say(500)]) as server:
+        delivery = connect(server.config()).put_result(RESULT)
+    assert (Outcome.GAVE_UP, 500) == (delivery.outcome, delivery.status)
+    busy = sum(fake_time.waits[:10])
+    assert pytest.approx(busy + 120.0) == fake_time.elapsed
+
+
+def test_a_budget_ends_a_wait_for_a_busy_aggregator(connect, fake_time):
+    """The caller's time is the caller's: a Pod has to end."""
+    with Scripted(results=[BUSY]) as server:
+        delivery = connect(server.config()).put_result(RESULT, budget=30.0)
+    assert (Outcome.GAVE_UP, 503) == (delivery.outcome, delivery.status)
+    assert fake_time.elapsed <= 30.0
+
+
 def test_w5_refusals_end_with_the_window(connect, fake_time, events):
     """W5: from the first answer of 500 on there are 120 s, with tries at most 15 s apart."""
     with Scripted(results=[Say(500, b"error handling result e2e/global: no\n")]) as server:

@@ -75,6 +75,16 @@ def test_about_fifteen_seconds_apart(rolls: tuple[float, ...], expected: list[fl
     assert 4 == aggregator.beats
 
 
+def test_the_aggregators_interval_is_followed() -> None:
+    """A full run asks for fewer; a worker that beats as it likes may be taken for lost."""
+    answers = [Beat(200, 5.0), NoAnswer("refused"), Beat(503, 60.0), Beat(200), Beat(200, 25.0)]
+    pauses = Pauses(7)
+
+    beat(Aggregator(*answers), pauses)
+
+    assert pytest.approx([7.5, 5.0, 5.0, 5.0, 5.0, 25.0, 25.0]) == pauses.waited
+
+
 @pytest.mark.parametrize("status", [404, 410])
 def test_no_more_where_none_are_wanted(status: int) -> None:
     """W20: one 404 is enough; a closed run does not open again."""

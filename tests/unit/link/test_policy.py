@@ -68,6 +68,14 @@ def test_window_never_reaches_beyond_600_seconds():
     assert UNREACHABLE_SECONDS == Tries(0.0).failed(503, 590.0).last_start(WINDOW)
 
 
+def test_seconds_with_a_busy_aggregator_do_not_count():
+    """Both ends move by them, the one of the window once there is one."""
+    tries = Tries(0.0).failed(None, 1.0).excused(1_900.0)
+    assert 1_900.0 + UNREACHABLE_SECONDS == tries.last_start(WINDOW)
+    assert 2_000.0 + WINDOW == tries.failed(500, 2_000.0).last_start(WINDOW)
+    assert 100.0 + WINDOW == Tries(0.0).failed(500, 10.0).excused(90.0).last_start(WINDOW)
+
+
 @pytest.mark.parametrize(("now", "expected"), [(129.0, 1.0), (130.0, None), (131.0, None)])
 def test_no_try_begins_after_the_window(now, expected):
     """What is left of it is the longest wait; then it is given up."""
