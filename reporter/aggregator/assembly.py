@@ -39,8 +39,14 @@ class Assembly:
         self.metrics = Metrics(__version__, self._now, log.dropped)
         self.layout = Layout(Path(chosen.state), Path(chosen.output))
         self._traffic = Traffic(self.metrics, self.clock)
-        self._limits = configured.http_limits(chosen)
+        self.rhythm = configured.rhythm(chosen, plan)
+        self._limits = configured.http_limits(chosen, self.rhythm)
         self._health: Health | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many connections of workers are kept."""
+        return self._limits.connections
 
     def _now(self) -> Now:
         return self._health.now() if self._health else Now()
@@ -139,7 +145,7 @@ class Assembly:
             ssl_context=configured.status_tls(chosen),
             host=chosen.status_listen.host,
             port=chosen.status_listen.port,
-            limits=self._limits,
+            limits=configured.status_limits(self._limits),
             observer=self._traffic,
         )
 
@@ -151,7 +157,7 @@ class Assembly:
             self.metrics.render,
             configured.audience(self.chosen),
             self._traffic,
-            interval=self.chosen.heartbeat_interval_seconds,
+            interval=self.rhythm.interval,
             clock=self.clock,
             wall=self.wall,
             events=Events(
@@ -159,13 +165,13 @@ class Assembly:
                 store.subscribe,
                 clock=self.clock,
                 wall=self.wall,
-                interval=self.chosen.heartbeat_interval_seconds,
+                interval=self.rhythm.interval,
                 pace=configured.event_pace(self.chosen),
             ),
             output=self.layout.output,
         )
 
-    def control(self, store: Store, intake: Intake, app: WorkerApp) -> Control:
+    def control(self, store: Store, intake: Intake, app: WorkerApp, workers: Listener) -> Control:
         """Make what carries the run through its phases."""
         return Control(
             store,
@@ -174,10 +180,12 @@ class Assembly:
             timing=Timing(
                 hold=self.chosen.hold_seconds,
                 package_give_up=self.chosen.package_give_up_seconds,
-                heartbeat_interval=self.chosen.heartbeat_interval_seconds,
-                heartbeat_timeout=self.chosen.heartbeat_timeout_seconds,
+                heartbeat_interval=self.rhythm.interval,
+                heartbeat_timeout=self.rhythm.timeout,
             ),
-            reading=lambda: app.reading,
+            holding=lambda: app.holding,
+            excused=lambda: app.excused,
+            full=lambda: workers.full_seconds,
             count=self.metrics.count,
             clock=self.clock,
             wall=self.wall,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -13,8 +15,12 @@ from reporter.aggregator import http, intake
 from reporter.aggregator.certificates import Issued
 from reporter.aggregator.export import export_files, export_secrets
 from reporter.aggregator.tls import status_context
+from reporter.core.run import beats
+from reporter.core.run.plan import Plan
 from reporter.errors import SettingsError
 from reporter.settings.aggregator import Settings, describe, effective
+
+_STATUS_KEEP_ALIVE = 10.0  # seconds; readers poll, or hold a stream
 
 
 def differing(chosen: Settings) -> dict[str, str]:
@@ -23,13 +29,25 @@ def differing(chosen: Settings) -> dict[str, str]:
     return {name: value for name, value in effective(chosen) if value != defaults[name]}
 
 
-def http_limits(chosen: Settings) -> http.Limits:
-    """Return the limits of the listeners."""
+def rhythm(chosen: Settings, plan: Plan) -> beats.Rhythm:
+    """Return how often workers beat, and what becomes of those that do not."""
+    return beats.rhythm(
+        len(plan.keys), chosen.heartbeat_interval_seconds, chosen.heartbeat_timeout_seconds
+    )
+
+
+def http_limits(chosen: Settings, rhythm: beats.Rhythm) -> http.Limits:
+    """Return the limits of the workers' listener.
+
+    No more connections than there can be files: half of them for these, a quarter for peers that
+    are not let in yet, the rest for uploads and all else.
+    """
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return http.Limits(
-        connections=chosen.max_connections,
-        keep_connections=chosen.keep_connections,
+        connections=max(1, min(chosen.connection_memory_bytes // http.KEPT, files // 2)),
+        at_door=max(1, min(chosen.backlog, files // 4)),
         backlog=chosen.backlog,
-        keep_alive=chosen.keep_alive_seconds,
+        keep_alive=rhythm.keep_alive,
         head_read=chosen.header_seconds,
         handshake=chosen.handshake_seconds,
         discard=chosen.discard_seconds,
@@ -44,8 +62,22 @@ def http_limits(chosen: Settings) -> http.Limits:
         uploads_per_key=chosen.max_uploads_per_key,
         slot_wait=chosen.slot_wait_seconds,
         progress_waiting=chosen.max_progress_waiting,
-        heartbeat_interval=chosen.heartbeat_interval_seconds,
+        heartbeat_interval=rhythm.interval,
     )
+
+
+def status_limits(limits: http.Limits) -> http.Limits:
+    """Return the limits of the status listener: a few readers beside the workers."""
+    return replace(
+        limits, connections=max(1, limits.connections // 8), keep_alive=_STATUS_KEEP_ALIVE
+    )
+
+
+def open_files() -> None:
+    """Let this process have as many files as it may: each connection is one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def event_pace(chosen: Settings) -> http.Pace:

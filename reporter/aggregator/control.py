@@ -57,7 +57,9 @@ class Timing:
 class Control:
     """Carries one run through its phases.
 
-    `reading` gives the keys that have an upload being read, `count` counts by a metric's name.
+    `holding` gives the keys that have an upload for which the run stays open, `excused` those whose
+    retry windows stay open as well; `full` the seconds in which workers found no place to be heard,
+    in all so far. `count` counts by a metric's name.
     `clock` is monotonic, `wall` Unix time.
     """
 
@@ -68,14 +70,17 @@ class Control:
         *,
         plan: Plan,
         timing: Timing,
-        reading: Callable[[], Collection[Key]],
+        holding: Callable[[], Collection[Key]],
+        excused: Callable[[], Collection[Key]] = tuple,
+        full: Callable[[], float] = float,
         count: Callable[[str], None],
         clock: Callable[[], float],
         wall: Callable[[], float],
     ) -> None:
         self._store, self._results, self._plan, self._timing = store, results, plan, timing
-        self._reading, self._count, self._clock, self._wall = reading, count, clock, wall
-        self._silence = Silence(store, timing.heartbeat_timeout, timing.heartbeat_interval)
+        self._holding, self._excused, self._count = holding, excused, count
+        self._clock, self._wall = clock, wall
+        self._silence = Silence(store, timing.heartbeat_timeout, timing.heartbeat_interval, full)
         self._launched: set[str] = set()
         self._looked: float | None = None  # Unix time
         self._told_alive = 0.0  # Unix time
@@ -164,7 +169,7 @@ class Control:
 
     async def _sweep(self) -> None:
         now, mono = self._wall(), self._clock()
-        found = overdue(self._store.snapshot(), now)
+        found = overdue(self._store.snapshot(), now, self._excused())
         if self._silence.due(mono):
             # Who is overdue as well has the cause that people know.
             found = self._silence.look(now, mono) | found
@@ -175,7 +180,7 @@ class Control:
         if self._store.phase is Phase.RUNNING:
             entries = self._store.snapshot().entries.values()
             if not may_close(
-                entries, self._wall(), hold=self._timing.hold, reading=self._reading()
+                entries, self._wall(), hold=self._timing.hold, reading=self._holding()
             ):
                 return
             await self._store.advance_run(Phase.POST_PROCESSING)

@@ -59,8 +59,10 @@ def run(
         if chosen.pod_namespace:
             api = connect(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
         # Half a second of imports, which bad settings need not wait for.
+        from reporter.aggregator.configured import open_files
         from reporter.aggregator.service import Service
 
+        open_files()
         return asyncio.run(Service(chosen, plan, stop, api, package_again=package_again).run())
     except SettingsError as error:
         for problem in error.problems:

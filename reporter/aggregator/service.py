@@ -148,8 +148,16 @@ class Service:
         gc.collect()
         gc.freeze()
         address = self._settings.advertised(socket.gethostname(), port)
-        self._log.info("Workers are served", host=host, port=port, url=f"https://{address}")
-        control = make.control(store, intake, app)
+        self._log.info(
+            "Workers are served",
+            host=host,
+            port=port,
+            url=f"https://{address}",
+            heartbeat_interval=make.rhythm.interval,
+            heartbeat_timeout=make.rhythm.timeout,
+            connections=make.connections,
+        )
+        control = make.control(store, intake, app, workers)
         self._last_words = control.tell
         lasting = (
             asyncio.create_task(self._watch(health, workers, control, authority)),

@@ -4,6 +4,9 @@ Says which entries are to be given up and why; `control` does it. Wall times out
 ages of heartbeats do not: they are of this process's monotonic clock.
 """
 
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
 from reporter.aggregator.store import Store
 from reporter.core.run import beats
 from reporter.core.run.beats import Beat
@@ -15,21 +18,34 @@ from reporter.core.run.snapshot import Snapshot
 Found = dict[Key, Failure]
 
 
-def overdue(snapshot: Snapshot, now: float) -> Found:
-    """Return the open entries whose retry window or deadline is over at the Unix time `now`."""
-    found = ((key, due(entry, now)) for key, entry in snapshot.entries.items())
-    return {key: failure for key, failure in found if failure is not None}
+def overdue(snapshot: Snapshot, now: float, excused: Collection[Key] = ()) -> Found:
+    """Return the open entries whose retry window or deadline is over at the Unix time `now`.
+
+    The windows of those that are `excused` do not count: their next try is here, and waits for us.
+    """
+    found = Found()
+    for key, entry in snapshot.entries.items():
+        failure = due(entry, now)
+        if failure is not None and key in excused:
+            failure = due(replace(entry, window=None), now)
+        if failure is not None:
+            found[key] = failure
+    return found
 
 
 class Silence:
     """The sweep over heartbeats. `timeout` and `interval` are in seconds, a timeout of 0 is never.
 
     Whoever reads the status by its revision learns from a new one that a worker has been silent for
-    three intervals, or is heard again.
+    three intervals, or is heard again. `full` gives the seconds, in all so far, in which workers
+    found no place to be heard: they make nobody older.
     """
 
-    def __init__(self, store: Store, timeout: float, interval: float) -> None:
+    def __init__(
+        self, store: Store, timeout: float, interval: float, full: Callable[[], float] = float
+    ) -> None:
         self._store, self._timeout, self._interval = store, timeout, interval
+        self._full, self._forgiven = full, full()
         self._sweep = beats.Sweep()
         self._quiet: set[Key] = set()
         # By plugin that is known to beat: since when it has to, moved on by every pause of ours.
@@ -46,6 +62,8 @@ class Silence:
         process was paused, which makes nobody older.
         """
         self._sweep, late = self._sweep.at(mono)
+        full = self._full()
+        late, self._forgiven = max(late, full - self._forgiven), full
         if late:
             self._forgive(late, mono)
         snapshot = self._store.snapshot()

@@ -20,7 +20,9 @@ class Limits(Variables):
     max_result_bytes: Integer = whole("largest body of a result", 512 * MIB, 1, 4 * GIB)
     max_uploads: Integer = whole("uploads read at one time", 64, 1, 1_024)
     max_uploads_per_key: Integer = whole("of these for one plugin on one node", 2, 1, 64)
-    slot_wait_seconds: Integer = whole("how long further uploads wait for their turn", 60, 0, 600)
+    slot_wait_seconds: Integer = whole(
+        "how long further uploads wait for their turn, unread", 1_800, 0, 86_400
+    )
     body_silence_seconds: Integer = whole("longest silence in a body", 15, 1, 600)
     min_upload_bytes_per_second: Integer = whole(
         "least average speed of an upload", 64 * KIB, 0, GIB
@@ -32,14 +34,16 @@ class Limits(Variables):
         "space that stays free: uploads that would take it are refused", 64 * MIB, 0, 2**50
     )
 
-    max_connections: Integer = whole("connections at one time", 512, 1, 65_536)
-    keep_connections: Integer = whole(
-        "above so many, connections are closed after each answer", 256, 0, 65_536
+    connection_memory_bytes: Integer = whole(
+        "memory for the workers' connections, 41 KiB each; beyond it they are closed after each "
+        "answer",
+        128 * MIB,
+        4 * MIB,
+        2**40,
     )
     backlog: Integer = whole("connections that wait to be taken", 1_024, 1, 65_535)
     handshake_seconds: Integer = whole("longest TLS handshake", 10, 1, 600)
     header_seconds: Integer = whole("longest time to send a request's head", 10, 1, 600)
-    keep_alive_seconds: Integer = whole("how long an idle connection is kept", 10, 1, 3_600)
     discard_seconds: Integer = whole(
         "how long the rest of a refused body is read, so that its sender sees the answer",
         5,

@@ -59,6 +59,7 @@ class World:
         self.plan, self.window, self.timeout = plan, window, timeout
         self.mono, self.wall = 1_000.0, 1_800_000_000.0
         self.pages, self.reading, self.counted = Pages(), set[Key](), list[str]()
+        self.excused, self.full_seconds = set[Key](), 0.0
         self.full: StoreFull | None = None
 
     async def start(
@@ -88,7 +89,9 @@ class World:
             self.files,
             plan=self.plan,
             timing=Timing(heartbeat_timeout=self.timeout),
-            reading=lambda: self.reading,
+            holding=lambda: self.reading,
+            excused=lambda: self.excused,
+            full=lambda: self.full_seconds,
             count=self.counted.append,
             clock=lambda: self.mono,
             wall=lambda: self.wall,
@@ -306,6 +309,21 @@ class TestWait:
             await world.control.tick()
             assert (State.COMPLETE, None) == world.state(E2E)
             assert Phase.CLOSED is world.store.phase
+
+        play(story())
+
+    def test_upload_that_waits_at_the_end_of_its_retry_window(self, world):
+        """Its next try is here and waits for us; once it leaves, the window is over."""
+
+        async def story():
+            await world.start()
+            await world.attempt(E2E)
+            world.excused.add(E2E)
+            await world.pass_time(1_000, step=10)
+            assert (State.RUNNING, None) == world.state(E2E)
+            world.excused.clear()
+            await world.control.tick()
+            assert (State.FAILED, Cause.UPLOAD_FAILED) == world.state(E2E)
 
         play(story())
 
@@ -602,6 +620,22 @@ class TestHeartbeats:
             assert (State.RUNNING, None) == world.state(key)
             await world.pass_time(6)
             assert (State.TIMED_OUT, Cause.HEARTBEAT) == world.state(key)
+
+        play(story())
+
+    def test_workers_found_no_place(self, world):
+        """Seconds in which the listener was full are nobody's silence; others are."""
+
+        async def story():
+            await world.start()
+            world.beat(E2E)
+            for _ in range(100):
+                world.full_seconds += 10
+                await world.pass_time(10)
+                assert world.shown(E2E)["stale"] is False
+            assert (State.RUNNING, None) == world.state(E2E)
+            await world.pass_time(130)
+            assert (State.TIMED_OUT, Cause.HEARTBEAT) == world.state(E2E)
 
         play(story())
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from typing import Final, Self
 
 from aiohttp import web
@@ -13,6 +14,11 @@ from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.intake import UploadCut, UploadStalled
 
 _TELL_EVERY: Final = 1.0  # seconds between two calls of `heard`
+_IN_FLIGHT: Final = 5.0  # seconds in which the end of a sender that has left comes after its bytes
+
+
+class SenderLeft(Exception):
+    """The body of an upload that had to wait ends at once: its sender had left before its turn."""
 
 
 class Body:
@@ -20,13 +26,24 @@ class Body:
 
     Raises `UploadStalled` when the peer is silent too long or too slow on average, `UploadCut` when
     the body ends before it is whole. Only time spent waiting for the peer counts. `heard` is called
-    while pieces come. To be used in a `with` statement, which ends its clock.
+    while pieces come. `late` gives the seconds by which the time for all of it is over, which may
+    move meanwhile. For a body that `waited` before it was read, a sender that left meanwhile is no
+    `UploadCut` but `SenderLeft`. To be used in a `with` statement, which ends its clock.
     """
 
-    def __init__(self, request: web.BaseRequest, limits: Limits, heard: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        request: web.BaseRequest,
+        limits: Limits,
+        heard: Callable[[], None],
+        late: Callable[[], float] = lambda: -inf,
+        *,
+        waited: bool = False,
+    ) -> None:
         self._request, self._content, self._limits = request, request.content, limits
         self._loop = asyncio.get_running_loop()
-        self._heard, self._told = heard, 0.0
+        self._heard, self._told, self._late = heard, 0.0, late
+        self._left_until = self._loop.time() + _IN_FLIGHT if waited else -inf
         self._waiting_since: float | None = None
         self._waited = 0.0
         self._received = 0
@@ -53,6 +70,8 @@ class Body:
             raise
         except (OSError, RuntimeError, web.RequestPayloadError) as error:
             self._hang_up()
+            if self._loop.time() < self._left_until:
+                raise SenderLeft from error
             raise UploadCut(str(error)) from error
         self._waiting_since = None
         now = self._loop.time()
@@ -69,7 +88,8 @@ class Body:
         return piece
 
     def _begin(self) -> None:
-        self._watch = self._loop.call_later(self._limits.body_silence, self._look)
+        first = min(self._limits.body_silence, max(-self._late(), 0.0))
+        self._watch = self._loop.call_later(first, self._look)
         request, transport = self._request, self._request.transport
         if (
             transport is not None
@@ -86,7 +106,11 @@ class Body:
         if since is not None and now >= since + silence:
             self._content.set_exception(UploadStalled("silent"))
             return
-        self._watch = self._loop.call_at((now if since is None else since) + silence, self._look)
+        if (left := -self._late()) <= 0:
+            self._content.set_exception(UploadStalled("too late"))
+            return
+        look = min((now if since is None else since) + silence, now + left)
+        self._watch = self._loop.call_at(look, self._look)
 
     def _slow(self) -> bool:
         limits = self._limits

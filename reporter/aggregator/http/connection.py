@@ -6,6 +6,7 @@ not destroy the answer before its reader sees it are made here. What a request m
 
 import asyncio
 import contextlib
+import select
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -21,6 +22,8 @@ from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.http.observer import Observer
 
 BODY_BUFFER = 64 * 1024  # a body that nobody reads is held back at twice this
+# A peer's end is behind the body that it has sent: only poll tells of it. Linux has a word for it.
+_HUNG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 _QUIET = 0.5  # a peer that sends nothing for so long has seen its answer
 
 
@@ -37,6 +40,7 @@ class Connection(RequestHandler):
         "_dropped",
         "_gone",
         "_head_size",
+        "_held",
         "_limits",
         "_observer",
         "_refusing",
@@ -49,7 +53,7 @@ class Connection(RequestHandler):
         server: web.Server,
         limits: Limits,
         observer: Observer,
-        crowded: Callable[[], bool],
+        crowded: Callable[["Connection"], bool],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         super().__init__(
@@ -73,11 +77,19 @@ class Connection(RequestHandler):
         self._refusing = False
         self._dropped = 0
         self._gone: asyncio.Future[None] | None = None
+        self._held: asyncio.TimerHandle | None = None
 
     @property
     def at_work(self) -> bool:
         """Whether there is a request, or the rest of one is being thrown away."""
         return self._waiter is None and self.transport is not None
+
+    def end(self) -> None:
+        """Close it at once, without the farewell of TLS that a peer could wait with."""
+        transport = self.transport
+        self.force_close()
+        if transport is not None:
+            transport.abort()
 
     # What comes in.
 
@@ -147,13 +159,38 @@ class Connection(RequestHandler):
                 messages[index] = (heads.too_large(), EMPTY_PAYLOAD)
                 self._refusing = True
 
-    def hold_body(self) -> None:
-        """Leave the body with its sender until `release_body`."""
+    def hold_body(self, heard: Callable[[], None]) -> None:
+        """Leave the body with its sender until `release_body`.
+
+        `heard` is called now and then while the sender is there. When it leaves, so do we.
+        """
         self._pause_reading_for_buffer()
+        self._held = self._loop.call_later(self._limits.sender_look, self._look_at_sender, heard)
 
     def release_body(self) -> None:
         """Read the body again."""
+        if self._held is not None:
+            self._held.cancel()
+            self._held = None
         self._resume_reading_for_buffer()
+
+    def _look_at_sender(self, heard: Callable[[], None]) -> None:
+        if self.left:
+            if self.transport is not None:
+                self.transport.abort()
+            return
+        heard()
+        self._held = self._loop.call_later(self._limits.sender_look, self._look_at_sender, heard)
+
+    @property
+    def left(self) -> bool:
+        """Whether the peer is gone, or has said that it will be."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return True
+        poller = select.poll()
+        poller.register(transport.get_extra_info("socket").fileno(), _HUNG_UP)
+        return bool(poller.poll(0))
 
     def do_not_linger(self) -> None:
         """Close right after the answer: nothing that may still come is worth waiting for."""
@@ -172,7 +209,7 @@ class Connection(RequestHandler):
             not request.keep_alive
             or not request.content.is_eof()
             or request.version < HttpVersion11
-            or self._crowded()
+            or self._crowded(self)
         ):
             resp = resp.closing()
         try:

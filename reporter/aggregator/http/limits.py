@@ -5,6 +5,7 @@ from typing import Final
 
 KIB = 1024
 MIB = 1024 * KIB
+KEPT: Final = 41 * KIB  # what a kept connection holds, TLS included
 PROGRESS_BODY: Final = MIB  # a fact of the wire: Sonobuoy's relay knows the same bound
 
 
@@ -12,16 +13,22 @@ PROGRESS_BODY: Final = MIB  # a fact of the wire: Sonobuoy's relay knows the sam
 class Limits:
     """Every bound that protects one worker from another.
 
-    Connections beyond `connections` wait in the backlog; above `keep_connections` each answer
-    closes its connection. Of the uploads, `uploads` are read at one time, `uploads_per_key` of one
-    key, and others wait `slot_wait` unread. A body may be silent for `body_silence`, and after
-    `rate_after` it has to have come at `rate` bytes per second.
+    Above `connections` each answer closes its connection. Besides there are `handshakes` at one
+    time, `handshakes_per_address` of them for one address while others want them, and `at_door`
+    peers that wait for one. Of the uploads, `uploads` are read at one time, `uploads_per_key` of
+    one key; others wait `slot_wait` unread, `waiting_per_key` of one key, and all together at most
+    on every second connection; every `sender_look` it is seen whether they are there. A body may be
+    silent for `body_silence`, and after `rate_after` it has to have come at `rate` bytes per
+    second. After its deadline it has `finish`, or longer: as long as it takes at `finish_rate`
+    bytes per second.
     """
 
-    connections: int = 512
-    keep_connections: int = 256
+    connections: int = 128 * MIB // KEPT
+    handshakes: int = 128
+    handshakes_per_address: int = 16
+    at_door: int = 1024
     backlog: int = 1024
-    keep_alive: float = 10.0
+    keep_alive: float = 45.0
     head_read: float = 10.0
     handshake: float = 10.0
     discard: float = 5.0
@@ -34,6 +41,10 @@ class Limits:
     result_bytes: int = 512 * MIB
     uploads: int = 64
     uploads_per_key: int = 2
-    slot_wait: float = 60.0
+    waiting_per_key: int = 4
+    slot_wait: float = 1800.0
+    sender_look: float = 5.0
+    finish: float = 120.0
+    finish_rate: int = MIB
     progress_waiting: int = 16
     heartbeat_interval: int = 15

@@ -11,21 +11,28 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from reporter.aggregator.http.connection import Connection
+from reporter.aggregator.http.door import Door
+from reporter.aggregator.http.door import Peer as AtDoor
+from reporter.aggregator.http.house import House
 from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.server import Handler, Server
 from reporter.aggregator.http.tls_protocol import RECEIVE, TlsProtocol
+from reporter.connections import outlive_silence
 
 _AT_ONCE = 64  # taken per turn of the loop, so that a rush leaves time for others
 _PAUSE = 0.5  # seconds before the next try when the system gives no more sockets
 _CLOSE_NOTIFY = 5.0  # a peer's time to confirm the end of TLS
 _GOING = 1.0  # the same, when we go
+_LEAST = 0.1  # seconds for the handshake of a peer whose turn comes late
 
 
 class Listener:
     """One address that is listened on: plain HTTP, or HTTPS with `ssl_context`.
 
-    Above its number of connections it takes no more: they wait in the backlog.
+    It always takes connections, so that nobody who says nothing stands before others in the
+    system's queue. Which of them go on is decided by its door and its house.
     """
 
     def __init__(
@@ -44,6 +51,9 @@ class Listener:
         self._server: Server | None = None
         self._buffer = bytearray(RECEIVE)
         self._open: dict[asyncio.BaseProtocol, asyncio.Transport | None] = {}
+        self._entering: dict[asyncio.BaseProtocol, AtDoor] = {}
+        self._house = House(limits.connections, limits.handshakes)
+        self._door: Door | None = None
         self._starting: set[asyncio.Task[Any]] = set()
         self._reading = False
         self._closing = False
@@ -52,6 +62,11 @@ class Listener:
     def connections(self) -> int:
         """How many connections there are, those in their handshake included."""
         return len(self._open)
+
+    @property
+    def full_seconds(self) -> float:
+        """For how long in all there was no place for somebody who wanted to be heard."""
+        return self._door.full_seconds if self._door is not None else 0.0
 
     @property
     def listening(self) -> bool:
@@ -76,6 +91,15 @@ class Listener:
             dualstack_ipv6=address[0] == "::" and socket.has_dualstack_ipv6(),
         )
         self._socket.setblocking(False)
+        self._door = Door(
+            self._begin,
+            lambda: self._house.room(len(self._entering)),
+            self._sent_away,
+            most=self._limits.handshakes,
+            share=self._limits.handshakes_per_address,
+            waiting=self._limits.at_door,
+            seconds=self._limits.handshake,
+        )
         self._server = Server(
             self._handler, self._limits, self._observer, self._crowded, self._lost
         )
@@ -90,6 +114,8 @@ class Listener:
             self._pause()
             self._socket.close()
             self._socket = None
+        if self._door is not None:
+            self._door.close()
         if self._server is not None:
             self._server.close_idle()
             await _until(lambda: self._server is None or not self._server.busy, grace)
@@ -104,8 +130,12 @@ class Listener:
     async def _gone(self) -> None:
         await _until(lambda: not self._open, _GOING)
 
-    def _crowded(self) -> bool:
-        return self._closing or len(self._open) > self._limits.keep_connections
+    def _crowded(self, connection: Connection) -> bool:
+        return self._closing or self._house.crowded(connection)
+
+    def _sent_away(self, reason: str, peer: str, text: str) -> None:
+        if self._context is not None:
+            self._observer.tls_failure(reason, peer, text)
 
     def _resume(self) -> None:
         if self._socket is not None and not self._reading:
@@ -121,11 +151,8 @@ class Listener:
     def _accept(self) -> None:
         assert self._socket is not None
         for _ in range(_AT_ONCE):
-            if len(self._open) >= self._limits.connections:
-                self._pause()
-                return
             try:
-                accepted, _ = self._socket.accept()
+                accepted, address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -134,12 +161,17 @@ class Listener:
                 if error.errno != errno.EBADF:  # closed under us, which `listening` shows
                     asyncio.get_running_loop().call_later(_PAUSE, self._resume)
                 return
-            self._begin(accepted)
+            accepted.setblocking(False)
+            with suppress(OSError):  # gone already
+                outlive_silence(accepted)
+            assert self._door is not None
+            self._door.knock(accepted, str(address[0]))
 
-    def _begin(self, accepted: socket.socket) -> None:
-        accepted.setblocking(False)
-        protocol = self._protocol()
+    def _begin(self, peer: AtDoor) -> "_Beginning":
+        accepted, beginning = peer.socket, _Beginning()
+        protocol = self._protocol(peer)
         self._open[protocol] = None
+        self._entering[protocol] = peer
         loop = asyncio.get_running_loop()
         task = loop.create_task(loop.connect_accepted_socket(lambda: protocol, accepted))
         self._starting.add(task)
@@ -151,21 +183,37 @@ class Listener:
                 self._lost(protocol)
             elif protocol in self._open:
                 self._open[protocol] = task.result()[0]
+                beginning.has(task.result()[0])
+                if self._context is None:
+                    assert isinstance(protocol, Connection)
+                    self._enters(protocol, protocol, (peer.address, ""))
 
         task.add_done_callback(begun)
+        return beginning
 
-    def _protocol(self) -> asyncio.Protocol | asyncio.BufferedProtocol:
+    def _enters(
+        self, protocol: asyncio.BaseProtocol, app: Connection, who: tuple[str, str]
+    ) -> None:
+        """Let a peer in that has proved who it is."""
+        if (peer := self._entering.pop(protocol, None)) is not None:
+            self._house.enter(app, who)
+            assert self._door is not None
+            self._door.leave(peer)
+
+    def _protocol(self, peer: AtDoor) -> asyncio.Protocol | asyncio.BufferedProtocol:
         assert self._server is not None
         app = self._server()
         if self._context is None:
             return app
+        left = peer.until - asyncio.get_running_loop().time()
         protocol = TlsProtocol(
             app,
             self._context,
             self._buffer,
-            handshake=self._limits.handshake,
+            handshake=max(left, _LEAST),
             shutdown=_CLOSE_NOTIFY,
             failed=self._observer.tls_failure,
+            shaken=lambda serial: self._enters(protocol, app, (peer.address, serial)),
             lost=self._lost,
         )
         app.widen = protocol.widen
@@ -173,8 +221,34 @@ class Listener:
 
     def _lost(self, protocol: asyncio.BaseProtocol) -> None:
         self._open.pop(protocol, None)
-        if not self._reading and len(self._open) < self._limits.connections:
-            self._resume()
+        assert self._door is not None
+        if (peer := self._entering.pop(protocol, None)) is not None:
+            self._door.leave(peer)
+            return
+        if isinstance(protocol, Connection):
+            self._house.leave(protocol)
+        if not self._closing:
+            self._door.admit()
+
+
+class _Beginning:
+    """A connection whose transport is being made, and which may be unwanted before it is."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._unwanted = False
+
+    def has(self, transport: asyncio.Transport) -> None:
+        """Hear that it is made."""
+        self._transport = transport
+        if self._unwanted:
+            transport.abort()
+
+    def abort(self) -> None:
+        """End it now, or as soon as there is something to end."""
+        self._unwanted = True
+        if self._transport is not None:
+            self._transport.abort()
 
 
 async def _until(true: Callable[[], bool], seconds: float) -> None:

@@ -24,7 +24,7 @@ class Server(web.Server):
         handler: Handler,
         limits: Limits,
         observer: Observer,
-        crowded: Callable[[], bool],
+        crowded: Callable[[Connection], bool],
         lost: Callable[[asyncio.BaseProtocol], None],
     ) -> None:
         super().__init__(handler)

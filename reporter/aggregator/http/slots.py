@@ -10,11 +10,13 @@ from reporter.core.run.plan import Key
 class Slots:
     """`total` places for uploads, `per_key` of them for one key; first come, first served.
 
-    Whoever waits behind a key that has its share does not hold up other keys.
+    Whoever waits behind a key that has its share does not hold up other keys. `waiting` may wait at
+    one time, `waiting_per_key` of them for one key.
     """
 
-    def __init__(self, total: int, per_key: int) -> None:
+    def __init__(self, total: int, per_key: int, waiting: int, waiting_per_key: int) -> None:
         self._free, self._per_key = total, per_key
+        self._most_waiting, self._most_per_key = waiting, waiting_per_key
         self._held: Counter[Key] = Counter()
         self._present: Counter[Key] = Counter()
         self._waiting: deque[tuple[Key, asyncio.Future[None]]] = deque()
@@ -33,33 +35,37 @@ class Slots:
         """Whether `take` would return at once."""
         return self._free > 0 and self._held[key] < self._per_key
 
-    async def take(self, key: Key, wait: float) -> bool:
+    def full(self, key: Key) -> bool:
+        """Whether nobody more may wait for this key."""
+        waiting = self._present[key] - self._held[key]
+        return len(self._waiting) >= self._most_waiting or waiting >= self._most_per_key
+
+    async def take(self, key: Key, wait: float, gone: asyncio.Future[None] | None = None) -> bool:
         """Take a place, waiting at most so many seconds; false when none came free.
 
-        A place that was taken is given back with `release`.
+        The end of `gone` ends the wait. A place that was taken is given back with `release`.
         """
         if self.available(key):
             self._grant(key)
             self._present[key] += 1
             return True
+        if self.full(key):
+            return False
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append((key, turn))
         self._present[key] += 1
+        ends = {turn} if gone is None else {turn, gone}
         try:
-            async with asyncio.timeout(wait):
-                await asyncio.shield(turn)
-        except BaseException as error:
+            await asyncio.wait(ends, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        except BaseException:
             if turn.done():
-                if isinstance(error, TimeoutError):
-                    return True
                 self.release(key)  # granted and cancelled at the same moment
-                raise
-            self._waiting.remove((key, turn))
-            self._leave(key)
-            if isinstance(error, TimeoutError):
-                return False
+            else:
+                self._give_up(key, turn)
             raise
-        return True
+        if not turn.done():
+            self._give_up(key, turn)
+        return turn.done()
 
     def release(self, key: Key) -> None:
         """Give a place back, and let the next who may have one go on."""
@@ -75,6 +81,10 @@ class Slots:
                 self._grant(other)
                 turn.set_result(None)
                 return
+
+    def _give_up(self, key: Key, turn: asyncio.Future[None]) -> None:
+        self._waiting.remove((key, turn))
+        self._leave(key)
 
     def _grant(self, key: Key) -> None:
         self._free -= 1

@@ -29,8 +29,9 @@ _PROTOCOL = (
 class TlsProtocol(SSLProtocol):
     """The server's side of one TLS connection; `app` gets the plain bytes.
 
-    `failed(reason, peer, text)` is called when the handshake does not come about, `lost(self)` when
-    the connection is gone, in either case.
+    `failed(reason, peer, text)` is called when the handshake does not come about, `shaken(serial)`
+    with the number of the peer's certificate when it has, `lost(self)` when the connection is gone,
+    in either case.
     """
 
     max_size = _RECORD  # one read of OpenSSL never returns more than a record
@@ -44,6 +45,7 @@ class TlsProtocol(SSLProtocol):
         handshake: float,
         shutdown: float,
         failed: Callable[[str, str, str], None],
+        shaken: Callable[[str], None],
         lost: Callable[["TlsProtocol"], None],
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -61,7 +63,7 @@ class TlsProtocol(SSLProtocol):
         self._ssl_buffer_view = memoryview(buffer)[:_NARROW]
         self._set_read_buffer_limits(high=_HELD)  # type: ignore[attr-defined]  # typeshed
         self._peer = ""
-        self._failed, self._lost = failed, lost
+        self._failed, self._good, self._lost = failed, shaken, lost
         waiter.add_done_callback(self._shaken)
 
     def widen(self) -> None:
@@ -78,6 +80,9 @@ class TlsProtocol(SSLProtocol):
         if handshake_exc is not None:
             self._process_outgoing()  # type: ignore[attr-defined]  # typeshed
         super()._on_handshake_complete(handshake_exc)
+        if handshake_exc is None and self._sslobj is not None:
+            certificate = self._extra.get("peercert") or {}
+            self._good(str(certificate.get("serialNumber", "")))
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Tell both sides, and let go of OpenSSL's buffers.

@@ -1,7 +1,7 @@
 """What workers are served: the checks that all requests share, and the way to each route."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from aiohttp import web
 
@@ -51,6 +51,16 @@ class WorkerApp:
     def reading(self) -> Mapping[Key, int]:
         """The keys that have uploads, and how many, be they read or waiting to be read."""
         return self._uploads.reading
+
+    @property
+    def holding(self) -> Collection[Key]:
+        """The keys that have an upload for which the run stays open."""
+        return self._uploads.holding
+
+    @property
+    def excused(self) -> Collection[Key]:
+        """The keys whose retry windows do not end now, as their uploads are here or were busy."""
+        return self._uploads.excused
 
     @property
     def uploads(self) -> int:

@@ -4,6 +4,7 @@ All times are the monotonic seconds of the aggregator's own clock; nothing that 
 used as time. Writing down the failure of a silent worker is not done here.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,6 +13,32 @@ TIMEOUT: Final = 120.0
 SWEEP: Final = 5.0
 LATE: Final = 10.0
 STALE_AFTER: Final = 3  # intervals
+LOST_AFTER: Final = 4  # intervals, at least
+KEPT_FOR: Final = 3  # intervals: a beat on a new connection costs twenty times as much
+MOST_PER_SECOND: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """What a run asks of its workers, in seconds.
+
+    A heartbeat every `interval`; silence for `timeout` (0: never) is a failure; a connection may be
+    idle for `keep_alive`.
+    """
+
+    interval: int = int(INTERVAL)
+    timeout: float = TIMEOUT
+    keep_alive: float = KEPT_FOR * INTERVAL
+
+
+def rhythm(keys: int, interval: int, timeout: float) -> Rhythm:
+    """Return the rhythm of a run with so many keys, from what its operator wishes.
+
+    The interval grows so that all workers together stay below a rate. Whoever misses two beats and
+    comes late with the third is alive, so the timeout grows with it.
+    """
+    every = max(interval, math.ceil(keys / MOST_PER_SECOND))
+    return Rhythm(every, max(timeout, LOST_AFTER * every) if timeout else 0, KEPT_FOR * every)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,26 @@ from tests.integration.aggregator_http.scene import (
     serving,
     situation,
 )
-from tests.integration.aggregator_http.wire import HANG, Wire, chunks, head, request
+from tests.integration.aggregator_http.wire import (
+    HANG,
+    Reply,
+    Wire,
+    chunks,
+    connected,
+    head,
+    request,
+)
 
 SOON = 10.0
 """What takes a second may take so long on a busy machine."""
+STALL = b"\x16\x03\x01\x02\x00\x01\x00"  # the beginning of a handshake
 BRISK = Limits(keep_alive=0.4, head_read=0.4, body_silence=0.4, rate_after=0.8, discard=1.0)
+
+
+async def beat(wire: Wire) -> Reply:
+    """Send a heartbeat of e2e on a connection that is there."""
+    await wire.send(request("GET", HEALTH))
+    return await wire.reply()
 
 
 @situation
@@ -282,28 +297,121 @@ async def test_a_keep_alive_after_an_early_answer_with_its_body(tmp_path):
 
 @situation
 async def test_many_connections_are_not_kept(tmp_path):
-    """Above the number that is kept, each answer ends its connection."""
-    limits = Limits(keep_connections=2)
-    async with serving(tmp_path, limits) as scene, scene.connect() as one, scene.connect() as two:
-        for wire in (one, two):
-            await wire.send(request("GET", HEALTH))
-            assert "connection" not in (await wire.reply()).headers
-        third = await scene.ask("GET", HEALTH)
+    """Above the number that is kept, each answer ends its connection; the others stay."""
+    pairs = [certs.authority().issue("e2e", "e2e") for _ in range(3)]
+    limits = Limits(connections=2)
+    async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
+        kept = [await stack.enter_async_context(scene.connect(pair)) for pair in pairs[:2]]
+        for wire in kept:
+            assert "connection" not in (await beat(wire)).headers
+        third = await scene.ask("GET", HEALTH, pair=pairs[2])
 
-        assert "close" == third.headers["connection"]
+        assert (200, "close") == (third.status, third.headers["connection"])
+        await scene.seen.until(lambda: len(scene.seen.requests) == 3)
+        for wire in kept:
+            assert 200 == (await beat(wire)).status
 
 
 @situation
-async def test_connections_beyond_the_cap_wait(tmp_path):
-    """They wait in the backlog, and are served when others have gone."""
-    async with serving(tmp_path, Limits(connections=2)) as scene, scene.connect() as one:
-        async with scene.connect():
-            third = asyncio.create_task(scene.ask("GET", HEALTH))
-            await one.send(request("GET", HEALTH))
-            await one.reply()
+async def test_one_peer_keeps_a_quarter(tmp_path):
+    """Above it each of its answers ends a connection; another peer's stays."""
+    limits = Limits(connections=8)
+    async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
+        wires = [await stack.enter_async_context(scene.connect()) for _ in range(3)]
+        other = await stack.enter_async_context(scene.connect(certs.client("sysd")))
+        ends = ["connection" in (await beat(wire)).headers for wire in wires]
+        target = HEALTH.replace("global/e2e", "by-node/node1/sysd")
+        await other.send(request("GET", target))
 
-            assert (2, False) == (scene.listener.connections, third.done())
+        assert [True, False, False] == ends
+        assert "connection" not in (await other.reply()).headers
+
+
+@situation
+async def test_idle_connections_of_one_peer_in_a_full_house(tmp_path):
+    """They give way to others, whoever has asked nothing first; requests at work stay."""
+    limits = Limits(connections=4, handshakes=1)
+    async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
+        busy = await stack.enter_async_context(scene.connect())
+        await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
+        await scene.holds(busy)
+        idle = [await stack.enter_async_context(scene.connect()) for _ in range(3)]
+        for _ in range(5):
+            async with asyncio.timeout(SOON):
+                found = await scene.ask("GET", HEALTH, pair=certs.client("e2e"))
+            assert 200 == found.status
+        await busy.send(b"lf")
+
+        assert 200 == (await busy.reply()).status
+        assert b"" == await idle[0].rest()
+
+
+@situation
+async def test_a_house_full_of_requests_at_work(tmp_path):
+    """Who comes then waits for a place, which is nobody's silence, and is served after."""
+    limits = Limits(connections=1, handshakes=1)
+    async with (
+        serving(tmp_path, limits) as scene,
+        scene.connect(certs.authority().issue("a", "e2e")) as one,
+        scene.connect(certs.authority().issue("b", "e2e")) as two,
+    ):
+        for wire in (one, two):
+            await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
+            await scene.holds(wire)
+        third = asyncio.create_task(scene.ask("GET", HEALTH))
+        async with asyncio.timeout(HANG):
+            while not scene.listener.full_seconds:
+                await asyncio.sleep(0.005)
+        assert not third.done()
+        await one.send(b"lf")
+
+        assert 200 == (await one.reply()).status
         assert 200 == (await asyncio.wait_for(third, HANG)).status
+        full = scene.listener.full_seconds
+        await asyncio.sleep(0.05)
+        assert 0 < full == scene.listener.full_seconds
+
+
+@pytest.mark.parametrize("spoken", [b"", STALL], ids=["silent", "stalled"])
+@situation
+async def test_peers_of_one_address_that_do_not_finish_their_handshake(tmp_path, spoken):
+    """More of them than may wait: whoever comes from elsewhere is served at once."""
+    limits = Limits(handshakes=8, handshakes_per_address=2, at_door=16)
+    async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
+        for _ in range(60):
+            wire = await stack.enter_async_context(
+                connected(scene.address, None, source="127.0.0.9")
+            )
+            await wire.send(spoken)
+        for _ in range(10):
+            async with asyncio.timeout(1.0):
+                assert 200 == (await scene.ask("GET", HEALTH)).status
+
+        assert 8 + 16 >= scene.listener.connections
+        assert {("timeout", "127.0.0.9")} >= set(scene.seen.handshakes)
+
+
+@situation
+async def test_stalled_handshakes_make_room_for_a_neighbour(tmp_path):
+    """Of their own address too, after a moment: workers behind one address share its fate."""
+    limits = Limits(handshakes=4, handshakes_per_address=2)
+    async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
+        for _ in range(6):
+            wire = await stack.enter_async_context(connected(scene.address, None))
+            await wire.send(STALL)
+        async with asyncio.timeout(HANG):
+            assert 200 == (await scene.ask("GET", HEALTH)).status
+
+
+@situation
+async def test_a_crowd_from_one_address(tmp_path):
+    """A run's workers behind one address come back all at once: each has its turn."""
+    limits = Limits(handshakes=4, handshakes_per_address=2)
+    async with serving(tmp_path, limits) as scene:
+        replies = await asyncio.gather(*(scene.ask("GET", HEALTH) for _ in range(100)))
+
+        assert {200} == {reply.status for reply in replies}
+        assert [] == scene.seen.handshakes
 
 
 @situation

@@ -2,8 +2,10 @@
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import json
+import time
 
 import pytest
 
@@ -17,12 +19,13 @@ from tests.integration.aggregator_http.scene import (
     HEALTH,
     NODE1,
     NODE2,
+    PLAN,
     RESULT,
     Scene,
     serving,
     situation,
 )
-from tests.integration.aggregator_http.wire import chunks, head, request
+from tests.integration.aggregator_http.wire import HANG, Reply, chunks, head, request
 
 
 def digest_header(body: bytes) -> str:
@@ -199,10 +202,16 @@ async def test_a_cut_upload_is_retried(tmp_path):
 
 @situation
 async def test_fifty_identical_uploads_at_once(tmp_path):
-    """A18, A47: one 200, the others 409, and one copy."""
+    """A18, A47: one 200, the others 409, and one copy. Whoever is told to wait comes again."""
     async with serving(tmp_path) as scene:
         body = b"result" * 1000
-        replies = await asyncio.gather(*(scene.put(E2E, body) for _ in range(50)))
+
+        async def put() -> Reply:
+            while "result-busy" in (reply := await scene.put(E2E, body)).headers:
+                assert (503, "true") == (reply.status, reply.headers["result-busy"])
+            return reply
+
+        replies = await asyncio.gather(*(put() for _ in range(50)))
 
         assert [200] + 49 * [409] == sorted(reply.status for reply in replies)
         assert {digest_header(body)} == {reply.headers["result-digest"] for reply in replies}
@@ -302,28 +311,6 @@ async def test_an_error_object_of_a_sonobuoy_worker(tmp_path, content_type):
 
 
 @situation
-async def test_the_format_is_announced_by_a_header(tmp_path):
-    """Only the format we know is read; an unknown one is stored as before."""
-    body = b'{"status":"failure","reason":"DiskSlow","message":"80 ms"}'
-    ours = "Result-Format: status-reporter.io/adapter-result.v1"
-    async with serving(tmp_path) as scene:
-        replies = [
-            await scene.put(E2E, body, ours),
-            await scene.put(NODE1, body, "Result-Format: status-reporter.io/adapter-result.v9"),
-            await scene.put(
-                NODE2,
-                b'{"error":"gone","cause":"AdapterInterrupted","status":"unknown"}',
-                *("Result-Outcome: error", ours),
-            ),
-        ]
-
-        assert [200, 200, 200] == [reply.status for reply in replies]
-        assert ["failed", "", "unknown"] == [
-            scene.entry(key).record.verdict for key in (E2E, NODE1, NODE2)
-        ]
-
-
-@situation
 async def test_error_reports_and_results(tmp_path):
     """A42: an error once, a real result after it, and no error after that."""
     async with serving(tmp_path) as scene:
@@ -419,16 +406,102 @@ async def test_uploads_that_wait_for_a_slot(tmp_path):
 
 @situation
 async def test_a_slot_that_never_comes(tmp_path):
-    """After its wait: 503 with Retry-After, and the entry may be retried."""
+    """After its wait: 503, and nobody's failure. Its retry window does not end meanwhile."""
     limits = Limits(uploads=1, slot_wait=0.2)
     async with serving(tmp_path, limits) as scene, scene.connect() as busy:
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
         reply = await scene.put(NODE1, b"result")
 
-        assert 503 == reply.status
-        assert int(reply.headers["retry-after"]) > 0
-        assert scene.entry(NODE1).retrying
+        assert (503, "true") == (reply.status, reply.headers["result-busy"])
+        assert 0 < int(reply.headers["retry-after"]) <= 15
+        assert (False, 0) == (scene.entry(NODE1).retrying, scene.entry(NODE1).attempts)
+        assert {E2E, NODE1} == set(scene.app.excused)
+        assert {E2E} == set(scene.app.holding)
+
+
+@situation
+async def test_more_than_four_that_wait_for_one_key(tmp_path):
+    """The fifth is told at once, and others' keys are not held up."""
+    async with serving(tmp_path) as scene, contextlib.AsyncExitStack() as stack:
+        for count in range(1, 7):
+            wire = await stack.enter_async_context(scene.connect())
+            await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
+            await until_waiting(scene, count)
+        fifth, other = await scene.put(E2E, b"more"), await scene.put(NODE1, b"other")
+
+        assert (503, "true") == (fifth.status, fifth.headers["result-busy"])
+        assert (200, 2) == (other.status, scene.app.uploads)
+
+
+@pytest.mark.parametrize(
+    ("look", "size"),
+    [(0.05, 2_000), (600.0, 2_000), (600.0, 200_000)],
+    ids=["seen while it waits", "seen at its turn", "its end is behind its bytes"],
+)
+@situation
+async def test_a_sender_that_leaves_while_it_waits(tmp_path, look, size):
+    """What has come of its body is not read: no try has failed, and its place is free."""
+    limits = Limits(uploads=1, sender_look=look)
+    async with serving(tmp_path, limits) as scene, scene.connect() as busy:
+        await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
+        await scene.holds(busy)
+        async with scene.connect(certs.client("sysd")) as leaver:
+            await leaver.send(request("PUT", RESULT[NODE1], b"x" * 300_000)[:size])
+            async with asyncio.timeout(HANG):
+                while NODE1 not in scene.app.reading:
+                    await asyncio.sleep(0.005)
+        if look < HANG:
+            async with asyncio.timeout(HANG):
+                while NODE1 in scene.app.reading:
+                    await asyncio.sleep(0.005)
+        await busy.send(b"lf")
+        assert 200 == (await busy.reply()).status
+        await scene.seen.until(lambda: len(scene.seen.requests) == 2)
+
+        assert {("results", 200), ("results", 400)} == set(scene.seen.requests)
+        assert (False, 0) == (scene.entry(NODE1).retrying, scene.entry(NODE1).attempts)
+        assert {} == scene.app.reading
+
+
+@pytest.mark.parametrize("rate", [2**20, 1], ids=["short", "as long as its length allows"])
+@situation
+async def test_an_upload_at_its_deadline(tmp_path, rate):
+    """Row 12: it may finish within a time that follows from its length; then it is cut."""
+    limits = Limits(finish=0.3, finish_rate=rate, body_silence=HANG)
+    plan = {**PLAN, "timeout_seconds": 1}
+    async with serving(tmp_path, limits, plan=plan) as scene, scene.connect() as wire:
+        await scene.store.launch("e2e", at=time.time() - 0.8)
+        await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
+        await scene.holds(wire)
+        assert {E2E} == set(scene.app.holding)
+        if rate == 1:  # four seconds
+            await asyncio.sleep(1.0)
+            assert {E2E} == set(scene.app.holding)
+            await wire.send(b"lf")
+
+        reply = await wire.reply()
+        assert (200 if rate == 1 else 503) == reply.status
+        assert set() == set(scene.app.holding)
+
+
+@situation
+async def test_an_upload_after_its_deadline(tmp_path):
+    """It is taken while there is time, and does not keep the run open by waiting."""
+    limits = Limits(uploads=1)
+    plan = {**PLAN, "timeout_seconds": 1}
+    async with serving(tmp_path, limits, plan=plan) as scene, scene.connect() as busy:
+        await scene.store.launch("sysd", at=time.time() - 10.0)
+        await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
+        await scene.holds(busy)
+        late = asyncio.create_task(scene.put(NODE1, b"late"))
+        async with asyncio.timeout(HANG):
+            while NODE1 not in scene.app.reading:
+                await asyncio.sleep(0.005)
+        assert {E2E} == set(scene.app.holding)
+        await busy.send(b"lf")
+
+        assert 200 == (await late).status
 
 
 @situation

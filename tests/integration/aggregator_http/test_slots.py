@@ -21,7 +21,7 @@ async def queue(slots: Slots, *keys: Key) -> list[asyncio.Task]:
 @situation
 async def test_first_come_first_served():
     """A place that comes free goes to whoever waits longest."""
-    slots = Slots(1, 1)
+    slots = Slots(1, 1, 9, 4)
     assert await slots.take(A, 0.0)
     first, second = await queue(slots, B, C)
     slots.release(A)
@@ -35,7 +35,7 @@ async def test_first_come_first_served():
 @situation
 async def test_a_key_that_has_its_share_holds_up_nobody():
     """Others pass those who wait behind it."""
-    slots = Slots(3, 2)
+    slots = Slots(3, 2, 9, 4)
     for _ in range(2):
         assert await slots.take(A, 0.0)
     (more,) = await queue(slots, A)
@@ -51,7 +51,7 @@ async def test_a_key_that_has_its_share_holds_up_nobody():
 @situation
 async def test_waiting_in_vain():
     """Nobody who has given up is served, or counted."""
-    slots = Slots(1, 1)
+    slots = Slots(1, 1, 9, 4)
     assert await slots.take(A, 0.0)
     assert not await slots.take(B, 0.01)
     slots.release(A)
@@ -62,7 +62,7 @@ async def test_waiting_in_vain():
 @situation
 async def test_a_waiter_that_is_cancelled():
     """Before its turn it leaves the queue; at its turn it passes the place on."""
-    slots = Slots(1, 1)
+    slots = Slots(1, 1, 9, 4)
     assert await slots.take(A, 0.0)
     early, late, last = await queue(slots, B, B, C)
     early.cancel()

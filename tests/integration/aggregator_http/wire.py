@@ -62,12 +62,15 @@ class Wire:
 
 @asynccontextmanager
 async def connected(
-    address: tuple[str, int], context: ssl.SSLContext | None
+    address: tuple[str, int], context: ssl.SSLContext | None, *, source: str | None = None
 ) -> AsyncIterator[Wire]:
-    """Connect, and be gone at the end."""
+    """Connect from an address of this machine, and be gone at the end."""
     host = "127.0.0.1" if context is not None else None
     reader, writer = await asyncio.wait_for(
-        asyncio.open_connection(*address, ssl=context, server_hostname=host), HANG
+        asyncio.open_connection(
+            *address, ssl=context, server_hostname=host, local_addr=(source, 0) if source else None
+        ),
+        HANG,
     )
     wire = Wire(reader, writer)
     try:

@@ -3,13 +3,17 @@
 import pytest
 
 from reporter.core.run.beats import (
+    INTERVAL,
+    TIMEOUT,
     Beat,
+    Rhythm,
     Sweep,
     age,
     anew,
     beaten,
     heard,
     lost,
+    rhythm,
     shifted,
     stale,
 )
@@ -118,6 +122,28 @@ def test_a_sweep_that_comes_late(last, now, gap):
 def test_the_gap_does_not_count(beat, expected):
     """A53: ages shrink by the 600 s of the pause, at 1,700 s."""
     assert expected == shifted(beat, 600.0, 1_700.0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "interval", "timeout", "expected"),
+    [
+        pytest.param(1, 15, 120, Rhythm(15, 120, 45), id="as wished"),
+        pytest.param(3_000, 15, 120, Rhythm(15, 120, 45), id="200 per second"),
+        pytest.param(3_001, 15, 120, Rhythm(16, 120, 48), id="more than that"),
+        pytest.param(100_000, 15, 120, Rhythm(500, 2_000, 1_500), id="a large run"),
+        pytest.param(2, 5, 10, Rhythm(5, 20, 15), id="less than four beats"),
+        pytest.param(100_000, 15, 0, Rhythm(500, 0, 1_500), id="never"),
+        pytest.param(0, 15, 120, Rhythm(15, 120, 45), id="an empty plan"),
+    ],
+)
+def test_the_rhythm_of_a_run(keys, interval, timeout, expected):
+    """Heartbeats stay below 200 per second, and nobody is lost over three of them."""
+    assert expected == rhythm(keys, interval, timeout)
+
+
+def test_the_rhythm_without_wishes():
+    """What is written down as defaults fits together."""
+    assert Rhythm() == rhythm(1, int(INTERVAL), TIMEOUT)
 
 
 def test_an_aggregator_that_was_paused_loses_nobody():

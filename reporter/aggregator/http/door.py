@@ -1,0 +1,203 @@
+"""Peers that have connected and have not proved who they are: who may shake hands, and when.
+
+A peer that has said nothing costs a file and no more. Of those that speak, some may shake hands at
+one time. While there is room anybody may; when there is none, each address has its share.
+"""
+
+import asyncio
+import socket
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+_STALLED: Final = 1.0  # seconds after which a handshake makes room for a neighbour's
+_LOOK: Final = 0.25  # seconds between looks for such a one
+
+
+class Handshake(Protocol):
+    """One that has begun."""
+
+    def abort(self) -> None:
+        """End it, and its connection."""
+
+
+@dataclass(eq=False, slots=True)
+class Peer:
+    """Somebody at the door, from `address`; `until` is when its time is over, on the loop's clock.
+
+    `begun` is when its handshake began.
+    """
+
+    socket: socket.socket
+    address: str
+    until: float
+    timer: asyncio.TimerHandle | None = None
+    handshake: Handshake | None = None
+    begun: float = 0.0
+
+
+class Door:
+    """Gives turns. All of it happens on the event loop.
+
+    `begin` starts the handshake of a peer, which ends with `leave`; `room` says whether there is
+    place for one more connection; `failed(reason, address, text)` hears of peers that are sent
+    away. `most` handshakes run at one time, of which any address may have `share`; `waiting` peers
+    wait for theirs. None of it takes longer than `seconds` in all.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[Peer], Handshake],
+        room: Callable[[], bool],
+        failed: Callable[[str, str, str], None],
+        *,
+        most: int,
+        share: int,
+        waiting: int,
+        seconds: float,
+    ) -> None:
+        self._begin, self._room, self._failed = begin, room, failed
+        self._most, self._share, self._waiting, self._seconds = most, share, waiting, seconds
+        self._loop = asyncio.get_running_loop()
+        self._silent: dict[Peer, None] = {}
+        self._queues: OrderedDict[str, deque[Peer]] = OrderedDict()
+        self._inside: dict[str, dict[Peer, None]] = {}
+        self._present: Counter[str] = Counter()
+        self._look: asyncio.TimerHandle | None = None
+        self._full_since: float | None = None
+        self._full = 0.0
+
+    @property
+    def handshakes(self) -> int:
+        """How many are under way."""
+        return sum(map(len, self._inside.values()))
+
+    @property
+    def full_seconds(self) -> float:
+        """For how long in all somebody has stood here for whom there was no place."""
+        since = self._full_since
+        return self._full + (0.0 if since is None else self._loop.time() - since)
+
+    def knock(self, client: socket.socket, address: str) -> None:
+        """Take in a new peer."""
+        if self._present.total() >= self._waiting:
+            self._thin_out()
+        peer = Peer(client, address, self._loop.time() + self._seconds)
+        peer.timer = self._loop.call_at(peer.until, self._expire, peer)
+        self._silent[peer] = None
+        self._present[address] += 1
+        self._loop.add_reader(client, self._speaks, peer)
+
+    def leave(self, peer: Peer) -> None:
+        """Note that a handshake is over, be it good or not."""
+        inside = self._inside.get(peer.address, {})
+        if peer in inside:
+            del inside[peer]
+            if not inside:
+                del self._inside[peer.address]
+        self.admit()
+
+    def admit(self) -> None:
+        """Let in whoever may shake hands now; to be called when there may be room again."""
+        while (peer := self._next()) is not None:
+            queue = self._queues[peer.address]
+            queue.popleft()
+            if queue:
+                self._queues.move_to_end(peer.address)
+            else:
+                del self._queues[peer.address]
+            self._forget(peer)
+            peer.begun = self._loop.time()
+            self._inside.setdefault(peer.address, {})[peer] = None
+            peer.handshake = self._begin(peer)
+        self._note()
+
+    def close(self) -> None:
+        """Send everybody away who waits."""
+        if self._look is not None:
+            self._look.cancel()
+        for peer in [*self._silent, *(peer for queue in self._queues.values() for peer in queue)]:
+            self._drop(peer)
+
+    def _speaks(self, peer: Peer) -> None:
+        self._loop.remove_reader(peer.socket)
+        del self._silent[peer]
+        self._queues.setdefault(peer.address, deque()).append(peer)
+        self.admit()
+
+    def _next(self) -> Peer | None:
+        """Return the next to be let in, having made room for it where that is right."""
+        if not self._queues or not self._room():
+            return None
+        if self.handshakes < self._most:
+            return next(iter(self._queues.values()))[0]
+        greedy = max(self._inside, key=lambda address: len(self._inside[address]))
+        for address, queue in self._queues.items():
+            if len(self._inside[greedy]) > self._share > len(self._inside.get(address, ())):
+                self._push_out(next(iter(self._inside[greedy])))
+                return queue[0]
+        long_ago = self._loop.time() - _STALLED
+        for address, queue in self._queues.items():
+            oldest = next(iter(self._inside.get(address, ())), None)
+            if oldest is not None and oldest.begun < long_ago:
+                self._push_out(oldest)
+                return queue[0]
+        return None
+
+    def _push_out(self, peer: Peer) -> None:
+        inside = self._inside[peer.address]
+        del inside[peer]
+        if not inside:
+            del self._inside[peer.address]
+        assert peer.handshake is not None
+        peer.handshake.abort()
+        self._failed("timeout", peer.address, "stalled while others wait for their handshake")
+
+    def _note(self) -> None:
+        """Keep the time for which there was no place for somebody, and look again soon."""
+        now = self._loop.time()
+        stuck = any(len(self._inside.get(each, ())) < self._share for each in self._queues)
+        if stuck and self._full_since is None:
+            self._full_since = now
+        elif not stuck and self._full_since is not None:
+            self._full += now - self._full_since
+            self._full_since = None
+        if self._queues and self._look is None:
+            self._look = self._loop.call_later(_LOOK, self._look_again)
+
+    def _look_again(self) -> None:
+        self._look = None
+        self.admit()
+
+    def _expire(self, peer: Peer) -> None:
+        self._drop(peer)
+        self._failed("timeout", peer.address, "no handshake in time")
+        self._note()
+
+    def _thin_out(self) -> None:
+        """Send one away of the address that has most here: who says nothing before who waits."""
+        address = max(self._present, key=lambda each: self._present[each])
+        silent = (peer for peer in self._silent if peer.address == address)
+        peer = next(silent, None) or self._queues[address][0]
+        self._drop(peer)
+        self._failed("timeout", address, "too many connections wait for their handshake")
+
+    def _drop(self, peer: Peer) -> None:
+        if peer in self._silent:
+            self._loop.remove_reader(peer.socket)
+            del self._silent[peer]
+        else:
+            queue = self._queues[peer.address]
+            queue.remove(peer)
+            if not queue:
+                del self._queues[peer.address]
+        self._forget(peer)
+        peer.socket.close()
+
+    def _forget(self, peer: Peer) -> None:
+        self._present[peer.address] -= 1
+        if not self._present[peer.address]:
+            del self._present[peer.address]
+        if peer.timer is not None:
+            peer.timer.cancel()

@@ -1,0 +1,52 @@
+"""An upload on its way: how long a run waits for it, and when it is cut.
+
+Decisions only. All times are Unix seconds, because deadlines outlive a restart.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+FINISH: Final = 120.0
+FINISH_RATE: Final = 2**20  # bytes per second
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What an upload may take after its deadline: `finish` seconds, or longer if it is long."""
+
+    finish: float = FINISH
+    rate: float = FINISH_RATE
+
+    def seconds(self, length: int) -> float:
+        """Return it for a body of so many bytes."""
+        return max(self.finish, length / self.rate)
+
+
+@dataclass(eq=False, slots=True)
+class Upload:
+    """One upload of a key: when it came, how long it may be, and since when it is read.
+
+    `began` is None while it waits unread; `waited` says whether it ever did.
+    """
+
+    arrived: float
+    length: int
+    began: float | None = None
+    waited: bool = False
+
+    def cut_at(self, deadline: float | None, allowance: Allowance) -> float:
+        """Return when a body that is being read is cut; infinite without a deadline."""
+        if deadline is None or self.began is None:
+            return math.inf
+        return max(deadline, self.began) + allowance.seconds(self.length)
+
+    def holds(self, deadline: float | None, now: float, allowance: Allowance) -> bool:
+        """Say whether the run stays open for it.
+
+        It does for one that was there at the deadline, which either is read to its end or cut. Who
+        comes later is taken if there is time, but cannot keep the run open by coming again.
+        """
+        if deadline is None or self.arrived <= deadline:
+            return True
+        return self.began is not None and now < deadline + allowance.seconds(self.length)
