@@ -10,6 +10,7 @@ from reporter.aggregator.certificates import Authority
 from reporter.aggregator.intake import Layout
 from reporter.aggregator.store import Store
 from reporter.core.run import beats
+from reporter.core.run.results import run_result_status
 from reporter.core.run.snapshot import Snapshot, final, run_status
 from reporter.metrics.aggregator import Now
 
@@ -73,11 +74,18 @@ class Health:
         """Return what is the case, for a scrape."""
         snapshot = self._store.snapshot()
         counts = Counter((key.plugin, str(e.state)) for key, e in snapshot.entries.items())
+        judged = Counter(
+            (key.plugin, entry.record.verdict)
+            for key, entry in snapshot.entries.items()
+            if entry.record is not None and entry.record.verdict
+        )
         return Now(
             entries=counts,
+            results=judged,
             heartbeat_age=_ages(snapshot, self._clock()),
             expiry={"run": self._authority.expires_at},
             status=str(run_status(snapshot)),
+            result_status=run_result_status(snapshot),
             final=final(snapshot),
             revision=snapshot.revision,
             connections=self._listener.connections,

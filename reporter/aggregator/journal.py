@@ -8,6 +8,7 @@ from reporter import log
 from reporter.core.run.entry import Entry, Window
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Rank, Record
+from reporter.core.run.results import NOT_PASSED
 from reporter.core.run.snapshot import Snapshot
 
 
@@ -37,7 +38,8 @@ class Journal:
     def _decided(self, key: Key, entry: Entry, record: Record) -> None:
         match record.rank:
             case Rank.RESULT:
-                self._log.info(
+                say = self._log.warning if record.verdict in NOT_PASSED else self._log.info
+                say(
                     "Result stored",
                     key=str(key),
                     file=record.filename,
@@ -45,6 +47,7 @@ class Journal:
                     sha256=record.digest,
                     notes=len(record.notes),
                     late=entry.late,
+                    **_judged(record),
                 )
             case Rank.WORKER:
                 self._log.warning(
@@ -66,3 +69,9 @@ class Journal:
             until=until,
             text=window.text,
         )
+
+
+def _judged(record: Record) -> dict[str, str]:
+    if not record.verdict:
+        return {}
+    return {"verdict": record.verdict, "reason": record.reason, "text": record.message}

@@ -4,6 +4,10 @@ How the files are read (`sources`) and their content is checked (`wire`) is not 
 """
 
 from dataclasses import dataclass
+from typing import Final
+
+ADAPTER_RESULT: Final = "status-reporter.io/adapter-result.v1"
+"""What an adapter's result file is called in the header `Result-Format` of an upload."""
 
 
 @dataclass(frozen=True, slots=True)

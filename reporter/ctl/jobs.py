@@ -33,7 +33,7 @@ exit codes:
   130  Ctrl-C"""
 
 API_VERSION = "v1"
-_NARROW = ("NAME", "CONDITION", "STATUS", "REASON", "FINAL", "SINCE", "MESSAGE")
+_NARROW = ("NAME", "CONDITION", "STATUS", "SINCE", "REASON", "FINAL", "MESSAGE")
 _WIDE = (*_NARROW[:-1], "ROW", "POD", _NARROW[-1])
 _FINAL = {True: "yes", False: "no", None: ""}
 
@@ -129,7 +129,8 @@ def _cells(line: Line, *, wide: bool) -> list[str]:
         return [line.name, *[""] * (7 if wide else 5), words]
     since = epoch(verdict.since)
     age = show.ago(None if since is None else time.time() - since)
-    cells = [line.name, verdict.type, verdict.status, verdict.reason, _FINAL[verdict.final], age]
+    # The age is that of the status: reason and message may be newer.
+    cells = [line.name, verdict.type, verdict.status, age, verdict.reason, _FINAL[verdict.final]]
     if wide:
         cells += [verdict.row, verdict.pod]
     return [*cells, "deleted" if line.deleted else verdict.message]

@@ -6,7 +6,6 @@ the status is shown is not here.
 
 import argparse
 import os
-import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from reporter.core.run.status import API_VERSION
 from reporter.core.run.view import Look, of_reading, read_document
 from reporter.core.text import clean
 from reporter.ctl import cluster
+from reporter.ctl.duration import length
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.place import TRADITIONAL, own_place, read_connection
 from reporter.ctl.server import ANSWER, NoAnswer, StatusServer
@@ -37,7 +37,6 @@ no run was named, and none could be found. One of these helps:
       in another terminal, then: status-ctl {command} --url http://127.0.0.1:8081
   status-ctl connect --url https://HOST:PORT --ca ca.pem --cert client.crt --key client.key
       where the status listener can be reached; afterwards: status-ctl {command}"""
-_LENGTH = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?|(\d+)")
 _VARIABLES = {"url": "STATUS_CTL_URL", "ca": "STATUS_CTL_CA"} | {
     "cert": "STATUS_CTL_CERT",
     "key": "STATUS_CTL_KEY",
@@ -224,15 +223,6 @@ def by_connection(connection: Connection) -> StatusServer:
                 key if shown else "",
             )
         )
-
-
-def length(written: str) -> int:
-    """Read a length of time in seconds: `48h`, `1h30m`, `90s`, or just seconds."""
-    found = _LENGTH.fullmatch(written) if written.isascii() else None
-    if not written or found is None or len(written) > 12:
-        raise argparse.ArgumentTypeError(f"not a length of time like 48h, 30m or 90s: {written!r}")
-    hours, minutes, seconds, bare = (int(part or 0) for part in found.groups())
-    return hours * 3600 + minutes * 60 + seconds + bare
 
 
 def refusal(body: bytes) -> str:

@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 
 from reporter.core.objects import section, text
-from reporter.core.run.view import Document, Row, failed, over, percent, rows
+from reporter.core.run.results import ResultStatus
+from reporter.core.run.view import Document, Row, failed, over, passed, percent, rows
 from reporter.core.text import clean
 from reporter.ctl import show
 from reporter.ctl.table import paint, table, terminal_columns
@@ -28,8 +29,9 @@ def put_run(document: Document, options: argparse.Namespace) -> None:
 def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = False) -> list[str]:
     """Return summary and table."""
     entries, colours = list(rows(document)), show.colours(options)
-    status = text(document, "status")
-    lines = [paint(status, colours.get(status, "")) + summary(document, entries)[len(status) :]]
+    head = _headline(document, entries)
+    colour = colours.get(_worst(document, entries), "")
+    lines = [paint(head, colour) + summary(document, entries)[len(head) :]]
     if error := text(document, "error"):
         lines.append(f"the aggregator itself failed: {clean(error, 1024)}")
     if entries:
@@ -48,11 +50,9 @@ def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = F
 
 def summary(document: Document, entries: Sequence[Row]) -> str:
     """Say in a line how the run is."""
-    decided, bad = sum(row.decided for row in entries), sum(row.bad for row in entries)
+    decided = sum(row.decided for row in entries)
     share = f"{percent(document)}%"
-    parts = [f"{text(document, 'status')}: {decided} of {len(entries)} done ({share})"]
-    if bad:
-        parts.append(f"{bad} failed")
+    parts = [f"{_headline(document, entries)}: {decided} of {len(entries)} done ({share})"]
     if over(document):
         parts.append("final")
     elif failed(document):
@@ -60,6 +60,26 @@ def summary(document: Document, entries: Sequence[Row]) -> str:
     if run := text(document, "run"):
         parts.append(f"run {clean(run, 253)}")
     return ", ".join(parts)
+
+
+def _headline(document: Document, entries: Sequence[Row]) -> str:
+    """Say how the run is, and of its entries how many did not pass."""
+    unknown = sum(row.result == ResultStatus.UNKNOWN for row in entries)
+    bad = sum(not row.passed for row in entries) - unknown
+    parts = [text(document, "status")]
+    if bad:
+        parts.append(f"{bad} of {len(entries)} failed")
+    if unknown:
+        parts.append(f"{unknown} of {len(entries)} unknown")
+    return ", ".join(parts)
+
+
+def _worst(document: Document, entries: Sequence[Row]) -> str:
+    """The word whose colour the run has."""
+    if passed(document):
+        return text(document, "status")
+    doubtful = all(row.passed or row.result == ResultStatus.UNKNOWN for row in entries)
+    return "unknown" if doubtful and not failed(document) else "failed"
 
 
 def _cells(row: Row, *, wide: bool) -> list[str]:

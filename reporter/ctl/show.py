@@ -25,6 +25,7 @@ STATUS_COLOURS: Final = {
     "running": "36",
     "post-processing": "36",
     "Unknown": "33",
+    "unknown": "33",
 }
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 

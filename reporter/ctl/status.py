@@ -2,9 +2,8 @@
 
 import argparse
 
-from reporter.core.run.view import failed
-from reporter.ctl import origin, show
-from reporter.ctl.exits import FAILED, GOOD, CannotTell
+from reporter.ctl import origin, run_exit, show
+from reporter.ctl.exits import CannotTell
 from reporter.ctl.run_table import put_run
 from reporter.ctl.tell import tell
 
@@ -14,7 +13,7 @@ aggregator's status listener, or from the annotation on its Pod.
 
 exit codes:
   0    the run has not failed (it may be running)
-  1    it has failed
+  1    it has failed: a result is missing, or says that its check failed
   2    wrong usage
   4    cannot tell: not reachable, forbidden, no such run
   130  Ctrl-C"""
@@ -22,6 +21,7 @@ exit codes:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    run_exit.arguments(parser)
     show.arguments(parser)
     origin.arguments(parser)
 
@@ -34,4 +34,4 @@ def run(options: argparse.Namespace) -> int:
     if look.document is None:
         raise CannotTell(f"{look.detail} ({look.outcome.replace('_', ' ')})")
     put_run(look.document, options)
-    return FAILED if failed(look.document) else GOOD
+    return run_exit.exit_code(look.document, delivery_only=options.delivery_only)

@@ -9,17 +9,25 @@ import os
 import re
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from reporter.core.case import Observation, Policy
 from reporter.core.facts import Form, Terminated, pod_of
 from reporter.core.rows import TRUE
+from reporter.ctl.duration import length
+from reporter.ctl.exits import USAGE
 from reporter.ctl.show import colour_argument
+from reporter.ctl.tell import tell
+from reporter.ctl.validate import mode_warning, told
+from reporter.errors import SettingsError
 from reporter.lifecycle import Stop, install
 from reporter.loop import Loop
 from reporter.seams import Inputs, Options
@@ -31,15 +39,34 @@ from reporter.sources.inotify import DirectoryWatch
 from reporter.sources.memory_cgroup import MemoryCgroup, NoMemoryCgroup
 from reporter.sources.progress_file import ProgressFile
 from reporter.sources.result_file import ResultFile
+from reporter.wire.explain import explain
+from reporter.wire.result import MAX_BYTES
 
-DESCRIPTION = """\
+if TYPE_CHECKING:
+    from reporter.settings.sidecar import Settings
+
+SETTINGS = (
+    "MAX_WAIT_TIME_SECONDS",
+    "POLL_INTERVAL_SECONDS",
+    "CONDITION_TYPE",
+    "RESULT_REQUIRED",
+    "RESULT_TRUST",
+    "REPORT_RUNNING",
+)
+"""The reporter's variables that matter without a cluster; the others are about where it runs."""
+DESCRIPTION = f"""\
 Runs COMMAND as the adapter on this machine, without a cluster, and shows what the status reporter
-would write on the Job: how the condition changes, as comments, then the Job as YAML.
+would write on the Job: how the condition changes and what is wrong with the result file, as
+comments, then the Job as YAML, the condition first.
 
 COMMAND finds the paths of its files in RESULTS_PATH and PROGRESS_PATH, its standard input is empty,
 and its output goes to standard error. When it ends, what it has left running is killed, as in a
 container. SIGTERM or Ctrl-C ends it as the deletion of the Pod does: SIGTERM, 5 s later SIGKILL; a
 second Ctrl-C kills it at once.
+
+These of the reporter's settings are taken from the environment:
+  {", ".join(SETTINGS[:4])},
+  {", ".join(SETTINGS[4:])}
 
 exit codes:
   0    the adapter reported success
@@ -49,7 +76,7 @@ exit codes:
   130  Ctrl-C (143: SIGTERM)"""
 
 SUCCESS, FAILURE, OWN_VERDICT = 0, 1, 3
-NAMESPACE, JOB, POD, CONDITION = "default", "try", "try-pod", "Available"
+NAMESPACE, JOB, POD = "default", "try", "try-pod"
 _SIZE = re.compile(r"([0-9]+)(k|M|G|T|Ki|Mi|Gi|Ti)?")
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
     "Ki": 2**10,
@@ -61,13 +88,13 @@ _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.usage = "status-ctl try [-h] [--timeout S] [--memory SIZE] [--no-color] -- COMMAND..."
+    parser.usage = "status-ctl try [-h] [--timeout TIME] [--memory SIZE] [--no-color] -- COMMAND..."
     parser.add_argument(
         "--timeout",
-        metavar="S",
-        type=seconds,
-        default=300,
-        help="MAX_WAIT_TIME_SECONDS: how long the adapter may take (default: 300)",
+        metavar="TIME",
+        type=wait_time,
+        help="how long the adapter may take, as 10s or 5m (default: MAX_WAIT_TIME_SECONDS, else "
+        "5m)",
     )
     parser.add_argument(
         "--memory",
@@ -85,7 +112,15 @@ def run(options: argparse.Namespace) -> int:
     command: list[str] = options.command
     command = command[1:] if command[:1] == ["--"] else command
     if not command:
-        options.error("which COMMAND? write it behind --")
+        options.error("missing COMMAND: put it after --")
+    try:
+        chosen = reporter_settings(os.environ, options.timeout)
+    except SettingsError as error:
+        for problem in error.problems:
+            tell(problem)
+        return USAGE
+    for warning in chosen.warnings:
+        tell(warning)
     stop = install()
     cgroup = _memory_cgroup(options.memory)
     directory = Path(tempfile.mkdtemp(prefix="status-ctl-"))
@@ -95,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
     _handle_signals(stop, child)
     try:
         colour = wants_colour(sys.stdout) and not options.no_color
-        return _try(child, command, directory, options.timeout, stop, colour=colour)
+        return _try(child, command, directory, chosen, stop, colour=colour)
     finally:
         child.close()
         if cgroup is not None:
@@ -104,14 +139,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _try(
-    child: Child, command: list[str], directory: Path, timeout: int, stop: Stop, *, colour: bool
+    child: Child,
+    command: list[str],
+    directory: Path,
+    chosen: "Settings",
+    stop: Stop,
+    *,
+    colour: bool,
 ) -> int:
     result, progress = directory / "adapter-result.json", directory / "progress.json"
     job = JobInMemory(NAMESPACE, JOB, _uid())
-    sink = JobCondition(job, NAMESPACE, JOB, CONDITION)
+    sink = JobCondition(job, NAMESPACE, JOB, chosen.condition_type)
     timeline = Timeline(sys.stdout, colour=colour)
     events = DirectoryWatch.open([result, progress])
-    end = time.monotonic() + timeout
+    wait = float(chosen.max_wait_time_seconds)
+    end = time.monotonic() + wait
     child.start(
         command, {**os.environ, "RESULTS_PATH": str(result), "PROGRESS_PATH": str(progress)}
     )
@@ -128,8 +170,14 @@ def _try(
         Options(
             job_name=JOB,
             pod_name=POD,
-            policy=Policy(wait=float(timeout), form=Form.NATIVE),
-            poll_interval=min(2.0, timeout / 2),
+            policy=Policy(
+                wait=wait,
+                result_required=chosen.result_required,
+                at_exit=chosen.result_trust == "at-exit",
+                form=Form.NATIVE,
+            ),
+            report_running=chosen.report_running,
+            poll_interval=min(float(chosen.poll_interval_seconds), wait / 2),
         ),
         wake=stop.wake,
         # In the native form the reporter is stopped when the adapter is dead; until then a stop is
@@ -144,12 +192,40 @@ def _try(
     standing = sink.standing
     if standing is not None and standing.note is not None and standing.note.contradicted:
         timeline.remark("that contradicts the result, and the annotation says so (`after`)")
-    sys.stdout.write(to_yaml(job.shown))
+    for remark in _faults(result):
+        timeline.remark(f"result file: {remark}")
+    for part in ("apiVersion", "kind", "status", "metadata"):
+        # The condition is what people look for; the annotation would hide it.
+        sys.stdout.write(to_yaml({part: job.shown[part]}))
     if stop.signal is not None:
         return 128 + stop.signal
     if standing is None or standing.note is None or standing.note.row != "R":
         return OWN_VERDICT
     return SUCCESS if standing.status == TRUE else FAILURE
+
+
+def reporter_settings(environ: Mapping[str, str], timeout: int | None) -> "Settings":
+    """Return the settings that the reporter would have. Raises SettingsError."""
+    from reporter.settings.sidecar import load
+
+    given = {name: environ[name] for name in SETTINGS if name in environ}
+    if timeout is not None:
+        given["MAX_WAIT_TIME_SECONDS"] = str(timeout)
+    return load({**given, "JOB_NAMESPACE": NAMESPACE, "JOB_NAME": JOB, "POD_NAME": POD})
+
+
+def _faults(result: Path) -> list[str]:
+    """Say what is wrong with the result file; what is no file is told by the condition."""
+    try:
+        mode = result.lstat().st_mode
+        if not stat.S_ISREG(mode):
+            return []
+        with result.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError:
+        return []
+    warning = mode_warning(mode)
+    return [*([f"warning: {warning}"] if warning else []), *map(told, explain(data))]
 
 
 def _end_was_seen(o: Observation) -> bool:
@@ -198,11 +274,12 @@ def _handle_signals(stop: Stop, child: Child) -> None:
         signal.signal(number, on_signal)
 
 
-def seconds(text: str) -> int:
-    """Read a positive number of whole seconds."""
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**31:
-        raise argparse.ArgumentTypeError(f"not a positive number of whole seconds: {text!r}")
-    return int(text)
+def wait_time(written: str) -> int:
+    """Read a wait time in seconds, as `10s`, `5m` or a number of seconds; at least one."""
+    seconds = length(written)
+    if not 0 < seconds < 2**31:
+        raise argparse.ArgumentTypeError(f"not a wait time of at least 1s: {written!r}")
+    return seconds
 
 
 def size(text: str) -> int:

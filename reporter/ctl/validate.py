@@ -19,7 +19,7 @@ from reporter.errors import InvalidPayload
 from reporter.sinks.terminal import paint, wants_colour
 from reporter.sinks.yaml_text import to_yaml
 from reporter.wire import progress, result
-from reporter.wire.explain import explain
+from reporter.wire.explain import Problem, explain
 
 DESCRIPTION = """\
 Says everything that is wrong with result files, with line, column and field, as comments; then the
@@ -87,6 +87,16 @@ def mode_warning(mode: int) -> str:
     )
 
 
+def told(problem: Problem) -> str:
+    """Return a remark with its place, for one file."""
+    where = f"line {problem.line}, column {problem.column}"
+    return f"{where}: {problem.severity}: {_words(problem)}"
+
+
+def _words(problem: Problem) -> str:
+    return f"{problem.field}: {problem.text}" if problem.field else problem.text
+
+
 def _content(file: str, limit: int) -> tuple[bytes, int]:
     """Return what is in it, and its mode; 0 for standard input. Raises OSError and ValueError."""
     if file == "-":
@@ -96,11 +106,9 @@ def _content(file: str, limit: int) -> tuple[bytes, int]:
 
 
 def _check_result(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
-    problems = explain(data)
-    for problem in problems:
-        field = f"{problem.field}: " if problem.field else ""
+    for problem in explain(data):
         place = f"{name}: line {problem.line}, column {problem.column}"
-        _say(place, problem.severity, f"{field}{problem.text}", colour=colour)
+        _say(place, problem.severity, _words(problem), colour=colour)
     try:
         return True, rows.result(result.decode_result(data))
     except InvalidPayload as error:

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 
 from reporter.core.run.reading import Found
-from reporter.core.run.view import Document, Look, Row, failed, over, rows
-from reporter.ctl import origin, show
+from reporter.core.run.view import Document, Look, Row, over, rows
+from reporter.ctl import origin, run_exit, show
 from reporter.ctl.bar import Bar
+from reporter.ctl.duration import length
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.ctl.origin import Origin
 from reporter.ctl.run_table import put_run, summary
@@ -24,7 +25,8 @@ While nothing can be seen it goes on waiting. On a terminal a line tells how far
 
 exit codes:
   0    passed; every JOB is True
-  1    failed; a JOB is False or Unknown for good
+  1    failed: a result is missing, or says that its check failed; a JOB is False or Unknown for
+       good
   2    wrong usage
   3    timed out
   4    cannot tell: forbidden, nothing that could be asked, a JOB that was deleted or has ended
@@ -52,8 +54,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-fast", action="store_true", help="end with the first failure, in a run final or not"
     )
     parser.add_argument(
-        "--timeout", metavar="TIME", type=origin.length, help="as 90s, 30m or 6h (default: none)"
+        "--timeout", metavar="TIME", type=length, help="as 90s, 30m or 6h (default: none)"
     )
+    run_exit.arguments(parser)
     show.arguments(parser)
     origin.arguments(parser)
 
@@ -65,7 +68,14 @@ def run(options: argparse.Namespace) -> int:
     chosen = origin.choose(options)
     bar = RunBar(sys.stderr)
     try:
-        code, look = wait(chosen, options.goal, options.timeout, options.fail_fast, bar)
+        code, look = wait(
+            chosen,
+            options.goal,
+            options.timeout,
+            options.fail_fast,
+            bar,
+            delivery_only=options.delivery_only,
+        )
     finally:
         bar.clear()
     if look.document is not None:
@@ -78,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
 def _wait_for_jobs(options: argparse.Namespace) -> int:
     run_only = {
         "--for": options.goal != END,
+        "--delivery-only": options.delivery_only,
         "--all-namespaces": options.all_namespaces,
         **{f"--{name}": getattr(options, name) for name in ("url", "connection")},
         **{f"--{name}": getattr(options, name) for name in ("ca", "cert", "key")},
@@ -107,6 +118,7 @@ def wait(
     fail_fast: bool,
     bar: RunBar,
     *,
+    delivery_only: bool = False,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[int, Look]:
@@ -126,7 +138,7 @@ def wait(
         if look.document is not None:
             last = look
             bar.draw(look.document)
-            code = verdict(look.document, goal, fail_fast)
+            code = verdict(look.document, goal, fail_fast, delivery_only=delivery_only)
             if code is not None:
                 return code, look
         if end is not None and clock() + min(chosen.pause, 0.05) >= end:
@@ -134,19 +146,24 @@ def wait(
         sleep(chosen.pause if end is None else min(chosen.pause, max(end - clock(), 0.0)))
 
 
-def verdict(document: Document, goal: str, fail_fast: bool) -> int | None:
+def verdict(
+    document: Document, goal: str, fail_fast: bool, *, delivery_only: bool = False
+) -> int | None:
     """Return the exit code once there is one. Raises CannotTell for a goal the run has not."""
     if goal == END:
-        if over(document) or (fail_fast and failed(document)):
-            return FAILED if failed(document) else GOOD
+        good = run_exit.good(document, delivery_only=delivery_only)
+        if over(document) or (fail_fast and not good):
+            return GOOD if good else FAILED
         return None
     wanted = [row for row in rows(document) if goal in {row.plugin, row.key, _written(row)}]
     if not wanted:
         raise CannotTell(f"the run has no entry {goal!r}")
-    if fail_fast and any(row.bad for row in wanted):
+    good = all(run_exit.good_row(row, delivery_only=delivery_only) for row in wanted)
+    if fail_fast and not good:
         return FAILED
-    if over(document) or all(row.decided for row in wanted):
-        return GOOD if all(row.decided and not row.bad for row in wanted) else FAILED
+    decided = all(row.decided for row in wanted)
+    if over(document) or decided:
+        return GOOD if good and decided else FAILED
     return None
 
 

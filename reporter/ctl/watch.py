@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from reporter.core.objects import stamp
 from reporter.core.run.reading import Found
-from reporter.core.run.view import Document, Look, Row, failed, over, rows
+from reporter.core.run.view import Document, Look, Row, over, rows
 from reporter.core.text import clean
-from reporter.ctl import origin, show
-from reporter.ctl.exits import FAILED, GOOD, CannotTell
+from reporter.ctl import origin, run_exit, show
+from reporter.ctl.exits import CannotTell
 from reporter.ctl.origin import Origin
 from reporter.ctl.run_table import put_run, run_lines, summary
 from reporter.ctl.table import cut, redraws, terminal_columns, terminal_lines, width
@@ -24,7 +24,7 @@ name).
 
 exit codes:
   0    the run has passed
-  1    it has failed
+  1    it has failed: a result is missing, or says that its check failed
   2    wrong usage
   4    cannot tell: forbidden, or nothing that could be asked
   130  Ctrl-C"""
@@ -32,6 +32,7 @@ exit codes:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    run_exit.arguments(parser)
     show.arguments(parser)
     origin.arguments(parser)
 
@@ -41,13 +42,13 @@ def run(options: argparse.Namespace) -> int:
     chosen = origin.choose(options)
     live = options.output in {"table", "wide"} and redraws(sys.stdout)
     view: Screen | Lines = Screen(options) if live else Lines(options)
-    return watch(chosen, view)
+    return run_exit.exit_code(watch(chosen, view), delivery_only=options.delivery_only)
 
 
 def watch(
     chosen: Origin, view: "Screen | Lines", sleep: Callable[[float], None] = time.sleep
-) -> int:
-    """Show every look; return the exit code once it is over. Raises CannotTell."""
+) -> Document:
+    """Show every look; return the last one once the run is over. Raises CannotTell."""
     while True:
         look = chosen.look()
         if look.outcome is Found.FORBIDDEN:
@@ -55,7 +56,7 @@ def watch(
         view.show(look)
         if look.document is not None and over(look.document):
             view.end(look.document)
-            return FAILED if failed(look.document) else GOOD
+            return look.document
         sleep(chosen.pause)
 
 
@@ -156,6 +157,6 @@ def _told(row: Row) -> str:
 
 
 def _urgency(row: Row) -> int:
-    if row.bad:
+    if not row.passed:
         return 0
     return 1 if row.stale else 2 if not row.decided else 3

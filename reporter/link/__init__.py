@@ -8,6 +8,7 @@ Needs urllib3 and nothing else. It imports neither settings, log nor metrics of 
 nothing of Kubernetes.
 """
 
+from reporter.core.payloads import ADAPTER_RESULT
 from reporter.core.run.progress import Progress, combine
 from reporter.link.answers import Beat, Delivery, Outcome, Reply
 from reporter.link.client import AggregatorClient
@@ -21,6 +22,7 @@ from reporter.link.source import ResultSource, SourceError
 from reporter.link.trust import TrustError
 
 __all__ = [
+    "ADAPTER_RESULT",
     "AggregatorClient",
     "Beat",
     "ConfigError",

@@ -98,11 +98,14 @@ class AggregatorClient:
         """
         return self._features
 
-    def put_result(self, source: ResultSource, *, budget: float | None = None) -> Delivery:
+    def put_result(
+        self, source: ResultSource, *, result_format: str = "", budget: float | None = None
+    ) -> Delivery:
         """Deliver the result, trying again while the aggregator waits for it.
 
-        `budget` is the most seconds it may take. Raises `TrustError`, and `SourceError` when the
-        source cannot be read.
+        `result_format` names a format that the aggregator may know, so that it can tell whether the
+        result is a success (`ADAPTER_RESULT`). `budget` is the most seconds it may take. Raises
+        `TrustError`, and `SourceError` when the source cannot be read.
         """
         with source.open() as content:
 
@@ -111,6 +114,7 @@ class AggregatorClient:
                 headers = {
                     "Content-Type": content.content_type,
                     "Content-Disposition": disposition(source.name),
+                    **_named(result_format),
                 }
                 return self._put(content, headers, left)
 
@@ -124,13 +128,16 @@ class AggregatorClient:
         *,
         evidence: Mapping[str, Any] | None = None,
         unreadable: str = "",
+        result_format: str = "",
         budget: float | None = None,
     ) -> Delivery:
         """Deliver an error report instead of a result: words for people, a token for programs.
 
-        `evidence` are further JSON members beside them. `partial` is what there is of the output: a
-        directory, sent with the words beside it as `error.json`, or an archive with such a file.
-        `unreadable` is the name of a result that is there and cannot be read.
+        `evidence` are further JSON members beside them. `result_format` as in `put_result`: a
+        report in it whose `status` is `unknown` is neither a success nor a failure. `partial` is
+        what there is of the output: a directory, sent with the words beside it as `error.json`, or
+        an archive with such a file. `unreadable` is the name of a result that is there and cannot
+        be read.
 
         An aggregator of Sonobuoy would book a report as a result that is all right. It gets one
         only for an unreadable result, as from its own worker; else the outcome is `REFUSED` with a
@@ -157,6 +164,7 @@ class AggregatorClient:
                         "Content-Type": content.content_type,
                         "Content-Disposition": disposition(source.name),
                         "Result-Outcome": "error",
+                        **_named(result_format),
                     }
                     return self._put(content, headers, left)
                 if not unreadable:
@@ -263,6 +271,10 @@ class AggregatorClient:
         if left < EXPIRY_WARNING_SECONDS and not self._told_expiry:
             self._told_expiry = True
             self._on_event("certificate_expires", {"seconds": left})
+
+
+def _named(result_format: str) -> dict[str, str]:
+    return {"Result-Format": result_format} if result_format else {}
 
 
 def _for_seconds(seconds: float) -> Left:

@@ -26,6 +26,7 @@ ROUTES = ("results", "progress", "heartbeat", "status", "probe", "metrics", "oth
 STATES = ("running", "complete", "failed", "timed_out")
 TLS_FAILURES = ("certificate", "timeout", "closed", "protocol", "other")
 STATUSES = ("running", "post-processing", "complete", "failed")
+RESULTS = ("passed", "failed", "unknown")
 _PREFIX = "status_aggregator_"
 _REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
 _STORE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.0)
@@ -35,15 +36,18 @@ _STORE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.0)
 class Now:
     """What is the case at one moment.
 
-    `entries` counts by (plugin, state); `heartbeat_age` is, by plugin, how many seconds ago the
-    most silent worker was heard whose entry still runs; `expiry` gives by certificate the Unix time
-    at which it ends.
+    `entries` counts by (plugin, state), `results` the judged ones by (plugin, verdict);
+    `result_status` is the verdict on the run, empty while there is none. `heartbeat_age` is, by
+    plugin, how many seconds ago the most silent worker was heard whose entry still runs; `expiry`
+    gives by certificate the Unix time at which it ends.
     """
 
     entries: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    results: Mapping[tuple[str, str], int] = field(default_factory=dict)
     heartbeat_age: Mapping[str, float] = field(default_factory=dict)
     expiry: Mapping[str, float] = field(default_factory=dict)
     status: str = "running"
+    result_status: str = ""
     final: bool = False
     revision: int = 0
     connections: int = 0
@@ -156,6 +160,14 @@ def _current(now: Now) -> Iterator[Metric]:
         for state in STATES:
             entries.add_metric([plugin, state], float(now.entries.get((plugin, state), 0)))
     yield entries
+    verdict = _gauge("run_result", "1 for the verdict on the run, once there is one.", "result")
+    results = _gauge("results", "Results that were judged, by their verdict.", "plugin", "result")
+    for name in RESULTS:
+        verdict.add_metric([name], float(name == now.result_status))
+        for plugin in sorted({plugin for plugin, _ in now.entries}):
+            results.add_metric([plugin, name], float(now.results.get((plugin, name), 0)))
+    yield verdict
+    yield results
     ages = _gauge(
         "last_heartbeat_age_seconds",
         "How long ago the most silent worker was heard whose result is still awaited.",

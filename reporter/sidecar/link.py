@@ -17,7 +17,7 @@ from reporter.core.case import Observation, Policy
 from reporter.core.condition import Standing
 from reporter.core.evidence import evidence
 from reporter.core.payloads import Progress, ResultPayload
-from reporter.core.rows import TRUE, Report
+from reporter.core.rows import TRUE, UNKNOWN, Report
 from reporter.core.verdict import Settled
 from reporter.errors import KubeError
 from reporter.lifecycle import Stop
@@ -31,7 +31,6 @@ from reporter.sinks.aggregator import Courier, Failure, Parcel, Result
 from reporter.sinks.statement import Statement
 from reporter.sources.result_file import content_of
 
-EMPTY = b"{}"  # the result of an adapter that has to leave none
 LEAVE = 1.0  # seconds for an orderly end
 LONGEST_GRACE = 86400.0
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for
@@ -166,14 +165,15 @@ class Link:
             self._courier.conclude(self._parcel(report, evidence))
 
     def _parcel(self, report: Report, evidence: Mapping[str, Any]) -> Parcel:
+        said = ResultPayload(report.status == TRUE, report.reason, report.message)
         match report.row:
             case "R":
-                said = ResultPayload(report.status == TRUE, report.reason, report.message)
                 return Result(self._path.name, content_of(self._path, said) or _written(said))
             case "S":
-                return Result(self._path.name, EMPTY)
+                return Result(self._path.name, _written(said))
             case _:
-                return Failure(report.message, report.reason, evidence)
+                unknown = report.status == UNKNOWN
+                return Failure(report.message, report.reason, evidence, unknown)
 
     def _carried(self, event: str, fields: Mapping[str, Any]) -> None:
         if event == "progress":
@@ -207,7 +207,7 @@ class Link:
 
 
 def _written(said: ResultPayload) -> bytes:
-    """Return what stands on the Job as a result file, for one that has changed or gone since."""
+    """Return what stands on the Job as a result file, where there is none that says the same."""
     status = "success" if said.success else "failure"
     return json.dumps({"status": status, "reason": said.reason, "message": said.message}).encode()
 

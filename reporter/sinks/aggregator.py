@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from reporter.core.payloads import Progress
+from reporter.core.payloads import ADAPTER_RESULT, Progress
 from reporter.core.retry import next_delay
 from reporter.errors import ReporterError
 from reporter.link import Delivery, Reply, ResultSource
@@ -36,11 +36,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A verdict of the reporter's own: message, reason, and the evidence as JSON values."""
+    """A verdict of the reporter's own: message, reason, and the evidence as JSON values.
+
+    `unknown`: the work has neither succeeded nor failed, as far as can be told.
+    """
 
     text: str
     cause: str
     evidence: Mapping[str, Any]
+    unknown: bool = False
 
 
 Parcel = Result | Failure
@@ -49,11 +53,16 @@ Parcel = Result | Failure
 class Client(Protocol):
     """What this sink needs of `AggregatorClient`. Every method may raise ReporterError, OSError."""
 
-    def put_result(self, source: ResultSource) -> Delivery:
+    def put_result(self, source: ResultSource, *, result_format: str = "") -> Delivery:
         """Deliver a result."""
 
     def report_error(
-        self, text: str, cause: str, *, evidence: Mapping[str, Any] | None = None
+        self,
+        text: str,
+        cause: str,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        result_format: str = "",
     ) -> Delivery:
         """Deliver an error report."""
 
@@ -169,10 +178,13 @@ class Courier:
             match parcel:
                 case Result(name, content):
                     source = ResultSource.from_bytes(content, name, JSON)
-                    delivery = self._client.put_result(source)
+                    delivery = self._client.put_result(source, result_format=ADAPTER_RESULT)
                 case Failure(said, cause, evidence):
-                    facts = {"evidence": evidence} if evidence else {}
-                    delivery = self._client.report_error(said, cause, evidence=facts)
+                    facts: dict[str, Any] = {"evidence": evidence} if evidence else {}
+                    facts["status"] = "unknown" if parcel.unknown else "failure"
+                    delivery = self._client.report_error(
+                        said, cause, evidence=facts, result_format=ADAPTER_RESULT
+                    )
             text = delivery.text
         except (ReporterError, OSError) as error:
             text = str(error)

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from reporter.core.case import Observation
 from reporter.core.facts import Terminated, pod_of
 from reporter.core.objects import stamp
-from reporter.core.payloads import FileValid, Progress
+from reporter.core.payloads import Progress
 from reporter.core.rows import FALSE, TRUE, UNKNOWN, describe_progress
 from reporter.core.text import clean
 from reporter.errors import KubeError
@@ -72,19 +72,13 @@ class Timeline:
         self._began = time.monotonic()
         self._progress: Progress | None = None
         self._ended = False
-        self._notes: tuple[str, ...] = ()
         self._line("    TIME", "STATUS", "FINAL", "REASON", "MESSAGE")
 
     def observed(self, o: Observation) -> None:
-        """Tell progress, remarks on the result file, and the adapter's end, once each."""
+        """Tell progress and the adapter's end, once each."""
         if o.progress != self._progress and o.progress is not None:
             self.remark(f"progress: {describe_progress(o.progress) or 'nothing said'}")
         self._progress = o.progress
-        notes = o.file.result.notes if isinstance(o.file, FileValid) else ()
-        if notes != self._notes:
-            for note in notes:
-                self.remark(f"result file: {note}")
-        self._notes = notes
         pod = pod_of(o.pod)
         state = pod.adapter_state if pod else None
         if isinstance(state, Terminated) and not self._ended:

@@ -448,7 +448,8 @@ async def test_a_run_that_ended_without_a_tarball():
         reader = await scene.read()
         for key in scene.store.snapshot().entries:
             await scene.store.record_result(key, RESULT)
-        await scene.store.advance_run(Phase.POST_PROCESSING, error="disk full")
+        await scene.store.advance_run(Phase.POST_PROCESSING)
+        await scene.store.advance_run(Phase.CLOSED, error="disk full")
         events = await reader.rest()
 
         assert ("run", "disk full") == (events[-2].name, events[-2].data["error"])

@@ -171,7 +171,7 @@ def test_several_pods(fake: FakeKube, api: KubeApi) -> None:
     reading = read_run_status(api, "default")
 
     assert (Found.OK, "one") == outcome(reading)
-    assert "2 pods" in reading.warning
+    assert "found 2 aggregators: default/one, default/two; showing default/one" == reading.warning
 
 
 def test_the_warning_stays_with_every_outcome(fake: FakeKube, api: KubeApi) -> None:

@@ -65,6 +65,7 @@ def test_result_file_goes_out_as_it_is(scene: Scene, aggregator: Scripted, statu
     assert [expected] == results(aggregator)
     (upload,) = aggregator.heard(1, "results")
     assert "application/json" == upload.headers["content-type"]
+    assert "status-reporter.io/adapter-result.v1" == upload.headers["result-format"]
     assert 'attachment; filename="adapter-result.json"' == upload.headers["content-disposition"]
     assert [] != scene.said("Delivered to the aggregator")
 
@@ -95,7 +96,7 @@ def test_kill_for_memory_goes_out_as_an_error_report(scene: Scene, aggregator: S
     ((target, body, outcome),) = results(aggregator)
     assert ("/api/v1/results/global/e2e", "error") == (target, outcome)
     report = json.loads(body)
-    assert "AdapterOOMKilled" == report["cause"]
+    assert ("AdapterOOMKilled", "failure") == (report["cause"], report["status"])
     assert "out of memory" in report["error"]
     assert 137 == report["evidence"]["adapter"]["exitCode"]
 
@@ -118,7 +119,25 @@ def test_exit_code_that_outranks_a_result_goes_out_as_an_error_report(
     assert {RUNNING, "AdapterExitedWithError"} == {reason for _, reason, _ in scene.history()}
 
 
-def test_success_without_a_file_is_an_empty_result(scene: Scene, aggregator: Scripted) -> None:
+def test_verdict_unknown_goes_out_as_such(scene: Scene, aggregator: Scripted) -> None:
+    """A Pod that was deleted is no failure of the adapter, and no success either."""
+    scene.create(form="native")
+    reporter = scene.start(**linked(aggregator))
+    scene.wait_condition(RUNNING)
+    scene.fake.mark_pod_deleted(scene.pod_name)
+    scene.wait_condition("AdapterInterrupted")
+
+    assert 0 == reporter.finish()
+    ((_, body, outcome),) = results(aggregator)
+    report = json.loads(body)
+    assert ("error", "AdapterInterrupted", "unknown") == (
+        outcome,
+        report["cause"],
+        report["status"],
+    )
+
+
+def test_success_without_a_file_is_a_result(scene: Scene, aggregator: Scripted) -> None:
     """AdapterSucceeded is a success for the aggregator too."""
     scene.create()
     reporter = scene.start(**linked(aggregator, RESULT_REQUIRED="false"))
@@ -126,7 +145,15 @@ def test_success_without_a_file_is_an_empty_result(scene: Scene, aggregator: Scr
     scene.adapter(scene.ended(0))
 
     assert 0 == reporter.join()
-    assert [("/api/v1/results/global/e2e", b"{}", "")] == results(aggregator)
+    ((_, body, outcome),) = results(aggregator)
+    assert (
+        {
+            "status": "success",
+            "reason": "AdapterSucceeded",
+            "message": "Adapter container exited successfully (code 0)",
+        },
+        "",
+    ) == (json.loads(body), outcome)
 
 
 def test_scope_node_delivers_for_the_node(scene: Scene, aggregator: Scripted) -> None:

@@ -412,3 +412,94 @@ def test_where_no_cgroup_may_be_made_it_says_so(cgroup_problem):
     assert 3 == run.code
     assert "no memory cgroup can be made here" in run.err
     assert "AdapterExitedWithError" == run.condition[1]
+
+
+@pytest.mark.parametrize(
+    ("environ", "script", "code", "condition"),
+    [
+        (
+            {"RESULT_REQUIRED": "false"},
+            "exit 0",
+            3,
+            ("True", "AdapterSucceeded", "Adapter container exited successfully (code 0)"),
+        ),
+        ({"RESULT_TRUST": "at-exit"}, SUCCESS + "exit 4", 3, ("False", "AdapterExitedWithError")),
+        ({"RESULT_TRUST": "at-exit"}, SUCCESS, 0, ("True", "Fine", "It works")),
+        (
+            {"MAX_WAIT_TIME_SECONDS": "1"},
+            "exec sleep 600",
+            3,
+            ("False", "AdapterTimeout", "Adapter did not produce results within 1s"),
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_the_reporters_settings_are_obeyed(environ, script, code, condition):
+    """An author sees what the Job would show with them."""
+    with started("--", "sh", "-c", script, env={**os.environ, **environ}) as process:
+        run = finish(process)
+
+    assert (code, "") == (run.code, run.err)
+    assert condition == run.condition[: len(condition)]
+
+
+def test_the_type_of_the_condition_is_a_setting():
+    """Its annotation follows."""
+    environ = {**os.environ, "CONDITION_TYPE": "example.com/Checked", "REPORT_RUNNING": "false"}
+    with started("--", "sh", "-c", SUCCESS, env=environ) as process:
+        run = finish(process)
+
+    assert ["example.com/Checked"] == [each["type"] for each in run.job["status"]["conditions"]]
+    assert ["status-reporter.io/example.com.Checked"] == list(run.job["metadata"]["annotations"])
+    assert not any("AdapterRunning" in line for line in run.events)
+
+
+def test_an_option_outranks_the_environment():
+    """And is a length of time."""
+    environ = {**os.environ, "MAX_WAIT_TIME_SECONDS": "600"}
+    with started("--timeout", "1s", "--", "sleep", "600", env=environ) as process:
+        assert "within 1s" in finish(process).condition[2]
+
+
+def test_bad_settings_are_told(tmp_path):
+    """Every one, before anything is run: exit code 2, as the reporter's own."""
+    environ = {**os.environ, "RESULT_REQUIRED": "maybe", "CONDITION_TYPE": "Complete"}
+    with started("--", "touch", str(tmp_path / "ran"), env=environ) as process:
+        out, err = process.communicate(timeout=BOUND)
+
+    assert (2, "") == (process.returncode, out)
+    assert ["CONDITION_TYPE", "RESULT_REQUIRED"] == sorted(
+        line.split("status-ctl: ")[1].partition("=")[0] for line in err.splitlines()
+    )
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_is_wrong_with_the_file_is_told_like_validate_does():
+    """The condition has no room for it: what was found, slips, and a mode."""
+    script = (
+        """printf '{"status": "Success",\\n"resaon": "x"}' >"$RESULTS_PATH"; """
+        """chmod 600 "$RESULTS_PATH" """
+    )
+    run = status_ctl_try("--", "sh", "-c", script)
+    told = [line.split("result file: ")[1] for line in run.events if "result file: " in line]
+
+    assert 3 == run.code
+    assert [
+        "warning: mode 0600: a reporter that runs as another user cannot read it; chmod 644",
+        "line 1, column 12: error: status: must be either 'success' or 'failure', found "
+        '"Success"',
+        "line 2, column 1: warning: unknown field 'resaon': did you mean 'reason'?",
+    ] == told
+
+
+def test_the_condition_stands_before_the_annotation():
+    """Four kilobytes of evidence must not hide it."""
+    out = subprocess.run(
+        [*STATUS_CTL, "try", "--", "sh", "-c", SUCCESS],
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=False,
+    ).stdout
+
+    assert 0 < out.index("\nstatus:\n") < out.index("annotations:")

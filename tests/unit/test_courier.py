@@ -22,6 +22,7 @@ class Client:
         self.delivery = delivery or Delivery(Outcome.ACCEPTED, 200, 1, "d1")
         self.updates: list[Update] = []
         self.sent: list[tuple] = []
+        self.formats: list[str] = []
         self.began, self.asked = threading.Semaphore(0), threading.Semaphore(0)
         self.gate = threading.Event()
         self.gate.set()
@@ -36,13 +37,15 @@ class Client:
             raise answer
         return Reply(answer)
 
-    def put_result(self, source) -> Delivery:
+    def put_result(self, source, *, result_format) -> Delivery:
+        self.formats.append(result_format)
         with source.open() as content:
             content.measure()
             self.sent.append((source.name, b"".join(content.pieces()), content.content_type))
         return self._deliver()
 
-    def report_error(self, text, cause, *, evidence) -> Delivery:
+    def report_error(self, text, cause, *, evidence, result_format) -> Delivery:
+        self.formats.append(result_format)
         self.sent.append((text, cause, evidence))
         return self._deliver()
 
@@ -187,6 +190,7 @@ class TestParcel:
 
         expected = ("adapter-result.json", b'{"status":"success"}', "application/json")
         assert [expected] == client.sent
+        assert ["status-reporter.io/adapter-result.v1"] == client.formats
         assert ["delivered"] == [event for event, _ in said]
 
     def test_sleeper_is_woken_after_the_end_is_to_be_seen(self):
@@ -204,14 +208,17 @@ class TestParcel:
 
         assert [True, False] == seen
 
-    def test_failure_goes_out_with_its_evidence(self):
-        """Under one key, beside message and reason."""
+    @pytest.mark.parametrize(("unknown", "status"), [(False, "failure"), (True, "unknown")])
+    def test_failure_goes_out_with_its_evidence(self, unknown, status):
+        """Under one key, beside message and reason; and whether it is a failure at all."""
         client = Client()
         with carrying(client) as (courier, _):
-            courier.conclude(Failure("killed", "AdapterOOMKilled", {"file": "absent"}))
+            courier.conclude(Failure("killed", "AdapterOOMKilled", {"file": "absent"}, unknown))
             assert courier.done.wait(BOUND)
 
-        assert [("killed", "AdapterOOMKilled", {"evidence": {"file": "absent"}})] == client.sent
+        facts = {"evidence": {"file": "absent"}, "status": status}
+        assert [("killed", "AdapterOOMKilled", facts)] == client.sent
+        assert ["status-reporter.io/adapter-result.v1"] == client.formats
 
     def test_first_parcel_counts(self):
         """A verdict that is final stays."""
@@ -221,7 +228,7 @@ class TestParcel:
             courier.conclude(Failure("two", "Two", {}))
             assert courier.done.wait(BOUND)
 
-        assert [("one", "One", {})] == client.sent
+        assert [("one", "One", {"status": "failure"})] == client.sent
 
     @pytest.mark.parametrize(
         ("delivery", "text"),

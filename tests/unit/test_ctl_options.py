@@ -38,12 +38,19 @@ def test_another_memory_size_is_a_usage_error(text):
         trial.size(text)
 
 
-@pytest.mark.parametrize("text", ["", "0", "-5", "1.5", "5m", "1_0", "\u0663", "9" * 12])
-def test_a_timeout_is_a_positive_number_of_whole_seconds(text):
-    """As MAX_WAIT_TIME_SECONDS, whose place it takes."""
-    with pytest.raises(argparse.ArgumentTypeError, match="whole seconds"):
-        trial.seconds(text)
-    assert 12 == trial.seconds("12")
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("12", 12), ("10s", 10), ("5m", 300), ("1h30m", 5400)]
+)
+def test_a_wait_time(text, seconds):
+    """As everywhere in this command, and in whole seconds as MAX_WAIT_TIME_SECONDS."""
+    assert seconds == trial.wait_time(text)
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-5", "1.5", "1_0", "\u0663", "9" * 12, "soon"])
+def test_what_is_no_wait_time(text):
+    """A usage error."""
+    with pytest.raises(argparse.ArgumentTypeError, match=r"not a (length of time|wait time)"):
+        trial.wait_time(text)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -73,8 +80,8 @@ def test_the_help_lists_every_command(capsys):
     ("arguments", "said"),
     [
         (["conjure"], "conjure"),
-        (["try"], "which COMMAND?"),
-        (["try", "--"], "which COMMAND?"),
+        (["try"], "missing COMMAND"),
+        (["try", "--"], "missing COMMAND"),
         (["try", "--timeout", "soon", "--", "true"], "--timeout"),
         (["try", "--memory", "much", "--", "true"], "--memory"),
         (["try", "--mem", "1Gi", "--", "true"], "unrecognized arguments: --mem"),

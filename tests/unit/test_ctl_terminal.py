@@ -12,10 +12,7 @@ from reporter.core.facts import Container, Pod, PodSeen, Running, Terminated
 from reporter.core.memory import Memory
 from reporter.core.payloads import (
     FileAbsent,
-    FileIdentity,
-    FileValid,
     Progress,
-    ResultPayload,
 )
 from reporter.core.rows import Report
 from reporter.sinks.job import JobCondition
@@ -103,18 +100,14 @@ def test_each_write_is_one_line_of_comment(out):
 
 
 def test_what_the_adapter_does_is_told_once(out):
-    """Progress and remarks when they change, the end with its signal."""
+    """Progress when it changes, the end with its signal."""
     timeline = Timeline(out, colour=False)
-    payload = ResultPayload(True, "Fine", "It works", ("the key 'Status' is read as 'status'",))
-    valid = FileValid(payload, FileIdentity(1, 2, 3, 4))
     ended = Terminated(137, "OOMKilled", signal=9)
     for o in (
         observation(),
         observation(progress=Progress(total=3, completed=1)),
         observation(progress=Progress(total=3, completed=1)),
         observation(progress=Progress()),
-        observation(file=valid),
-        observation(file=valid),
         observation(ended),
         observation(ended),
     ):
@@ -123,7 +116,6 @@ def test_what_the_adapter_does_is_told_once(out):
     assert [
         "progress: 1 of 3 completed",
         "progress: nothing said",
-        "result file: the key 'Status' is read as 'status'",
         "the adapter ended with exit code 137 (OOMKilled, SIGKILL)",
     ] == lines(out)
 

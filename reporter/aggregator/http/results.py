@@ -29,6 +29,7 @@ from reporter.aggregator.intake import (
     filename_of,
 )
 from reporter.aggregator.store import Store, StoreError
+from reporter.core.payloads import ADAPTER_RESULT
 from reporter.core.run.entry import Failure, Outcome, Rank, Record, receive
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Phase
@@ -258,6 +259,7 @@ def _meta(request: web.BaseRequest, serial: str) -> Meta:
         content_type=headers.get("Content-Type", ""),
         filename=filename_of(disposition),
         error=headers.get("Result-Outcome", "").strip().lower() == "error",
+        adapter=headers.get("Result-Format", "").strip() == ADAPTER_RESULT,
         digest=declared_digest(headers.get("Content-Digest", "")),
         serial=serial,
         length=request.content_length,

@@ -24,14 +24,16 @@ class Meta:
     """The head of one upload.
 
     `filename` is what `filename_of` made of the header, `disposition` whether there was one at all
-    (Sonobuoy's error objects have none). `error`: the body is an error report. `digest` is the
-    SHA-256 that the sender declared, in hexadecimal, `length` the declared length, `serial` the
-    number of the client certificate.
+    (Sonobuoy's error objects have none). `error`: the body is an error report. `adapter`: it is an
+    adapter's result, or a report by the reporter of one. `digest` is the SHA-256 that the sender
+    declared, in hexadecimal, `length` the declared length, `serial` the number of the client
+    certificate.
     """
 
     content_type: str = ""
     filename: str = ""
     error: bool = False
+    adapter: bool = False
     digest: str | None = None
     serial: str = ""
     length: int | None = None

@@ -1,11 +1,13 @@
-"""Error reports of workers: from a body to what went wrong, in the worker's words. Pure."""
+"""What a body says: the verdict in an adapter's result, or a worker's words for an error. Pure."""
 
 import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reporter.core.run.results import ResultStatus
 from reporter.core.text import clean
 from reporter.errors import InvalidPayload
+from reporter.wire import result
 
 SONOBUOY_BYTES: Final = 64 * 1024
 REPORT_BYTES: Final = 1024 * 1024
@@ -20,16 +22,43 @@ _UNSAID: Final = "the worker reported an error without saying which"
 class Report:
     """What a worker says went wrong. `reason` is its own word for the cause.
 
-    `document` is the `error.json` to keep where the worker sent none.
+    `document` is the `error.json` to keep where the worker sent none. `unknown`: it says that it
+    cannot tell whether the work failed.
     """
 
     text: str
     reason: str = ""
     document: str = ""
+    unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What an adapter's result says."""
+
+    verdict: ResultStatus
+    reason: str
+    message: str
 
 
 SILENT: Final = Report(_UNSAID, document=json.dumps({"error": _UNSAID}))
 """A report that is only an archive."""
+
+
+def judge(data: bytes) -> Judged:
+    """Read an adapter's result. One that is not valid is neither a success nor a failure."""
+    try:
+        found = result.decode_result(data)
+    except InvalidPayload as error:
+        return unreadable(str(error))
+    verdict = ResultStatus.PASSED if found.success else ResultStatus.FAILED
+    return Judged(verdict, found.reason, found.message)
+
+
+def unreadable(cause: str) -> Judged:
+    """The verdict on a body that is no adapter's result, although its sender says so."""
+    message = clean(f"Failed to parse adapter result: {cause}", _TEXT_BYTES)
+    return Judged(ResultStatus.UNKNOWN, "InvalidResultFormat", message)
 
 
 def parse_report(data: bytes) -> Report:
@@ -39,7 +68,11 @@ def parse_report(data: bytes) -> Report:
         raise InvalidPayload('not an error report: no JSON object with a text "error"')
     cause = document.get("cause")
     reason = clean(cause, _REASON_BYTES) if isinstance(cause, str) else ""
-    return Report(clean(document["error"], _TEXT_BYTES, _UNSAID), reason)
+    return Report(
+        clean(document["error"], _TEXT_BYTES, _UNSAID),
+        reason,
+        unknown=document.get("status") == ResultStatus.UNKNOWN,
+    )
 
 
 def sonobuoy_report(data: bytes) -> Report | None:

@@ -19,16 +19,21 @@ from reporter.aggregator.intake.reports import (
     REPORT_BYTES,
     SILENT,
     SONOBUOY_BYTES,
+    Judged,
     Report,
+    judge,
     parse_report,
     sonobuoy_report,
+    unreadable,
 )
 from reporter.aggregator.intake.staging import StagedBody
 from reporter.aggregator.intake.unpack import unpack
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Cause, Rank, Record
+from reporter.core.run.results import ResultStatus
 from reporter.core.text import clean
 from reporter.errors import InvalidPayload
+from reporter.wire.result import MAX_BYTES
 
 _TARBALLS: Final = (".tar.gz", ".tgz")
 _TYPE_BYTES: Final = 255
@@ -45,6 +50,7 @@ class Upload:
         self.archive = False
         self._at, self._clock, self._began = at, clock, clock()
         self._report: Report | None = None
+        self._judged: Judged | None = None
         self._notes: tuple[str, ...] = ()
 
     def now(self) -> float:
@@ -69,6 +75,15 @@ class Upload:
                 raise InvalidPayload(f"an error report larger than {REPORT_BYTES} bytes")
             self._report = parse_report(os.pread(body.fd, body.size, 0))
         self.archive = meta.archive and self._report is None
+        if meta.adapter and not meta.error and self._report is None:
+            self._judged = self._judge()
+
+    def _judge(self) -> Judged:
+        if self.archive:
+            return unreadable("an archive")
+        if self.body.size > MAX_BYTES:
+            return unreadable(f"larger than {MAX_BYTES} bytes")
+        return judge(os.pread(self.body.fd, self.body.size, 0))
 
     def unpack(self, tree: Path, limits: Limits, room: Callable[[], None], step: Step) -> None:
         """Unpack it into the new directory `tree`, or find that it is an opaque file after all.
@@ -98,7 +113,11 @@ class Upload:
 
     def record(self) -> Record:
         """What the store is to keep of it."""
-        meta, report = self.meta, self._report
+        meta, report, judged = self.meta, self._report, self._judged
+        verdict = "" if judged is None else judged.verdict
+        if report is not None and meta.adapter:
+            verdict = ResultStatus.UNKNOWN if report.unknown else ResultStatus.FAILED
+        said = report or judged
         return Record(
             Rank.RESULT if report is None else Rank.WORKER,
             self.now(),
@@ -110,9 +129,11 @@ class Upload:
             unpacked=self.archive,
             notes=self._notes,
             cause=None if report is None else Cause.WORKER_ERROR,
-            reason="" if report is None else report.reason,
+            reason="" if said is None else said.reason,
             text="" if report is None else report.text,
             document="" if report is None else report.document,
+            verdict=verdict,
+            message="" if judged is None else judged.message,
         )
 
 

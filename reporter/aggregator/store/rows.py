@@ -16,7 +16,10 @@ from reporter.core.run.snapshot import Tar
 
 Row = tuple[Any, ...]
 
-_DETAILS = ("filename", "content_type", "serial", "unpacked", "notes", "reason", "text", "document")
+_DETAILS = (
+    *("filename", "content_type", "serial", "unpacked", "notes"),
+    *("reason", "text", "document", "verdict", "message"),
+)
 _PROGRESS = ("msg", "total", "completed", "failures", "errors", "failures_total", "errors_total")
 
 

@@ -10,9 +10,17 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from reporter.core.run.entry import State
+from reporter.core.run.entry import Entry, State
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import TEXT_BYTES, Sent, clip
+from reporter.core.run.results import (
+    NOT_PASSED,
+    plugins_reported,
+    result_counts,
+    result_status,
+    run_result_status,
+    why,
+)
 from reporter.core.run.snapshot import (
     Phase,
     Snapshot,
@@ -21,12 +29,13 @@ from reporter.core.run.snapshot import (
     run_status,
     stage,
 )
-from reporter.core.run.status import progress_fields, result_status, tar_info
+from reporter.core.run.status import progress_fields, tar_info
 
 STATUS_ANNOTATION: Final = "sonobuoy.hept.io/status"
 RUN_ANNOTATION: Final = "status-reporter.io/run-status"
 BUDGET: Final = 192 * 1024  # the API server allows 256 KiB for all annotations together
 FAILED_SHOWN: Final = 10
+FAILED_BYTES: Final = 256  # of the reason, and of the message, of one that failed
 MANY: Final = "*"  # the node of several entries shown as one
 
 
@@ -88,11 +97,12 @@ def _fitting(snapshot: Snapshot, room: int) -> tuple[list[str], bool]:
 def _within(snapshot: Snapshot, cut: _Cut, room: int) -> tuple[list[str], bool]:
     """The entries up to the first that does not fit; nothing beyond it is even made."""
     texts: list[str] = []
-    for key, node in _rows(snapshot, cut):
-        sent = snapshot.progress.get(key) if snapshot.entries[key].state in cut.progress else None
+    for row in _rows(snapshot, cut):
+        entry = snapshot.entries[row.key]
+        sent = snapshot.progress.get(row.key) if entry.state in cut.progress else None
         if sent is not None and _least(sent) > room:
             return texts, False
-        text = _entry(snapshot, key, node, sent, cut)
+        text = _entry(snapshot, row, sent, cut)
         room -= len(text.encode()) + 1  # with its comma
         if room < -1:
             return texts, False
@@ -100,17 +110,25 @@ def _within(snapshot: Snapshot, cut: _Cut, room: int) -> tuple[list[str], bool]:
     return texts, True
 
 
-def _rows(snapshot: Snapshot, cut: _Cut) -> Iterator[tuple[Key, str]]:
-    """What to list, in the order of the plan: a key, or the first of equal ones, and its node."""
+class _Row(NamedTuple):
+    """A key, or the first of equal ones, its node, and how many entries it stands for."""
+
+    key: Key
+    node: str
+    many: int = 1
+
+
+def _rows(snapshot: Snapshot, cut: _Cut) -> Iterator[_Row]:
+    """What to list, in the order of the plan."""
     kinds = {key: _kind(snapshot, key) for key in snapshot.entries} if cut.merged else {}
     alike = Counter(kinds.values())
     merged = set()
     for key, entry in snapshot.entries.items():
         if entry.state not in cut.merged or alike[kinds[key]] == 1:
-            yield key, key.node
+            yield _Row(key, key.node)
         elif kinds[key] not in merged:
             merged.add(kinds[key])
-            yield key, MANY
+            yield _Row(key, MANY, alike[kinds[key]])
 
 
 def _least(sent: Sent) -> int:
@@ -118,14 +136,16 @@ def _least(sent: Sent) -> int:
     return 3 * (sent.progress.failures_total + sent.progress.errors_total)
 
 
-def _entry(snapshot: Snapshot, key: Key, node: str, sent: Sent | None, cut: _Cut) -> str:
+def _entry(snapshot: Snapshot, row: _Row, sent: Sent | None, cut: _Cut) -> str:
+    key, node, many = row
     _, status, verdict = _kind(snapshot, key)
+    counts = result_counts(snapshot.entries[key])
     document: dict[str, Any] = {
         "plugin": key.plugin,
         "node": node,
         "status": status,
         "result-status": verdict,
-        "result-counts": None,
+        "result-counts": counts and {word: each * many for word, each in counts.items()},
     }
     if sent is not None:
         document["progress"] = _progress(key, sent, cut)
@@ -159,20 +179,37 @@ def _status(snapshot: Snapshot, strict: bool) -> str:
 
 def _run(snapshot: Snapshot, truncated: bool) -> str:
     failed = (
-        str(key)
+        (key, entry)
         for key, entry in snapshot.entries.items()
         if entry.state in (State.FAILED, State.TIMED_OUT)
+        or result_status(snapshot, entry) in NOT_PASSED
     )
+    shown = {str(key): _why(entry) for key, entry in islice(failed, FAILED_SHOWN)}
     return _json(
         {
+            "run": clip(snapshot.plan.run, FAILED_BYTES),
             "status": run_status(snapshot),
+            "result_status": run_result_status(snapshot),
             "percent_complete": percent_complete(snapshot),
+            "plugins_reported": plugins_reported(snapshot),
             "final": final(snapshot),
             "revision": snapshot.revision,
-            "failed": list(islice(failed, FAILED_SHOWN)),
+            "failed": list(shown),
+            "why": shown,
             "truncated": truncated,
         }
     )
+
+
+def _why(entry: Entry) -> dict[str, str]:
+    """Why an entry failed: the worker's words, else the aggregator's own."""
+    reason, message = why(entry)
+    record = entry.record
+    assert record is not None, "an entry without a record has not failed"
+    return {
+        "reason": clip(reason or str(record.cause or ""), FAILED_BYTES),
+        "message": clip(message or record.text, FAILED_BYTES),
+    }
 
 
 def _json(value: object) -> str:

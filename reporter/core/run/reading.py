@@ -17,6 +17,8 @@ from reporter.core.trouble import IMAGE
 
 LABELS: Final = (("sonobuoy-component", "aggregator"), ("run", "sonobuoy-master"))
 """How the Pod of an aggregator is labelled, newest way first."""
+NAMED: Final = 5
+"""Of several aggregators, so many are named."""
 
 
 class Found(StrEnum):
@@ -57,8 +59,7 @@ def pick_pod(pods: Sequence[Mapping[str, Any]]) -> Picked:
     for name, value in LABELS:
         labelled = [pod for pod in pods if _labels(pod).get(name) == value]
         if labelled:
-            several = f"{len(labelled)} pods are labelled {name}={value}; the first one is read"
-            return Picked(labelled[0], several if len(labelled) > 1 else "")
+            return Picked(labelled[0], _several(labelled) if len(labelled) > 1 else "")
     return Picked(None)
 
 
@@ -100,6 +101,17 @@ def _no_number(written: str) -> NoReturn:
 def _finite(written: str) -> float:
     found = float(written)
     return found if isfinite(found) else _no_number(written)
+
+
+def _several(pods: Sequence[Mapping[str, Any]]) -> str:
+    found = [section(pod, "metadata") for pod in pods]
+    names = [f"{text(each, 'namespace')}/{text(each, 'name')}" for each in found]
+    shown = ", ".join(names[:NAMED])
+    if len(names) > NAMED:
+        shown += f" and {len(names) - NAMED} more"
+    elsewhere = len({text(each, "namespace") for each in found}) > 1
+    hint = "; choose another with -n NAMESPACE" if elsewhere else ""
+    return f"found {len(names)} aggregators: {shown}; showing {names[0]}{hint}"
 
 
 def _labels(pod: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -40,8 +40,10 @@ class Record:
     """What was accepted for a key: a result, a worker's error report, or an error of ours.
 
     `at` is Unix seconds. `digest` is the SHA-256 of the body in hexadecimal, empty when there is
-    no body; `serial` the number of the client certificate. `text` is the error in words, `reason`
-    the worker's own word for its cause, `document` the whole `error.json`; results have none.
+    no body; `serial` the number of the client certificate. `text` is the error in words,
+    `document` the whole `error.json`; results have none. `reason` is the worker's own word for the
+    cause of an error, or that of a result in a format we know; of such a result, `message` is its
+    text and `verdict` what it says (a word of `results.ResultStatus`).
     """
 
     rank: Rank
@@ -57,6 +59,8 @@ class Record:
     reason: str = ""
     text: str = ""
     document: str = ""
+    verdict: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from reporter.core.run.beats import INTERVAL, Beat, age, stale
 from reporter.core.run.entry import Entry, Rank, State
 from reporter.core.run.plan import GLOBAL, Key
 from reporter.core.run.progress import Sent, clip
-from reporter.core.run.snapshot import (
-    Phase,
-    Snapshot,
-    final,
-    percent_complete,
-    run_status,
+from reporter.core.run.results import (
+    plugins_reported,
+    result_counts,
+    result_status,
+    run_result_status,
+    why,
 )
+from reporter.core.run.snapshot import Snapshot, final, percent_complete, run_status
 
 API_VERSION: Final = "v1"
 FAILURES_SHOWN: Final = 20
@@ -30,7 +31,7 @@ def status_document(
 ) -> dict[str, Any]:
     """The whole run. `now` is Unix seconds, `mono` the clock of the heartbeats."""
     fields = run_fields(snapshot, now=now)
-    first = {name: fields.pop(name) for name in ("status", "percent_complete")}
+    first = {name: fields.pop(name) for name in ("status", "percent_complete", "plugins_reported")}
     plugins = [_entry(snapshot, key, mono, interval) for key in snapshot.entries]
     return {**first, "plugins": plugins, **fields}
 
@@ -40,12 +41,13 @@ def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
     return {
         "status": str(run_status(snapshot)),
         "percent_complete": percent_complete(snapshot),
+        "plugins_reported": plugins_reported(snapshot),
         "api_version": API_VERSION,
         "run": snapshot.plan.run,
         "revision": snapshot.revision,
         "time": rfc3339(now),
         "final": final(snapshot),
-        "result_status": "",
+        "result_status": run_result_status(snapshot),
         "error": snapshot.error,
         "tar-info": tar_info(snapshot) if snapshot.tar is not None else None,
     }
@@ -69,13 +71,6 @@ def entry_document(
         return _entry(snapshot, key, mono, interval)
     about = {"run": snapshot.plan.run, "revision": snapshot.revision, "time": rfc3339(now)}
     return _entry(snapshot, key, mono, interval, shown=None) | about
-
-
-def result_status(snapshot: Snapshot, entry: Entry) -> str:
-    """The verdict on a plugin's results; of one without results as soon as it is known."""
-    if entry.state is State.TIMED_OUT:
-        return "timeout"
-    return "failed" if entry.state is State.FAILED and snapshot.phase is Phase.CLOSED else ""
 
 
 def progress_fields(key: Key, sent: Sent) -> dict[str, Any]:
@@ -113,6 +108,7 @@ def _entry(
     silent = age(beat, mono)
     running = entry.state is State.RUNNING
     received = record is not None and record.rank >= Rank.WORKER
+    reason, message = why(entry)
     return {
         "name": key.plugin,
         "node": "" if key.node == GLOBAL else key.node,
@@ -120,7 +116,9 @@ def _entry(
         "last-heartbeat": None if silent is None else int(silent),
         "key": str(key),
         "result_status": result_status(snapshot, entry),
-        "result_counts": None,
+        "result_counts": result_counts(entry),
+        "reason": clip(reason),
+        "message": clip(message),
         "stale": running and stale(beat, mono, interval),
         "late": entry.late,
         "retry_until": rfc3339(window.until) if window is not None else None,

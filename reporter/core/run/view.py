@@ -4,7 +4,7 @@ Tolerant: the document may come from a newer aggregator, the annotation from Son
 either, and showing it, is not done here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from reporter.core.objects import items, number, section, text
 from reporter.core.run.annotation import RUN_ANNOTATION
 from reporter.core.run.plan import GLOBAL
 from reporter.core.run.reading import Found, Reading, plain_json
+from reporter.core.run.results import NOT_PASSED, ResultStatus
 from reporter.core.run.snapshot import Status
 from reporter.core.run.status import API_VERSION
 
@@ -39,9 +40,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One entry, ready to be shown. `heard` is the age of the last heartbeat in seconds.
+    """One entry, ready to be shown.
 
-    `share` is the progress from 0 to 1 where both numbers are known.
+    `heard` is the age of the last heartbeat in seconds, while one is expected. `share` is the
+    progress from 0 to 1 where both numbers are known.
     """
 
     key: str
@@ -68,6 +70,11 @@ class Row:
         """Whether its results are missing."""
         return self.status in BAD
 
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against it: its result may be open, or of a kind nobody judges."""
+        return not self.bad and self.result not in NOT_PASSED
+
 
 def read_document(data: bytes) -> Document | None:
     """The document of `/status`; nothing for anything else."""
@@ -91,26 +98,24 @@ def of_reading(reading: Reading) -> Look:
     if reading.status is None:
         return Look(reading.outcome, detail=reading.detail, warning=reading.warning)
     ours = _ours(reading.pod or {})
-    plugins = [_plugin(found) for found in items(reading.status, "plugins")]
+    why = section(ours, "why")
+    plugins = [_plugin(found, why) for found in items(reading.status, "plugins")]
     status = text(ours, "status") or text(reading.status, "status")
     decided = sum(plugin["status"] in DECIDED for plugin in plugins)
-    share = ours.get("percent_complete")
+    reported = sum(plugin["status"] == "complete" for plugin in plugins)
     final = ours.get("final")
     tar = section(reading.status, "tar-info")
     document = {
         "status": status,
-        "percent_complete": share
-        if isinstance(share, int | float) and not isinstance(share, bool)
-        else round(decided / len(plugins), 4)
-        if plugins
-        else 0.0,
+        "percent_complete": _share_of(ours, "percent_complete", decided, len(plugins)),
+        "plugins_reported": _share_of(ours, "plugins_reported", reported, len(plugins)),
         "plugins": plugins,
         "api_version": API_VERSION,
-        "run": "",
+        "run": text(ours, "run"),
         "revision": number(ours, "revision"),
         "time": "",
         "final": final if isinstance(final, bool) else status in LAST,
-        "result_status": "",
+        "result_status": text(ours, "result_status") or _rolled_up(plugins),
         "error": None,
         "tar-info": dict(tar) if text(tar, "name") else None,
         "partial": True,
@@ -124,18 +129,18 @@ def rows(document: Document) -> Iterator[Row]:
         progress = section(entry, "progress")
         total, completed = number(progress, "total"), number(progress, "completed")
         plugin, node = text(entry, "name"), text(entry, "node")
-        error = section(entry, "error")
+        status = text(entry, "status")
         yield Row(
             key=text(entry, "key") or f"{plugin}/{node or GLOBAL}",
             plugin=plugin,
             node=node,
-            status=text(entry, "status"),
+            status=status,
             result=text(entry, "result_status"),
             progress=_counted(completed, total, _failures(progress)),
             share=_share(completed, total),
-            heard=number(entry, "last-heartbeat"),
+            heard=None if status in DECIDED else number(entry, "last-heartbeat"),
             stale=entry.get("stale") is True,
-            detail=text(error, "text") or text(error, "reason") or text(progress, "msg"),
+            detail=_why(entry) or text(progress, "msg"),
             attempts=number(entry, "attempts"),
             size=number(entry, "bytes"),
             received=text(entry, "received_at"),
@@ -143,8 +148,17 @@ def rows(document: Document) -> Iterator[Row]:
 
 
 def failed(document: Document) -> bool:
-    """Whether the run has failed, be it early."""
+    """Whether results are missing, be it for now, or the aggregator itself failed."""
     return text(document, "status") == Status.FAILED
+
+
+def passed(document: Document) -> bool:
+    """Whether nothing has failed: all results that were due came, and none of them says otherwise.
+
+    A verdict that says neither is no pass; a result in a format that nobody judges is no failure.
+    """
+    rejected = text(document, "result_status") == ResultStatus.FAILED
+    return not failed(document) and not rejected and all(row.passed for row in rows(document))
 
 
 def over(document: Document) -> bool:
@@ -174,9 +188,10 @@ def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if known else {}
 
 
-def _plugin(found: Mapping[str, Any]) -> dict[str, Any]:
+def _plugin(found: Mapping[str, Any], why: Mapping[str, Any]) -> dict[str, Any]:
     plugin, node, verdict = text(found, "plugin"), text(found, "node"), text(found, "result-status")
     timed_out = text(found, "status") == "failed" and verdict == "timeout"
+    said = section(why, f"{plugin}/{node}")
     return {
         "name": plugin,
         "node": "" if node == GLOBAL else node,
@@ -185,10 +200,37 @@ def _plugin(found: Mapping[str, Any]) -> dict[str, Any]:
         "key": f"{plugin}/{node}",
         "result_status": verdict,
         "result_counts": found.get("result-counts"),
+        "reason": text(said, "reason"),
+        "message": text(said, "message"),
         "error": None,
         "progress": found.get("progress"),
         **_UNSAID,
     }
+
+
+def _why(entry: Mapping[str, Any]) -> str:
+    """Reason and message of an entry's verdict, or those of its error."""
+    error = section(entry, "error")
+    reason = text(entry, "reason") or text(error, "reason")
+    message = text(entry, "message") or text(error, "text")
+    return ": ".join(filter(None, (reason, message)))
+
+
+def _share_of(ours: Mapping[str, Any], key: str, part: int, whole: int) -> float:
+    """The share that our annotation tells, else the counted one."""
+    told = ours.get(key)
+    if isinstance(told, int | float) and not isinstance(told, bool):
+        return told
+    return round(part / whole, 4) if whole else 0.0
+
+
+def _rolled_up(plugins: Sequence[Mapping[str, Any]]) -> str:
+    """The verdict on a run whose aggregator tells none: that of its worst entry, if it is bad."""
+    bad = any(
+        plugin["status"] in BAD or plugin["result_status"] == ResultStatus.FAILED
+        for plugin in plugins
+    )
+    return str(ResultStatus.FAILED) if bad else ""
 
 
 def _failures(progress: Mapping[str, Any]) -> int:

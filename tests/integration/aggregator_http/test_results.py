@@ -311,6 +311,28 @@ async def test_an_error_object_of_a_sonobuoy_worker(tmp_path, content_type):
 
 
 @situation
+async def test_the_format_is_announced_by_a_header(tmp_path):
+    """Only the format we know is read; an unknown one is stored as before."""
+    body = b'{"status":"failure","reason":"DiskSlow","message":"80 ms"}'
+    ours = "Result-Format: status-reporter.io/adapter-result.v1"
+    async with serving(tmp_path) as scene:
+        replies = [
+            await scene.put(E2E, body, ours),
+            await scene.put(NODE1, body, "Result-Format: status-reporter.io/adapter-result.v9"),
+            await scene.put(
+                NODE2,
+                b'{"error":"gone","cause":"AdapterInterrupted","status":"unknown"}',
+                *("Result-Outcome: error", ours),
+            ),
+        ]
+
+        assert [200, 200, 200] == [reply.status for reply in replies]
+        assert ["failed", "", "unknown"] == [
+            scene.entry(key).record.verdict for key in (E2E, NODE1, NODE2)
+        ]
+
+
+@situation
 async def test_error_reports_and_results(tmp_path):
     """A42: an error once, a real result after it, and no error after that."""
     async with serving(tmp_path) as scene:

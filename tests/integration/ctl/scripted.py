@@ -126,6 +126,8 @@ def entry(plugin: str, node: str = "", status: str = "running", **more: Any) -> 
         "key": f"{plugin}/{node or 'global'}",
         "result_status": "",
         "result_counts": None,
+        "reason": "",
+        "message": "",
         "stale": False,
         "late": False,
         "retry_until": None,
@@ -143,9 +145,11 @@ def entry(plugin: str, node: str = "", status: str = "running", **more: Any) -> 
 def run_status(status: str = "running", *entries: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return a document of `/status`."""
     decided = sum(each["status"] not in {"running"} for each in entries)
+    reported = sum(each["status"] == "complete" for each in entries)
     return {
         "status": status,
         "percent_complete": round(decided / len(entries), 4) if entries else 1.0,
+        "plugins_reported": round(reported / len(entries), 4) if entries else 1.0,
         "plugins": list(entries),
         "api_version": "v1",
         "run": "5e1f0c6a",

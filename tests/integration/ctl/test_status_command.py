@@ -31,18 +31,32 @@ FAILED = run_status(
     entry("sysd", "node1", "failed", error={"cause": "lost", "reason": "", "text": "gone away"}),
     entry("e2e"),
 )
+
+
+def judged(result: str) -> dict:
+    """A run that is over; the check on node1 came to this result, the other passed."""
+    why = {"reason": "DiskSlow", "message": "fsync takes 80 ms"}
+    return run_status(
+        "complete",
+        entry("disk", "node1", "complete", result_status=result, **why),
+        entry("disk", "node2", "complete", result_status="passed"),
+        result_status=result or "unknown",
+        final=True,
+    )
+
+
 TABLE = """\
 running: 1 of 2 done (50%), run 5e1f0c6a
 
 PLUGIN  NODE   STATUS    RESULT  PROGRESS          HEARD     DETAIL
-sysd    node1  complete  passed  -                 3s        -
+sysd    node1  complete  passed  -                 -         -
 e2e     -      running   -       17/80 (2 failed)  3m stale  on it
 """
 WIDE = """\
 running: 1 of 2 done (50%), run 5e1f0c6a
 
 PLUGIN  NODE   STATUS    RESULT  PROGRESS          HEARD     TRIES  SIZE     RECEIVED  DETAIL
-sysd    node1  complete  passed  -                 3s        1      2.0 KiB  -         -
+sysd    node1  complete  passed  -                 -         1      2.0 KiB  -         -
 e2e     -      running   -       17/80 (2 failed)  3m stale  1      -        -         on it
 """
 
@@ -156,8 +170,42 @@ class TestExitCodes:
             code, out, err = home.run("status", "--url", server.url)
 
         assert (1, "") == (code, err)
-        assert "failed: 1 of 2 done (50%), 1 failed, not final" in out
+        assert "failed, 1 of 2 failed: 1 of 2 done (50%), not final" in out
         assert "gone away" in out
+
+    @pytest.mark.parametrize(
+        ("result", "flags", "code"),
+        [
+            ("passed", [], 0),
+            ("failed", [], 1),
+            ("failed", ["--delivery-only"], 0),
+            ("unknown", [], 1),
+            ("", [], 0),
+        ],
+    )
+    def test_what_the_result_says(self, home: Home, result: str, flags: list[str], code: int):
+        """A delivered failure is one; nobody takes `unknown` for a pass."""
+        with Scripted(status=Reply(body=judged(result))) as server:
+            found, out, _ = home.run("status", "--url", server.url, *flags)
+
+        assert code == found
+        assert "DiskSlow: fsync takes 80 ms" in out
+
+    def test_a_failed_check_is_red(self, home: Home) -> None:
+        """The headline says how many, in red, and the row why."""
+        with Scripted(status=Reply(body=judged("failed"))) as server:
+            code, out = home.terminal("status", "--url", server.url)
+
+        assert 1 == code
+        assert out.startswith("\x1b[31mcomplete, 1 of 2 failed\x1b[0m: 2 of 2 done (100%), final")
+        assert "\x1b[31mfailed\x1b[0m" in out.splitlines()[3]
+
+    def test_a_check_that_says_neither_is_yellow(self, home: Home) -> None:
+        """It is not among the failed ones."""
+        with Scripted(status=Reply(body=judged("unknown"))) as server:
+            _, out = home.terminal("status", "--url", server.url)
+
+        assert out.startswith("\x1b[33mcomplete, 1 of 2 unknown\x1b[0m: 2 of 2 done")
 
     @pytest.mark.parametrize(
         ("reply", "words"),

@@ -242,8 +242,24 @@ class TestCluster:
         code, out, err = at_home.run("status")
 
         assert (1, "") == (code, err)
-        assert "failed: 1 of 2 done (50%), 1 failed, not final" in out
+        assert "failed, 1 of 2 failed: 1 of 2 done (50%), not final" in out
         assert ["sysd", "node1", "timed_out", "timeout"] == out.splitlines()[3].split()[:4]
+
+    def test_the_annotations_say_why(self, at_home: Home, fake: FakeKube) -> None:
+        """A row that failed has its reason there too, and the run its name."""
+        ours = {
+            "run": "5e1f0c6a",
+            "status": "complete",
+            "result_status": "failed",
+            "why": {"disk/node1": {"reason": "DiskSlow", "message": "fsync takes 80 ms"}},
+        }
+        add_aggregator(fake, "complete", plugin("disk", "node1", "complete", "failed"), run=ours)
+        code, out, _ = at_home.run("status")
+
+        assert 1 == code
+        assert out.startswith("complete, 1 of 1 failed: ")
+        assert "run 5e1f0c6a" in out
+        assert out.endswith("DiskSlow: fsync takes 80 ms\n")
 
     @pytest.mark.parametrize("form", ["json", "yaml", "wide", "name", "table"])
     def test_every_form(self, at_home: Home, fake: FakeKube, form: str) -> None:
@@ -294,7 +310,10 @@ class TestCluster:
         add_aggregator(fake, "running", plugin("in-two"), namespace="two")
         code, out, err = at_home.run("status", "-A", "-o", "name")
         assert (0, "in-one/global\n") == (code, out)
-        assert "2 pods are labelled" in err
+        assert (
+            "found 2 aggregators: one/status-aggregator-0, two/status-aggregator-0;"
+            " showing one/status-aggregator-0; choose another with -n NAMESPACE\n"
+        ) == err.partition(": ")[2]
 
     @pytest.mark.parametrize("how", ["option", "variable", "several"])
     def test_the_kubeconfig(self, home: Home, fake: FakeKube, how: str) -> None:

@@ -19,6 +19,22 @@ PASSED = run_status("complete", entry("e2e", status="complete"), final=True)
 LOST = run_status(
     "failed", entry("e2e", status="complete"), entry("sysd", "node1", "timed_out"), final=True
 )
+REJECTED = run_status(
+    "complete",
+    entry("e2e", status="complete", result_status="passed"),
+    entry("sysd", "node1", "complete", result_status="failed"),
+    result_status="failed",
+    final=True,
+)
+PART = run_status(
+    "running",
+    entry("e2e"),
+    entry("sysd", "node1", "complete", result_status="failed"),
+    result_status="failed",
+)
+UNKNOWN = run_status(
+    "complete", entry("e2e", status="complete", result_status="unknown"), final=True
+)
 NO_ENTRIES = run_status("complete", final=True)
 
 
@@ -75,6 +91,14 @@ class TestEnds:
             (["--for", "sysd/node1"], (LOST,), 1, 1),
             (["--for", "e2e/global"], (PACKING,), 0, 1),
             (["--for", "e2e", "--fail-fast"], (EARLY, PACKING), 0, 2),
+            ([], (PART, REJECTED), 1, 2),
+            (["--delivery-only"], (PART, REJECTED), 0, 2),
+            (["--fail-fast"], (PART,), 1, 1),
+            (["--fail-fast", "--delivery-only"], (PART, REJECTED), 0, 2),
+            (["--for", "sysd"], (PART,), 1, 1),
+            (["--for", "sysd", "--delivery-only"], (PART,), 0, 1),
+            (["--for", "e2e"], (PART, REJECTED), 0, 2),
+            ([], (UNKNOWN,), 1, 1),
         ],
     )
     def test_the_end(self, home: Home, words, seen, code: int, asked: int) -> None:
@@ -206,7 +230,7 @@ class TestTerminal:
         assert 0 == code
         assert "[........................] running: 0 of 2 done (0%)" in out
         assert "\r\x1b[K\r\x1b[K" in out or "\r\x1b[Kcomplete: 1 of 1 done" in out
-        assert out.rstrip().endswith("e2e     -     complete  -       -         3s     -")
+        assert out.rstrip().endswith("e2e     -     complete  -       -         -      -")
 
     def test_ctrl_c(self, home: Home) -> None:
         """130 at once, and the bar is gone."""

@@ -42,6 +42,20 @@ class TestPipe:
             "complete: 1 of 1 done (100%), final, run 5e1f0c6a",
         ] == [line.partition("Z  ")[2] for line in out.splitlines()]
 
+    @pytest.mark.parametrize(("flags", "code"), [([], 1), (["--delivery-only"], 0)])
+    def test_a_check_that_failed(self, home: Home, flags: list[str], code: int) -> None:
+        """Its line says why, and so does the exit code unless only deliveries count."""
+        why = {"result_status": "failed", "reason": "DiskSlow", "message": "80 ms"}
+        failed = run_status("complete", entry("e2e", status="complete", **why), final=True)
+        with server(BEGUN, failed) as asked:
+            found, out, _ = home.run("watch", "--url", asked.url, *flags)
+
+        assert code == found
+        assert [
+            "e2e/global  complete  failed  DiskSlow: 80 ms",
+            "complete, 1 of 1 failed: 1 of 1 done (100%), final, run 5e1f0c6a",
+        ] == [line.partition("Z  ")[2] for line in out.splitlines()[2:]]
+
     def test_a_document_for_every_change(self, home: Home) -> None:
         """JSON has one a line, YAML one after `---`."""
         with server(BEGUN, QUIET, DONE) as asked:
@@ -129,7 +143,7 @@ class TestTerminal:
         lines = drawn.splitlines()
         assert 1 == code
         assert 12 >= len(lines)
-        assert "failed: 500 of 500 done (100%), 1 failed" in lines[0]
+        assert "failed, 1 of 500 failed: 500 of 500 done (100%)" in lines[0]
         assert lines[3].startswith("e2e     bad   failed")
         assert "... and 493 more" in drawn
         assert "n499" in out.split("\x1b[H")[-1]

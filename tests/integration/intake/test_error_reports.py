@@ -66,6 +66,35 @@ def test_results_that_look_like_errors(tmp_path: Path, body: bytes, meta: Meta) 
     play(tmp_path, story)
 
 
+@pytest.mark.parametrize(
+    ("status", "adapter", "verdict"),
+    [
+        pytest.param("failure", True, "failed", id="the sidecar says failure"),
+        pytest.param("unknown", True, "unknown", id="the sidecar cannot tell"),
+        pytest.param(None, True, "failed", id="it says nothing of it"),
+        pytest.param([], True, "failed", id="no word"),
+        pytest.param("unknown", False, "", id="another worker's report"),
+    ],
+)
+def test_the_verdict_of_a_report(
+    tmp_path: Path, status: object, adapter: bool, verdict: str
+) -> None:
+    """Only a reporter's own report is understood; it is an error in any case."""
+    body = json.dumps({"error": "node drained", "cause": "AdapterEvicted", "status": status})
+
+    async def story(here: Scene) -> None:
+        await here.put(E2E, body.encode(), replace(REPORT, adapter=adapter))
+        record = here.store.entry(E2E).record
+        assert (State.FAILED, Cause.WORKER_ERROR) == (here.store.entry(E2E).state, record.cause)
+        assert (verdict, "AdapterEvicted", "node drained") == (
+            record.verdict,
+            record.reason,
+            record.text,
+        )
+
+    play(tmp_path, story)
+
+
 def test_a42_reports_and_results(tmp_path: Path) -> None:
     """A42: failed; held; then a result replaces it; nothing replaces that."""
     report = b'{"error":"no space","cause":"OutOfDisk","evidence":{"node":"n"}}'

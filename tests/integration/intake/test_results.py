@@ -27,6 +27,7 @@ from reporter.aggregator.intake import (
 from reporter.core.run.entry import State
 from reporter.core.run.snapshot import Phase
 from tests.integration.intake.scene import (
+    ARCHIVE,
     E2E,
     JSON,
     LIMITS,
@@ -38,6 +39,7 @@ from tests.integration.intake.scene import (
     play,
     sha,
 )
+from tests.integration.intake.tars import file, tgz
 
 
 def test_a1_a_body_without_any_header(tmp_path: Path) -> None:
@@ -52,6 +54,85 @@ def test_a1_a_body_without_any_header(tmp_path: Path) -> None:
     assert {"sysd/results/node1/result": b"foo"} == done.files()
     assert {sha(b"foo")} == done.blobs()
     assert [] == done.leftovers()
+
+
+ADAPTER = replace(JSON, adapter=True)
+NOT_PARSED = "Failed to parse adapter result: "
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "reason", "message"),
+    [
+        pytest.param(
+            b'{"status":"success","reason":"AllGood","message":"fine"}',
+            *("passed", "AllGood", "fine"),
+            id="success",
+        ),
+        pytest.param(
+            b'{"status":"failure","reason":"DiskSlow","message":"a\\nb","details":{"ms":80}}',
+            *("failed", "DiskSlow", "a b"),
+            id="failure",
+        ),
+        pytest.param(
+            b'{"status":"failure"}',
+            *("failed", "NoReasonProvided", "No message provided"),
+            id="nothing but the status",
+        ),
+        pytest.param(
+            b'{"status":"Success"}',
+            *("unknown", "InvalidResultFormat"),
+            NOT_PARSED + "status: must be either 'success' or 'failure'",
+            id="another word",
+        ),
+        pytest.param(
+            b"",
+            *("unknown", "InvalidResultFormat"),
+            NOT_PARSED + "line 1, column 1: the document is empty",
+            id="empty",
+        ),
+        pytest.param(
+            b'{"status":"failure"}' + b" " * 1_048_576,
+            *("unknown", "InvalidResultFormat"),
+            NOT_PARSED + "larger than 1048576 bytes",
+            id="larger than a result may be",
+        ),
+    ],
+)
+def test_an_adapters_result_is_understood(
+    tmp_path: Path, body: bytes, verdict: str, reason: str, message: str
+) -> None:
+    """Stored as it is whatever it says; what is no such result is no pass."""
+
+    async def story(here: Scene) -> None:
+        assert Stored(sha(body)) == await here.put(E2E, body, ADAPTER)
+        entry = here.store.entry(E2E)
+        assert State.COMPLETE == entry.state
+        record = entry.record
+        assert (verdict, reason, message) == (record.verdict, record.reason, record.message)
+
+    assert {"e2e/results/global/a.json": body} == play(tmp_path, story).files()
+
+
+def test_an_archive_is_no_adapters_result(tmp_path: Path) -> None:
+    """It is unpacked, and nobody takes it for a pass."""
+
+    async def story(here: Scene) -> None:
+        await here.put(E2E, tgz(file(b"a", b"x")), replace(ARCHIVE, adapter=True))
+        record = here.store.entry(E2E).record
+        assert ("unknown", NOT_PARSED + "an archive") == (record.verdict, record.message)
+
+    assert {"e2e/results/global/a": b"x"} == play(tmp_path, story).files()
+
+
+def test_a_result_that_nobody_announced_is_not_judged(tmp_path: Path) -> None:
+    """Whatever it looks like: a worker of Sonobuoy may send any JSON."""
+
+    async def story(here: Scene) -> None:
+        await here.put(E2E, b'{"status":"failure"}', JSON)
+        record = here.store.entry(E2E).record
+        assert ("", "", "") == (record.verdict, record.reason, record.message)
+
+    play(tmp_path, story)
 
 
 def test_a2_a_second_body_changes_nothing(tmp_path: Path) -> None:

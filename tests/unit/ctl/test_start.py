@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from reporter.ctl import main as entry
-from reporter.ctl.origin import length
+from reporter.ctl.duration import length
 
 HEAVY = {"kubernetes", "pydantic", "prometheus_client", "structlog", "urllib3", "yaml"} | {
     "jsonschema",

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
 from reporter.core.run.reading import Found, read_status
-from reporter.core.run.view import failed, of_reading, over, percent, read_document, rows
+from reporter.core.run.view import (
+    failed,
+    of_reading,
+    over,
+    passed,
+    percent,
+    read_document,
+    rows,
+)
 
 OURS = {"status": "failed", "percent_complete": 0.25, "final": False, "revision": 7}
 
@@ -139,17 +147,89 @@ def test_progress(progress, shown, share):
 @pytest.mark.parametrize(
     ("error", "detail"),
     [
-        ({"text": "t", "reason": "r"}, "t"),
+        ({"text": "t", "reason": "r"}, "r: t"),
+        ({"text": "t", "reason": ""}, "t"),
         ({"text": "", "reason": "r"}, "r"),
         (None, "on it"),
         ("x", "on it"),
     ],
 )
 def test_what_is_said_of_an_entry(error, detail):
-    """The error's text, else its reason, else the last message."""
+    """The error's reason and text, else the last message."""
     (row,) = rows({"plugins": [{"error": error, "progress": {"msg": "on it"}}]})
 
     assert detail == row.detail
+
+
+def test_the_verdict_is_said_before_the_last_message():
+    """Reason and message of the result."""
+    entry = {"reason": "DiskSlow", "message": "80 ms", "progress": {"msg": "on it"}}
+    (row,) = rows({"plugins": [entry]})
+
+    assert "DiskSlow: 80 ms" == row.detail
+
+
+@pytest.mark.parametrize(
+    ("status", "heard"),
+    [("running", 7), ("complete", None), ("failed", None), ("timed_out", None)],
+)
+def test_a_worker_that_has_finished_is_not_heard(status, heard):
+    """The age of its last heartbeat says nothing any more."""
+    (row,) = rows({"plugins": [{"status": status, "last-heartbeat": 7}]})
+
+    assert heard == row.heard
+
+
+def test_a_failure_is_explained_through_the_annotation():
+    """By our own one: Sonobuoy's has no place for it."""
+    why = {"e2e/global": {"reason": "DiskSlow", "message": "80 ms"}}
+    ours = {**OURS, "run": "r", "result_status": "failed", "plugins_reported": 0.5, "why": why}
+    document = look(
+        "running", [plugin(status="complete", **{"result-status": "failed"})], ours
+    ).document
+    assert document is not None
+    (row,) = rows(document)
+
+    assert ("failed", "DiskSlow: 80 ms", False) == (row.result, row.detail, row.passed)
+    assert ("r", "failed", 0.5) == tuple(
+        document[name] for name in ("run", "result_status", "plugins_reported")
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "verdict", "good"),
+    [
+        ([plugin(status="complete")], "", True),
+        ([plugin(status="complete", **{"result-status": "passed"})], "", True),
+        ([plugin(status="complete", **{"result-status": "failed"})], "failed", False),
+        ([plugin(status="complete", **{"result-status": "unknown"})], "", False),
+        ([plugin(status="failed", **{"result-status": "timeout"})], "failed", False),
+    ],
+)
+def test_the_verdict_by_sonobuoys_annotation_alone(entries, verdict, good):
+    """A failed check is no pass there either."""
+    document = look("complete", entries).document
+
+    assert document is not None
+    assert (verdict, good) == (document["result_status"], passed(document))
+
+
+@pytest.mark.parametrize(
+    ("document", "good"),
+    [
+        ({"status": "complete"}, True),
+        ({"status": "complete", "result_status": "passed"}, True),
+        ({"status": "complete", "result_status": "unknown"}, True),
+        ({"status": "complete", "result_status": "failed"}, False),
+        ({"status": "failed"}, False),
+        ({"status": "running", "plugins": [{"result_status": "failed"}]}, False),
+        ({"status": "complete", "plugins": [{"result_status": "unknown"}]}, False),
+        ({"status": "complete", "plugins": [{"result_status": ""}]}, True),
+    ],
+)
+def test_a_run_that_passed(document, good):
+    """What nobody judges is no failure; what was judged and says neither is no pass."""
+    assert good is passed(document)
 
 
 @pytest.mark.parametrize(

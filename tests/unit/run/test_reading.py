@@ -10,14 +10,15 @@ NEW = {"sonobuoy-component": "aggregator"}
 OLD = {"run": "sonobuoy-master"}
 
 
-def pod(name="p", labels=None, phase="Running", value=None, **status):
+def pod(name="p", labels=None, phase="Running", value=None, namespace="n", **status):
     """A Pod as the API shows it."""
     annotated = {} if value is None else {"annotations": {STATUS_ANNOTATION: value}}
-    metadata = {"name": name, "labels": labels or {}, **annotated}
+    metadata = {"name": name, "namespace": namespace, "labels": labels or {}, **annotated}
     return {"metadata": metadata, "status": {"phase": phase, **status}}
 
 
 FIRST, SECOND, OTHER = pod("a", NEW), pod("b", {**NEW, **OLD}), pod("c", {"app": "web"})
+ELSEWHERE = pod("a", NEW, namespace="o")
 MASTER, MASTER2 = pod("m", OLD), pod("m2", OLD)
 
 
@@ -33,14 +34,27 @@ MASTER, MASTER2 = pod("m", OLD), pod("m2", OLD)
             [FIRST, SECOND],
             Picked(
                 FIRST,
-                "2 pods are labelled sonobuoy-component=aggregator; the first one is read",
+                "found 2 aggregators: n/a, n/b; showing n/a",
             ),
             id="K5 several pods",
         ),
         pytest.param(
             [MASTER, MASTER2],
-            Picked(MASTER, "2 pods are labelled run=sonobuoy-master; the first one is read"),
+            Picked(MASTER, "found 2 aggregators: n/m, n/m2; showing n/m"),
             id="several pods with the old label",
+        ),
+        pytest.param(
+            [FIRST, ELSEWHERE],
+            Picked(
+                FIRST,
+                "found 2 aggregators: n/a, o/a; showing n/a; choose another with -n NAMESPACE",
+            ),
+            id="two runs in two namespaces",
+        ),
+        pytest.param(
+            [FIRST] * 7,
+            Picked(FIRST, "found 7 aggregators: n/a, n/a, n/a, n/a, n/a and 2 more; showing n/a"),
+            id="many runs",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """The annotations: Sonobuoy's exact shape, the end value, the budget."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,9 +16,14 @@ from reporter.core.run.plan import Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
 from tests.unit.run.world import (
     E2E,
+    EVICTED,
+    FAILED,
+    KILLED,
     NODE1,
     NODE2,
+    PASSED,
     RESULT,
+    UNREADABLE,
     WORKER_ERROR,
     all_in,
     ours,
@@ -68,9 +74,30 @@ def test_the_exact_text():
 def test_our_own_annotation():
     """The exact text of the second one."""
     assert (
-        '{"status":"failed","percent_complete":0.3333,"final":false,"revision":42,'
-        '"failed":["sysd/node2"],"truncated":false}'
+        '{"run":"run-1","status":"failed","result_status":"failed","percent_complete":0.3333,'
+        '"plugins_reported":0.0,"final":false,"revision":42,"failed":["sysd/node2"],'
+        '"why":{"sysd/node2":{"reason":"pod_failed","message":"the pod is gone"}},'
+        '"truncated":false}'
     ) == annotations(snapshot({NODE2: ours()}), strict=False).run
+
+
+def test_why_entries_failed():
+    """The worker's reason and message; of an error of ours the cause. Long texts are cut."""
+    long = replace(KILLED, text="x" * 1_024)
+    why = both(snapshot({E2E: FAILED, NODE1: long, NODE2: EVICTED}))[1]["why"]
+    assert {
+        "e2e/global": {"reason": "DiskSlow", "message": "fsync takes 80 ms"},
+        "sysd/node1": {"reason": "AdapterOOMKilled", "message": "x" * 256},
+        "sysd/node2": {"reason": "AdapterEvicted", "message": "node drained"},
+    } == why
+
+
+def test_both_fit_into_what_the_api_server_allows():
+    """Ten failures with texts that JSON makes longest, and names as long as they may be."""
+    plan = Plan("r", (Plugin("p" * 63, tuple(f"{n:02}" + "n" * 251 for n in range(20))),))
+    record = replace(FAILED, reason='"' * 128, message='"' * 1_024)
+    value = annotations(snapshot(dict.fromkeys(plan.keys, record), plan=plan), strict=False)
+    assert len(value.run.encode()) < 16 * 1024
 
 
 def test_before_plugins_start():
@@ -109,6 +136,11 @@ def test_errors_come_before_failures_as_in_sonobuoys_structure():
         (ours(Cause.POD_FAILED), True, ("failed", "failed")),
         (ours(Cause.DEADLINE), False, ("failed", "timeout")),
         (ours(Cause.HEARTBEAT), True, ("failed", "timeout")),
+        (PASSED, False, ("complete", "passed")),
+        (FAILED, False, ("complete", "failed")),
+        (UNREADABLE, False, ("complete", "unknown")),
+        (KILLED, False, ("failed", "failed")),
+        (EVICTED, True, ("failed", "unknown")),
     ],
 )
 def test_the_words_for_an_entry(record, closed, expected):
@@ -116,6 +148,16 @@ def test_the_words_for_an_entry(record, closed, expected):
     run = snapshot({E2E: record}, phase=Phase.CLOSED if closed else Phase.RUNNING)
     entry = both(run)[0]["plugins"][0]
     assert expected == (entry["status"], entry["result-status"])
+
+
+def test_the_counts_of_an_entry():
+    """An adapter's result is one test; entries shown as one are counted."""
+    plan = Plan("r", (Plugin("p", tuple(f"n{n}" for n in range(40))),))
+    run = snapshot(dict.fromkeys(plan.keys, FAILED), plan=plan)
+    (first, *_) = both(run)[0]["plugins"]
+    (merged,) = both(run, budget=1_000)[0]["plugins"]
+    assert ("n0", {"failed": 1}) == (first["node"], first["result-counts"])
+    assert ("*", {"failed": 40}) == (merged["node"], merged["result-counts"])
 
 
 ONE_FAILED = {E2E: RESULT, NODE1: RESULT, NODE2: ours()}

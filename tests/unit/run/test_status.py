@@ -11,7 +11,22 @@ from reporter.core.run.entry import fail as failed
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.status import entry_document, rfc3339, status_document
-from tests.unit.run.world import E2E, NODE1, RESULT, START, WORKER_ERROR, ours, sent, snapshot
+from tests.unit.run.world import (
+    E2E,
+    EVICTED,
+    FAILED,
+    KILLED,
+    NODE1,
+    NODE2,
+    PASSED,
+    RESULT,
+    START,
+    UNREADABLE,
+    WORKER_ERROR,
+    ours,
+    sent,
+    snapshot,
+)
 
 MONO = 5_000.0
 SYSTEMD = Key("systemd", "node1")
@@ -46,6 +61,7 @@ def test_the_first_sample_of_the_proposal():
     assert {
         "status": "running",
         "percent_complete": 0.5,
+        "plugins_reported": 0.5,
         "api_version": "v1",
         "run": "run-1",
         "revision": 42,
@@ -84,6 +100,8 @@ def test_an_entry_that_nobody_has_heard_of():
         "key": "e2e/global",
         "result_status": "",
         "result_counts": None,
+        "reason": "",
+        "message": "",
         "stale": False,
         "late": False,
         "retry_until": None,
@@ -112,6 +130,75 @@ def test_a_result_that_came_late():
         "result_status": "",
     }
     assert expected == {name: document[name] for name in expected}
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        pytest.param(PASSED, ("complete", "passed", {"passed": 1}, "AllGood", "fine"), id="passed"),
+        pytest.param(
+            FAILED,
+            ("complete", "failed", {"failed": 1}, "DiskSlow", "fsync takes 80 ms"),
+            id="the check failed",
+        ),
+        pytest.param(
+            UNREADABLE,
+            ("complete", "unknown", {"unknown": 1}, "InvalidResultFormat", "no object"),
+            id="not what it says it is",
+        ),
+        pytest.param(
+            KILLED,
+            ("failed", "failed", {"failed": 1}, "AdapterOOMKilled", "out of memory"),
+            id="the sidecar's own verdict",
+        ),
+        pytest.param(
+            EVICTED,
+            ("failed", "unknown", {"unknown": 1}, "AdapterEvicted", "node drained"),
+            id="the sidecar cannot tell",
+        ),
+        pytest.param(RESULT, ("complete", "", None, "", ""), id="a format that is not judged"),
+        pytest.param(
+            ours(Cause.HEARTBEAT), ("timed_out", "timeout", None, "", ""), id="the aggregator's own"
+        ),
+    ],
+)
+def test_the_verdict_on_an_entry(record, expected):
+    """As soon as the result is in; reason and message are the worker's."""
+    document = entry(snapshot({E2E: record}))
+    names = ("status", "result_status", "result_counts", "reason", "message")
+    assert expected == tuple(document[name] for name in names)
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        pytest.param({}, "", id="everything is open"),
+        pytest.param({E2E: PASSED, NODE1: UNREADABLE}, "", id="one is open, none failed"),
+        pytest.param({E2E: FAILED}, "failed", id="one failed, at once"),
+        pytest.param({E2E: ours()}, "failed", id="one is missing"),
+        pytest.param({E2E: ours(Cause.DEADLINE)}, "failed", id="one timed out"),
+        pytest.param({E2E: KILLED}, "failed", id="a sidecar's verdict"),
+        pytest.param({E2E: PASSED, NODE1: PASSED, NODE2: PASSED}, "passed", id="all passed"),
+        pytest.param({E2E: PASSED, NODE1: EVICTED, NODE2: PASSED}, "unknown", id="one unknown"),
+        pytest.param({E2E: PASSED, NODE1: RESULT, NODE2: PASSED}, "unknown", id="one not judged"),
+        pytest.param({E2E: FAILED, NODE1: EVICTED, NODE2: RESULT}, "failed", id="failed is worst"),
+    ],
+)
+def test_the_verdict_on_the_run(records, expected):
+    """Failed at once, else nothing before the end; what was not judged did not pass."""
+    assert expected == shown(snapshot(records))["result_status"]
+
+
+def test_a_run_without_entries_has_no_verdict():
+    """Nothing was judged, and everything is reported."""
+    document = shown(snapshot(plan=Plan("r", ())))
+    assert ("unknown", 1.0) == (document["result_status"], document["plugins_reported"])
+
+
+def test_what_is_decided_and_what_has_reported():
+    """An entry that was given up is decided without a result."""
+    document = shown(snapshot({E2E: FAILED, NODE1: ours()}))
+    assert (0.6667, 0.3333) == (document["percent_complete"], document["plugins_reported"])
 
 
 def test_an_empty_result_has_no_bytes_but_a_digest():

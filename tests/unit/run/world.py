@@ -1,5 +1,7 @@
 """A small run to ask about: one cluster-wide plugin and one on two nodes."""
 
+from dataclasses import replace
+
 from reporter.core.run.entry import Cause, Entry, Rank, Record
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.core.run.progress import Progress, Sent
@@ -14,9 +16,14 @@ PLAN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", ("node1", "node2"))))
 RESULT = Record(
     Rank.RESULT, START + 5, digest="ab" * 32, size=3, filename="a.json", notes=("a link",)
 )
+PASSED = replace(RESULT, verdict="passed", reason="AllGood", message="fine")
+FAILED = replace(RESULT, verdict="failed", reason="DiskSlow", message="fsync takes 80 ms")
+UNREADABLE = replace(RESULT, verdict="unknown", reason="InvalidResultFormat", message="no object")
 WORKER_ERROR = Record(
     Rank.WORKER, START + 6, digest="cd" * 32, size=9, cause=Cause.WORKER_ERROR, text="boom"
 )
+EVICTED = replace(WORKER_ERROR, verdict="unknown", reason="AdapterEvicted", text="node drained")
+KILLED = replace(WORKER_ERROR, verdict="failed", reason="AdapterOOMKilled", text="out of memory")
 
 
 def ours(cause=Cause.POD_FAILED, at=START + 4, text="the pod is gone"):

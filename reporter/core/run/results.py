@@ -1,0 +1,80 @@
+"""What the results say, of one entry and of the whole run; whether they came is `entry`'s matter.
+
+Reading a result is not done here: whoever takes it in keeps its verdict in the record.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from reporter.core.run.entry import Entry, State
+from reporter.core.run.record import Rank
+from reporter.core.run.snapshot import Phase, Snapshot
+
+
+class ResultStatus(StrEnum):
+    """The words for a verdict. Empty instead of a word: nobody has judged the result."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # judged, but it says neither
+    TIMEOUT = "timeout"
+
+
+NOT_PASSED: Final = frozenset({ResultStatus.FAILED, ResultStatus.UNKNOWN, ResultStatus.TIMEOUT})
+
+
+def result_status(snapshot: Snapshot, entry: Entry) -> str:
+    """The verdict on an entry.
+
+    A missing result counts as failed once the run is closed; until then it may still come.
+    """
+    record = entry.record
+    if entry.state is State.TIMED_OUT:
+        return ResultStatus.TIMEOUT
+    if record is not None and record.verdict:
+        return record.verdict
+    missing = entry.state is State.FAILED and snapshot.phase is Phase.CLOSED
+    return ResultStatus.FAILED if missing else ""
+
+
+def result_counts(entry: Entry) -> Mapping[str, int] | None:
+    """How many tests had which outcome; an adapter's result is one test."""
+    record = entry.record
+    return {record.verdict: 1} if record is not None and record.verdict else None
+
+
+def why(entry: Entry) -> tuple[str, str]:
+    """Reason and message of the verdict, in the words of the worker; empty where it gave none."""
+    record = entry.record
+    if record is None or record.rank < Rank.WORKER:
+        return "", ""
+    return record.reason, record.message if record.rank is Rank.RESULT else record.text
+
+
+def run_result_status(snapshot: Snapshot) -> str:
+    """The verdict on the run: failed as soon as an entry is, else empty until all are decided.
+
+    Then unknown if an entry is, or was not judged; else passed.
+    """
+    entries = snapshot.entries.values()
+    words = {_counted(entry) for entry in entries}
+    if ResultStatus.FAILED in words:
+        return ResultStatus.FAILED
+    if not all(entry.terminal for entry in entries):
+        return ""
+    return ResultStatus.PASSED if words == {ResultStatus.PASSED} else ResultStatus.UNKNOWN
+
+
+def plugins_reported(snapshot: Snapshot) -> float:
+    """The share of entries that have a result, 0 to 1, four decimals; 1 for an empty plan."""
+    held = [entry.state is State.COMPLETE for entry in snapshot.entries.values()]
+    return round(sum(held) / len(held), 4) if held else 1.0
+
+
+def _counted(entry: Entry) -> str:
+    """What an entry counts as in the run's verdict: one whose result is missing has failed."""
+    record = entry.record
+    if record is not None and record.verdict:
+        return record.verdict
+    return ResultStatus.FAILED if entry.state in (State.FAILED, State.TIMED_OUT) else ""
