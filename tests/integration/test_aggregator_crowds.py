@@ -145,7 +145,7 @@ def test_certificates_are_counted(start: Start, tmp_path: Path) -> None:
 
 
 def test_50_identical_uploads_at_once(start: Start) -> None:
-    """A47: one 200, the others 409 with the same digest, one copy; who is one too many asks again."""
+    """A47: one 200, the others 409 with the same digest, one copy; the busy answer is no other."""
     aggregator = start()
     worker, body = aggregator.worker("e2e"), os.urandom(200_000)
 
