@@ -12,6 +12,7 @@ from reporter.core.case import Case, Observation
 from reporter.core.condition import TEXT_PAUSE, Owner, Standing, owner, worth_writing
 from reporter.core.evidence import contradiction, evidence
 from reporter.core.facts import (
+    PodGone,
     PodLook,
     PodNeverSeen,
     PodRefused,
@@ -36,7 +37,7 @@ EVENT_LEAST = 0.5  # less than this before the end is kept for what matters
 FRESH = frozenset({"T", "I", "M", "C", "W1", "W2", "W3", "N", "D", "E"})
 """Rows that rest on something not having happened: the Pod is asked again before the write."""
 CURRENT = FRESH - {"N", "D", "E"}
-"""Rows that are not written at all while the API does not show the Pod."""
+"""Rows that are not written while the API does not show the Pod, unless it is taken away."""
 
 
 class Outcome(Enum):
@@ -286,4 +287,6 @@ class Publisher:
 def _shown(look: PodLook) -> bool:
     if isinstance(look, PodRefused | PodNeverSeen):
         return True
-    return isinstance(look, PodSeen) and look.current
+    if isinstance(look, PodGone):
+        return True
+    return isinstance(look, PodSeen) and (look.current or look.pod.taken_away)

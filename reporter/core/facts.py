@@ -111,13 +111,15 @@ class Blocker:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """Why the platform takes the Pod away.
+    """Why the platform takes the Pod away, or means to.
 
-    Its `DisruptionTarget` condition or the Pod's own reason.
+    Its `DisruptionTarget` condition or the Pod's own reason. `under_way` says that the kubelet has
+    begun: its own evictions and a node's shutdown set no deletion time.
     """
 
     reason: str
     message: str
+    under_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +170,26 @@ class Pod:
         return self.finished or self.deleting or self.failing_at is not None
 
     @property
+    def blocked(self) -> bool:
+        """Say whether another init container failed for good: the adapter can never start."""
+        return self.blocker is not None and self.blocker.for_good
+
+    @property
+    def given_up(self) -> bool:
+        """Say whether the kubelet ends the Pod, and not because an init container failed."""
+        return self.failing_at is not None and not self.blocked
+
+    @property
+    def disrupted(self) -> bool:
+        """Say whether the platform takes the Pod away, and not only means to."""
+        if self.disruption is None:
+            return False
+        return self.disruption.under_way or self.deleting or self.failing_at is not None
+
+    @property
     def taken_away(self) -> bool:
         """Say whether the platform has begun to end the Pod, whatever its containers do."""
-        return self.deleting or self.failing_at is not None or self.disruption is not None
+        return self.deleting or self.given_up or self.disrupted
 
     @property
     def adapter_state(self) -> State | None:
@@ -185,7 +204,7 @@ class Pod:
                 return False
             case Terminated(exit_code):
                 return self.stopping or not self.restart.restarts_after(exit_code)
-            case Waiting() if self.blocker is not None and self.blocker.for_good:
+            case Waiting() if self.blocked:
                 return True
             case _:
                 return self.finished

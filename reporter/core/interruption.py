@@ -1,15 +1,25 @@
 """Rows E, D and N: why the platform ends the work, whatever the adapter does.
 
-Never a False from a guess.
+Never a False from a guess; and a deadline does not hide what kept the adapter from a result.
 """
 
+from dataclasses import dataclass
+
 from reporter.core import rows
-from reporter.core.case import Case, Policy
-from reporter.core.facts import Job, Pod, PodGone, Terminated
+from reporter.core.case import Case
+from reporter.core.facts import Disruption, Job, Pod, PodGone, Running, Terminated, Waiting
 from reporter.core.memory import EndedRun
 from reporter.core.payloads import FileValid, ResultPayload
 from reporter.core.rows import Report
 from reporter.core.trouble import not_started
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """An `activeDeadlineSeconds` that passed; `owner` is `Job` or `Pod`."""
+
+    owner: str
+    seconds: float
 
 
 def interruption(case: Case) -> Report | None:
@@ -17,20 +27,17 @@ def interruption(case: Case) -> Report | None:
     pod, job = case.pod, case.o.job
     if pod is None:
         return None
-    if pod.disruption:
-        return rows.evicted(pod.disruption.reason, pod.disruption.message)
-    if report := _deadline(pod, job):
-        return report
+    if reason := _disruption(case):
+        return rows.evicted(reason.reason, reason.message)
+    if passed := _deadline(pod, job):
+        return _behind(case, passed) or _late(case, passed)
     gone = isinstance(case.o.pod, PodGone)
-    # A failed init container fails the Pod too: that is the adapter's trouble with starting.
-    blocked = pod.blocker is not None and pod.blocker.for_good
-    failing = pod.failing_at is not None and not isinstance(case.state, Terminated) and not blocked
-    if not (pod.deleting or gone or failing):
+    given_up = pod.given_up and not isinstance(case.state, Terminated)
+    if not (pod.deleting or gone or given_up):
         return None
     last = case.o.memory.last_run
     if job and job.failure == "BackoffLimitExceeded" and last:
-        name = pod.adapter.name if pod.adapter else ""
-        return judge(last, name, case.policy)
+        return judge(case, last)
     if job and job.suspended:
         cause = "Job was suspended"
     elif pod.deleting:
@@ -40,14 +47,20 @@ def interruption(case: Case) -> Report | None:
     return rows.interrupted(cause, case.state)
 
 
-def judge(ended: EndedRun, name: str, policy: Policy) -> Report:
-    """Judge a run that used up the back-off limit by itself: the one after it is thrown away.
+def hidden(case: Case) -> Report | None:
+    """Return what a deadline would hide: why the adapter never started, or how its runs ended."""
+    pod = case.pod
+    if pod is None or _disruption(case):
+        return None
+    passed = _deadline(pod, case.o.job)
+    return _behind(case, passed) if passed else None
 
-    `name` is the adapter's.
-    """
+
+def judge(case: Case, ended: EndedRun) -> Report:
+    """Judge a run that ended by itself though another one may have begun: that is thrown away."""
     run = ended.run
     if isinstance(ended.file, FileValid) and not (
-        policy.at_exit and contradicts(run, ended.file.result)
+        case.policy.at_exit and contradicts(run, ended.file.result)
     ):
         return rows.result(ended.file.result)
     if run.out_of_memory:
@@ -56,9 +69,10 @@ def judge(ended: EndedRun, name: str, policy: Policy) -> Report:
         return rows.interrupted("Adapter container was lost", run)
     if report := rows.invalid(ended.file):
         return report
+    name = case.pod.adapter.name if case.pod and case.pod.adapter else ""
     if trouble := not_started(name, run):
         return rows.trouble(trouble.row, trouble.text)
-    return rows.exited(run, result_required=policy.result_required)
+    return rows.exited(run, result_required=case.policy.result_required)
 
 
 def contradicts(run: Terminated, result: ResultPayload) -> bool:
@@ -75,26 +89,88 @@ def ended_by_itself(pod: Pod, ended: Terminated) -> bool:
     """
     asked = [at for at in (pod.deletion_requested_at, pod.failing_at) if at is not None]
     if not asked:
-        return pod.disruption is None and not pod.reason
+        return not pod.disrupted and not pod.reason
     return ended.finished_at is not None and ended.finished_at < min(asked)
 
 
-def _deadline(pod: Pod, job: Job | None) -> Report | None:
-    """Return D, by arithmetic on the API's own times.
+def _disruption(case: Case) -> Disruption | None:
+    """Return why the platform has taken the Pod away; what it only means to do is no reason."""
+    pod = case.pod
+    taken = pod is not None and (pod.disrupted or isinstance(case.o.pod, PodGone))
+    return pod.disruption if pod and taken else None
+
+
+def _late(case: Case, passed: Deadline) -> Report:
+    """Return D: the adapter ran, or nothing is known of it."""
+    adapter = case.pod.adapter if case.pod else None
+    last = case.o.memory.last_run
+    return rows.deadline(
+        passed.owner,
+        passed.seconds,
+        restarts=adapter.restarts if adapter else 0,
+        last=last.run if last else None,
+    )
+
+
+def _behind(case: Case, passed: Deadline) -> Report | None:
+    trouble, state = case.o.memory.trouble, case.state
+    over = isinstance(state, Terminated) and state.never_started
+    if trouble is not None and not case.started and not over:
+        report = rows.trouble(trouble.row, trouble.text)
+    elif run := _between_runs(case):
+        report = judge(case, run)
+    else:
+        return None
+    return rows.after_deadline(report, passed.owner, passed.seconds)
+
+
+def _between_runs(case: Case) -> EndedRun | None:
+    """Return the failed run after which the kubelet was waiting to start the adapter again."""
+    pod, last = case.pod, case.o.memory.last_run
+    adapter = pod.adapter if pod else None
+    if pod is None or adapter is None or isinstance(adapter.state, Running):
+        return None
+    if last is not None and last.restarts == adapter.restarts:
+        found = last
+    elif isinstance(adapter.state, Terminated) and ended_by_itself(pod, adapter.state):
+        found = EndedRun(adapter.state, adapter.restarts, case.o.file)
+    else:
+        return None
+    return found if pod.restart.restarts_after(found.run.exit_code) else None
+
+
+def _deadline(pod: Pod, job: Job | None) -> Deadline | None:
+    """Return the deadline that passed, by arithmetic on the API's own times.
 
     The Job controller deletes the Pods before it says why, the kubelet names a Pod's deadline only
     after every container has ended.
     """
-    if pod.deadline is not None and (
-        pod.reason == "DeadlineExceeded" or _passed(pod.started_at, pod.deadline, pod.failing_at)
-    ):
-        return rows.deadline("Pod", pod.deadline)
+    if pod.deadline is not None and _pod_deadline_passed(pod, pod.deadline):
+        return Deadline("Pod", pod.deadline)
     if job is None or job.deadline is None:
         return None
     passed = _passed(job.started_at, job.deadline, pod.deletion_requested_at)
     if passed or job.failure == "DeadlineExceeded":
-        return rows.deadline("Job", job.deadline)
+        return Deadline("Job", job.deadline)
     return None
+
+
+def _pod_deadline_passed(pod: Pod, deadline: float) -> bool:
+    if pod.reason == "DeadlineExceeded" or _passed(pod.started_at, deadline, pod.failing_at):
+        return True
+    if not pod.given_up or pod.deleting or pod.disruption is not None:
+        return False
+    # The condition's transition tells when the containers stopped being ready, which without a
+    # running adapter was long before: at the Pod's start, or at the end of the run before.
+    match pod.adapter_state:
+        case Waiting():
+            return True
+        case Running(started_at):
+            return (pod.failing_at or 0.0) <= (started_at or 0.0)
+        case Terminated(exit_code):
+            return pod.restart.restarts_after(exit_code)
+        case _:
+            return False
 
 
 def _passed(started: float | None, deadline: float, seen: float | None) -> bool:

@@ -190,6 +190,8 @@ def _first_start(memory: Memory, now: float, wall: float, pod: Pod) -> Memory:
 
 
 def _trouble(memory: Memory, now: float, pod: Pod) -> Memory:
+    if pod.taken_away:
+        return memory  # what shows from now on may come of that: a pull that is broken off fails
     trouble = trouble_of(pod)
     before = memory.trouble
     if trouble is None or before is None or trouble.row != before.row:

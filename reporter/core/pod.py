@@ -44,6 +44,7 @@ PROXIES = frozenset(
 EVICTING = frozenset(
     {"Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "NodeLost"}
 )
+BY_KUBELET = "TerminationByKubelet"  # a DisruptionTarget's; all others announce a deletion
 
 RESTARTING = frozenset({"Restart", "RestartAllContainers"})  # actions of restartPolicyRules
 
@@ -237,11 +238,14 @@ def _begun(container: Container) -> bool:
 
 
 def _disruption(status: Object) -> Disruption | None:
+    ended = text(status, "reason") in EVICTING
     for condition in items(status, "conditions"):
         if text(condition, "type") == "DisruptionTarget" and text(condition, "status") == "True":
-            return Disruption(text(condition, "reason"), text(condition, "message"))
-    if text(status, "reason") in EVICTING:
-        return Disruption(text(status, "reason"), text(status, "message"))
+            reason = text(condition, "reason")
+            under_way = ended or reason == BY_KUBELET
+            return Disruption(reason, text(condition, "message"), under_way)
+    if ended:
+        return Disruption(text(status, "reason"), text(status, "message"), under_way=True)
     return None
 
 

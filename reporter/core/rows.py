@@ -3,7 +3,7 @@
 What each situation says on the Job. Wording lives here and nowhere else.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reporter.core.facts import Container, Running, State, Terminated, Waiting
 from reporter.core.payloads import FileInvalid, Progress, ResultLook, ResultPayload
@@ -104,12 +104,29 @@ def crash_looping(adapter: Container) -> Report | None:
     )
 
 
-def deadline(owner: str, seconds: float) -> Report:
-    """D: a deadline of the Job or the Pod passed."""
-    limit = go_duration(int(seconds))
-    return _report(
-        "D", FALSE, f"Adapter did not finish within the {owner}'s activeDeadlineSeconds ({limit})"
-    )
+def deadline(
+    owner: str, seconds: float, *, restarts: int = 0, last: Terminated | None = None
+) -> Report:
+    """D: a deadline of the Job or the Pod passed; `last` is the run before, where one failed."""
+    limit = f"Adapter did not finish within the {_limit(owner, seconds)}"
+    if restarts <= 0:
+        return _report("D", FALSE, limit)
+    code = f"last exit code {last.exit_code}, " if last else ""
+    times = "once" if restarts == 1 else f"{restarts} times"
+    return _report("D", FALSE, f"{limit}; {code}restarted {times}")
+
+
+def after_deadline(report: Report, owner: str, seconds: float) -> Report:
+    """Return a row that a deadline made the last word: the adapter's own word stays as it is."""
+    if report.from_file:
+        return report
+    ending = f"; the {_limit(owner, seconds)} passed"
+    kept = clean(report.message, MESSAGE_LIMIT - len(ending.encode()))
+    return replace(report, message=kept + ending)
+
+
+def _limit(owner: str, seconds: float) -> str:
+    return f"{owner}'s activeDeadlineSeconds ({go_duration(int(seconds))})"
 
 
 def evicted(reason: str, message: str) -> Report:

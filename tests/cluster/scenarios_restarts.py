@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.cluster.scenarios_asked import GOOD, Scenario, explains
+from tests.cluster.scenarios_asked import GOOD, SAYS_NO_JOB, Scenario, explains
 from tests.cluster.scenarios_results import SAYS_MISSING, exited, says_exited, says_timeout
+from tests.cluster.scenarios_starting import says_passed
 from tests.runs.jobs import writes
 from tests.runs.run import Run
 from tests.runs.scenario import FALSE, Expected, reasons, result
@@ -43,7 +44,86 @@ def _ask_in_the_loop(run: Run) -> None:
     run.wait(lambda: run.pods()[-1][-1].gone, "the Pod is gone", 90)
 
 
+def _five_runs_had_failed(run: Run) -> None:
+    """The last word rests on the fifth run, for which the kubelet shows nothing any more."""
+    assert 4 <= run.history()[-1].note["attempt"]["adapterRestarts"]
+
+
+def _ask_after_the_pods_deadline(run: Run) -> None:
+    """The Job makes another Pod at once, so it is deleted when the first one has ended."""
+    run.wait(lambda: any(shown.final for shown in run.history()), "a final verdict")
+    run.wait(lambda: run.pods()[0][-1].object["status"]["phase"] == "Failed", "the Pod's end")
+    run.delete()
+
+
+def _the_first_pod_named_its_failed_run(run: Run) -> None:
+    """Rather than the deadline, which passed while the kubelet waited."""
+    final = next(shown for shown in run.history() if shown.final)
+    assert ("X", "False", "AdapterExitedWithError") == (
+        final.note["rule"],
+        final.condition["status"],
+        final.reason,
+    )
+    assert final.condition["message"] == (
+        "Adapter container exited with code 3: Error; the Pod's activeDeadlineSeconds (25s) passed"
+    )
+
+
 RESTARTS = [
+    Scenario(
+        "job-deadline-after-five-failed-runs",
+        "exit 1",
+        Expected(
+            "X",
+            FALSE,
+            "AdapterExitedWithError",
+            "Adapter container exited with code 1: Error; the Job's activeDeadlineSeconds "
+            r"\(2m0s\) passed",
+            before=reasons("AdapterCrashLooping"),
+            exit_code=0,
+        ),
+        pod=ON_FAILURE,
+        job={"backoffLimit": 20, "activeDeadlineSeconds": 120},
+        grace=5,
+        check=_five_runs_had_failed,
+        seconds=240,
+        explain=(
+            *says_exited(1)[1:2],
+            *says_passed("AdapterExitedWithError", "2m0s", 110),
+        ),
+    ),
+    Scenario(
+        "pod-deadline-between-failed-runs",
+        "sleep 1; exit 3",
+        Expected("X", FALSE, "AdapterExitedWithError", ""),
+        pod=ON_FAILURE | {"activeDeadlineSeconds": 25},
+        job={"backoffLimit": 20},
+        grace=5,
+        act=_ask_after_the_pods_deadline,
+        judge=_the_first_pod_named_its_failed_run,
+        explain=SAYS_NO_JOB,
+    ),
+    Scenario(
+        "job-deadline-while-the-second-run-works",
+        f"{RUN}; [ $run = 1 ] && exit 1; sleep 600",
+        Expected(
+            "D",
+            FALSE,
+            "AdapterTimeout",
+            r"Adapter did not finish within the Job's activeDeadlineSeconds \(15s\); last exit "
+            "code 1, restarted once",
+            exit_code=0,
+        ),
+        pod=ON_FAILURE,
+        job={"backoffLimit": 20, "activeDeadlineSeconds": 15},
+        grace=5,
+        explain=(
+            "problem: Available=False AdapterTimeout: Adapter did not finish within the Job's "
+            "activeDeadlineSeconds (15s); last exit code 1, restarted once (final)",
+            "warning: The reporter may wait 5m0s, but the Job's activeDeadlineSeconds ends all "
+            "work after 15s",
+        ),
+    ),
     Scenario(
         "crash-loop",
         "sleep 1; exit 7",

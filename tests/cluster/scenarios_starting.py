@@ -56,6 +56,17 @@ def says_no_config(cause: str) -> tuple[str, ...]:
     )
 
 
+def says_passed(row: str, limit: str, most: int) -> tuple[str, ...]:
+    """What a person is told of a Job whose deadline was not the cause: never a longer one alone."""
+    return (
+        f"problem: Available=False {row}: ",
+        f"; the Job's activeDeadlineSeconds ({limit}) passed (final)",
+        f"warning: The reporter may wait 5m0s, but the Job's activeDeadlineSeconds ends all work "
+        f"after {limit}: a hanging adapter is never reported as such.",
+        f"What to do: Set MAX_WAIT_TIME_SECONDS to at most {most}, or the deadline to at least ",
+    )
+
+
 def _create_config_map(run: Run) -> None:
     """Somebody adds the missing ConfigMap after the reporter has named it."""
     run.wait_reason("AdapterConfigError")
@@ -79,6 +90,12 @@ def _failing_init_container(job: dict[str, Any], _: str) -> None:
     pod = job["spec"]["template"]["spec"]
     pod["initContainers"].append(beside(pod, "prepare", "sleep 1; exit 6"))
     assert [REPORTER, "prepare"] == [c["name"] for c in pod["initContainers"]]
+
+
+def _absent_sidecar(job: dict[str, Any], _: str) -> None:
+    pod = job["spec"]["template"]["spec"]
+    proxy = beside(pod, "proxy", "sleep 600", image="localhost/absent:1", restartPolicy="Always")
+    pod["initContainers"].append(proxy)
 
 
 def _no_node(job: dict[str, Any], _: str) -> None:
@@ -183,13 +200,24 @@ def unreported(name: str, **more: Any) -> Scenario:
     )
 
 
+NO_KEY = {
+    "name": "KEY",
+    "valueFrom": {"configMapKeyRef": {"name": "kube-root-ca.crt", "key": "nothing"}},
+}
+REFUSED = {"image": "127.0.0.1:1/nobody/home:1", "imagePullPolicy": "Always"}
+MALFORMED = {"image": "Not/An/Image:::", "imagePullPolicy": "IfNotPresent"}
+THIRTY = {"activeDeadlineSeconds": 30}
+"""The native form is told 11 to 16 s late why its adapter does not start."""
+PASSED = r"; the Job's activeDeadlineSeconds \(30s\) passed"
+
+
 STARTING = [
-    # The two slow ones first.
+    # The slow ones first.
     Scenario(
         "image-pull-refused",
         writes(),
         image_pull_failed("container 'adapter': ErrImagePull: .*connection refused.*"),
-        container={"image": "127.0.0.1:1/nobody/home:1", "imagePullPolicy": "Always"},
+        container=REFUSED,
         check=_patience,
         ends=False,
         seconds=180,
@@ -205,16 +233,7 @@ STARTING = [
             "container 'adapter': CreateContainerConfigError: couldn't find key nothing .*",
             final=False,
         ),
-        container={
-            "env": [
-                {
-                    "name": "KEY",
-                    "valueFrom": {
-                        "configMapKeyRef": {"name": "kube-root-ca.crt", "key": "nothing"}
-                    },
-                }
-            ]
-        },
+        container={"env": [NO_KEY]},
         check=_patience,
         ends=False,
         seconds=180,
@@ -248,10 +267,95 @@ STARTING = [
         "invalid-image-name",
         writes(),
         image_pull_failed("container 'adapter': InvalidImageName: .*"),
-        container={"image": "Not/An/Image:::", "imagePullPolicy": "IfNotPresent"},
+        container=MALFORMED,
         ends=False,
         explain=says_no_image(
             'InvalidImageName: Failed to apply default image tag "Not/An/Image:::": '
+        ),
+    ),
+    Scenario(
+        "job-deadline-while-the-image-is-refused",
+        writes(),
+        Expected(
+            "W1",
+            FALSE,
+            "AdapterImagePullFailed",
+            f"container 'adapter': ErrImagePull: .*connection refused.*{PASSED}",
+        ),
+        container=REFUSED,
+        job=THIRTY,
+        grace=5,
+        explain=(*says_passed("AdapterImagePullFailed", "30s", 20), CHECK_IMAGE),
+    ),
+    Scenario(
+        "job-deadline-with-an-invalid-image-name",
+        writes(),
+        Expected(
+            "W1",
+            FALSE,
+            "AdapterImagePullFailed",
+            f"container 'adapter': InvalidImageName: .*{PASSED}",
+        ),
+        container=MALFORMED,
+        job=THIRTY,
+        grace=5,
+        explain=(*says_passed("AdapterImagePullFailed", "30s", 20), CHECK_IMAGE),
+    ),
+    Scenario(
+        "job-deadline-without-a-config-map-key",
+        writes(),
+        Expected(
+            "W2",
+            FALSE,
+            "AdapterConfigError",
+            "container 'adapter': CreateContainerConfigError: couldn't find key nothing "
+            f".*{PASSED}",
+        ),
+        container={"env": [NO_KEY]},
+        job=THIRTY,
+        grace=5,
+        explain=(
+            *says_passed("AdapterConfigError", "30s", 20),
+            "What to do: Create the ConfigMap, Secret or key that the message names, or mend the "
+            "reference.",
+        ),
+    ),
+    Scenario(
+        "pod-deadline-without-a-config-map-key",
+        writes(),
+        Expected(
+            "W2",
+            FALSE,
+            "AdapterConfigError",
+            "container 'adapter': CreateContainerConfigError: couldn't find key nothing "
+            r".*; the Pod's activeDeadlineSeconds \(30s\) passed",
+        ),
+        container={"env": [NO_KEY]},
+        pod=THIRTY,
+        grace=5,
+        explain=(
+            "problem: Available=False AdapterConfigError: ",
+            "What to do: Create the ConfigMap, Secret or key that the message names, or mend the "
+            "reference.",
+            "info:    Pod <pod> was ended by its activeDeadlineSeconds.",
+            "info:    Container 'adapter' of Pod <pod> was not running when the Pod was ended.",
+            "warning: The reporter may wait 5m0s, but the Pod's activeDeadlineSeconds ends all "
+            "work after 30s",
+        ),
+    ),
+    Scenario(
+        "sidecar-before-the-adapter-without-an-image",
+        writes(),
+        image_pull_failed("init container 'proxy': ErrImageNeverPull: .*"),
+        # In the classic form the kubelet starts no reporter before the sidecar runs.
+        forms=("native",),
+        change=_absent_sidecar,
+        ends=False,
+        explain=(
+            "problem: Available=False AdapterImagePullFailed: init container 'proxy': "
+            "ErrImageNeverPull: ",
+            CHECK_IMAGE,
+            "problem: Container 'proxy' of Pod <pod> has no image (ErrImageNeverPull: ",
         ),
     ),
     Scenario(

@@ -109,7 +109,7 @@ pods = st.builds(
     own_restarts=st.none() | st.integers(0, 3) | INT64,
     own_volume=st.booleans(),
     blocker=st.none() | st.builds(Blocker, containers, for_good=st.booleans()),
-    disruption=st.none() | st.builds(Disruption, texts, texts),
+    disruption=st.none() | st.builds(Disruption, texts, texts, st.booleans()),
     deletion_requested_at=st.none() | moments | reals,
     deletion_grace=st.none() | seconds,
     grace=seconds,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
+from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Refused, Unavailable
 from reporter.loop import BURST
 from reporter.publish import Outcome
@@ -645,6 +646,27 @@ def test_a_deletion_in_the_classic_form_hears_the_adapter_out() -> None:
     assert Outcome.FINAL == world.run()
     expected = [(0.0, "A", False), (10.0, "N", False), (37.0, "N", True)]
     assert expected == world.history
+
+
+@pytest.mark.parametrize("shown", ["present", "stale", "gone"])
+def test_a_deadline_while_the_image_is_missing(shown: str) -> None:
+    """The cause becomes the last word, also where the Pod cannot be read any more."""
+    world = World(adapter=waiting("ErrImagePull", "not found"))
+    world.job["spec"]["activeDeadlineSeconds"] = 30
+
+    def hide() -> None:
+        pod = read_pod(world.pod, Names())
+        looks = {"present": None, "stale": PodSeen(pod, current=False), "gone": PodGone(pod)}
+        world.shown = looks[shown]
+
+    world.at(30.0, lambda: world.delete(30))
+    world.at(31.0, hide, world.sigterm)
+
+    assert Outcome.FINAL == world.run()
+    assert [(2.0, "A", False), (30.0, "W1", False), (31.0, "W1", True)] == world.history
+    assert (
+        "container 'adapter': ErrImagePull: not found; the Job's activeDeadlineSeconds (30s) passed"
+    ) == world.condition["message"]
 
 
 def test_a_result_while_stopping_is_heard() -> None:

@@ -485,21 +485,20 @@ def test_a_sidecar_holds_up_no_regular_container_that_has_started(shown, expecte
     assert expected == blocked((MESH, NO_IMAGE), regular=[shown])
 
 
+DISRUPTION = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "m",
+}
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
         pytest.param({}, None, id="none"),
         pytest.param(
-            {
-                "conditions": [
-                    {
-                        "type": "DisruptionTarget",
-                        "status": "True",
-                        "reason": "EvictionByEvictionAPI",
-                        "message": "m",
-                    }
-                ]
-            },
+            {"conditions": [DISRUPTION]},
             Disruption("EvictionByEvictionAPI", "m"),
             id="the API's eviction",
         ),
@@ -510,11 +509,27 @@ def test_a_sidecar_holds_up_no_regular_container_that_has_started(shown, expecte
         ),
         pytest.param(
             {"reason": "Evicted", "message": "low on memory"},
-            Disruption("Evicted", "low on memory"),
+            Disruption("Evicted", "low on memory", under_way=True),
             id="the kubelet's eviction",
         ),
-        pytest.param({"reason": "Preempting"}, Disruption("Preempting", ""), id="preempted"),
-        pytest.param({"reason": "Terminated"}, Disruption("Terminated", ""), id="node shutdown"),
+        pytest.param(
+            {"conditions": [DISRUPTION | {"reason": "TerminationByKubelet"}]},
+            Disruption("TerminationByKubelet", "m", under_way=True),
+            id="the kubelet's, by its condition",
+        ),
+        pytest.param(
+            {"conditions": [DISRUPTION], "reason": "Evicted", "message": "low on memory"},
+            Disruption("EvictionByEvictionAPI", "m", under_way=True),
+            id="announced by one, carried out by the other",
+        ),
+        pytest.param(
+            {"reason": "Preempting"}, Disruption("Preempting", "", under_way=True), id="preempted"
+        ),
+        pytest.param(
+            {"reason": "Terminated"},
+            Disruption("Terminated", "", under_way=True),
+            id="node shutdown",
+        ),
         pytest.param({"reason": "DeadlineExceeded"}, None, id="a deadline is none"),
     ],
 )

@@ -92,7 +92,7 @@ runs = pod(running())
 going = deleted(runs)  # deletion asked for at 20 s, 30 s of grace
 failing = pod(running(), failing_at=at(20))
 evicting = replace(going, disruption=Disruption("EvictionByEvictionAPI", "by the API"))
-shut_down = pod(running(), disruption=Disruption("Terminated", "node shutdown"))
+shut_down = pod(running(), disruption=Disruption("Terminated", "node shutdown", under_way=True))
 suspended = Job(suspended=True)
 limited = Job(started_at=at(0), deadline=20)
 exhausted = Job(failure="BackoffLimitExceeded")
@@ -160,13 +160,21 @@ TAKEN_AWAY = {
         POD_LATE,
     ),
     "evicted through the API": (observed((21, evicting)), EVICTED),
-    "evicted before the deletion is shown": (
-        observed((21, replace(runs, disruption=evicting.disruption))),
+    "evicted, gone before the deletion is shown": (
+        observed((21, PodGone(replace(runs, disruption=evicting.disruption)))),
+        EVICTED,
+    ),
+    "evicted by the kubelet, which sets no deletion time": (
+        observed((21, replace(failing, disruption=evicting.disruption))),
+        EVICTED,
+    ),
+    "evicted by the kubelet from a Pod with a deadline": (
+        observed((21, replace(failing, disruption=evicting.disruption, deadline=600.0))),
         EVICTED,
     ),
     "evicted, then the Job deadline": (observed((21, evicting), job=limited), EVICTED),
     "evicted without a word": (
-        observed((21, replace(runs, disruption=Disruption("", "")))),
+        observed((21, replace(going, disruption=Disruption("", "")))),
         (*EVICTED[:3], "Pod was taken away from the adapter: no reason given"),
     ),
     "node shutdown": (observed((21, shut_down)), SHUT_DOWN),

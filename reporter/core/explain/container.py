@@ -26,8 +26,9 @@ _FROM_OUTSIDE: Final = _NOT_STARTED | {"OOMKilled", "ContainerStatusUnknown"}
 class Around:
     """What is known beside a container's status: its Pod's name and events, the reporter's log.
 
-    `judged` says that this Pod's reporter has written its last word, `stopped` that the whole Pod
-    was ended from outside, `held` that no regular container has started yet.
+    `judged` says that this Pod's reporter has written its last word, `hidden` that it names what a
+    deadline would have hidden, `stopped` that the whole Pod was ended from outside, `held` that no
+    regular container has started yet.
     """
 
     setup: Setup | None
@@ -35,6 +36,7 @@ class Around:
     events: Sequence[Object]
     log: str
     judged: bool
+    hidden: bool
     stopped: bool
     held: bool
 
@@ -142,6 +144,9 @@ def _terminated(ended: Object, who: str, name: str, around: Around) -> Iterator[
             f"{who} of Pod {pod} could not be started ({reason}: {text(ended, 'message')}).",
             _TODO["start"],
         )
+    elif reason == "ContainerStatusUnknown" and around.hidden:
+        # So the kubelet shows what did not run when it ended the Pod.
+        yield info("not-running", f"{who} of Pod {pod} was not running when the Pod was ended.")
     elif reason == "ContainerStatusUnknown":
         yield problem(
             "lost",

@@ -17,6 +17,7 @@ _REASONS = {
     "FailedIndexes": "some of its indexes failed",
     "MaxFailedIndexesExceeded": "more indexes failed than maxFailedIndexes allows",
 }
+_HIDDEN = frozenset({"W1", "W2", "W3", "O", "I", "X"})  # what a deadline would have hidden
 _NOT_CREATED = frozenset({"FailedCreate", "FailedValidation"})
 
 
@@ -48,8 +49,11 @@ def findings(objects: Objects) -> list[Finding]:
             each.final is not False and not each.running and each.pod in {"", name}
             for each in found
         )
+        hidden = any(each.final and each.pod == name and each.row in _HIDDEN for each in found)
         log = objects.logs.get(name, "")
-        said += explain_pod(newest, setup, objects.events, log, objects.now, judged=judged)
+        said += explain_pod(
+            newest, setup, objects.events, log, objects.now, judged=judged, hidden=hidden
+        )
     else:
         said += _no_pod(objects)
     if not found and setup is not None and newest is not None and not _explained(said):

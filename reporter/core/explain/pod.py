@@ -8,7 +8,7 @@ from reporter.core.explain.events import last_event
 from reporter.core.explain.finding import Finding, Object, info, problem, warning
 from reporter.core.explain.setting import Setup
 from reporter.core.objects import items, moment, section, text
-from reporter.core.pod import EVICTING
+from reporter.core.pod import BY_KUBELET, EVICTING
 
 _STUCK = 60.0  # seconds after which a Pod should be gone and is not
 _QUIET = 30.0  # seconds that the creation of a container may well take
@@ -26,12 +26,19 @@ def explain_pod(
     now: float,
     *,
     judged: bool = False,
+    hidden: bool = False,
 ) -> Iterator[Finding]:
-    """Say what is in this Pod's way, the outermost first; `judged` by its reporter's last word."""
+    """Say what is in this Pod's way, the outermost first; `judged` by its reporter's last word.
+
+    `hidden` says that this word names what a deadline would have hidden.
+    """
     name = text(section(pod, "metadata"), "name")
     own = [event for event in events if text(section(event, "involvedObject"), "name") == name]
-    gone = list(_taken_away(pod, name, now))
+    gone = list(_taken_away(pod, name, now, hidden=hidden))
     yield from gone
+    if not gone and (announced := _disruption(section(pod, "status"))):
+        why = ": ".join(filter(None, (text(announced, "reason"), text(announced, "message"))))
+        yield info("disruption-announced", f"Pod {name} has been marked for removal ({why}).")
     if text(section(pod, "status"), "phase") == "Pending" and not text(
         section(pod, "spec"), "nodeName"
     ):
@@ -43,7 +50,7 @@ def explain_pod(
         "waiting" in section(each, "state") and not section(each, "lastState")
         for each in items(section(pod, "status"), "containerStatuses")
     )
-    around = Around(setup, name, own, log, judged, stopped=bool(gone), held=held)
+    around = Around(setup, name, own, log, judged, hidden, stopped=bool(gone), held=held)
     for kind in ("initContainerStatuses", "containerStatuses"):
         for container in items(section(pod, "status"), kind):
             yield from explain_container(container, around)
@@ -51,18 +58,13 @@ def explain_pod(
         yield from _not_created(pod, name, own, now)
 
 
-def _taken_away(pod: Object, name: str, now: float) -> Iterator[Finding]:
+def _taken_away(pod: Object, name: str, now: float, *, hidden: bool) -> Iterator[Finding]:
     status = section(pod, "status")
     reason, message = text(status, "reason"), text(status, "message")
-    disruption: Object = next(
-        (
-            each
-            for each in items(status, "conditions")
-            if text(each, "type") == "DisruptionTarget" and text(each, "status") == "True"
-        ),
-        {},
-    )
-    if reason in EVICTING or disruption:
+    deletion = moment(section(pod, "metadata"), "deletionTimestamp")
+    disruption = _disruption(status)
+    begun = deletion is not None or text(disruption, "reason") == BY_KUBELET
+    if reason in EVICTING or (disruption and begun):
         why = ": ".join(filter(None, (text(disruption, "reason"), text(disruption, "message"))))
         said = ": ".join(filter(None, (reason, message)))
         yield problem(
@@ -73,12 +75,11 @@ def _taken_away(pod: Object, name: str, now: float) -> Iterator[Finding]:
             said if why else "",
         )
     elif reason == "DeadlineExceeded":
-        yield problem(
-            "deadline",
-            f"Pod {name} was ended by its activeDeadlineSeconds.",
-            "Give the Pod more time, or make the work shorter.",
-        )
-    deletion = moment(section(pod, "metadata"), "deletionTimestamp")
+        what = f"Pod {name} was ended by its activeDeadlineSeconds."
+        if hidden:
+            yield info("deadline", what)
+        else:
+            yield problem("deadline", what, "Give the Pod more time, or make the work shorter.")
     if deletion is not None:
         if now > deletion + _STUCK:
             yield problem(
@@ -89,6 +90,13 @@ def _taken_away(pod: Object, name: str, now: float) -> Iterator[Finding]:
             )
         elif not disruption:
             yield info("deleted", f"Pod {name} is being deleted.")
+
+
+def _disruption(status: Object) -> Object:
+    """Return the Pod's DisruptionTarget condition, where it is true."""
+    conditions = items(status, "conditions")
+    targets = (each for each in conditions if text(each, "type") == "DisruptionTarget")
+    return next((each for each in targets if text(each, "status") == "True"), {})
 
 
 def _unscheduled(pod: Object, name: str, events: Sequence[Object]) -> Iterator[Finding]:

@@ -262,6 +262,11 @@ def disrupted(made):
     )
 
 
+def evicted(made):
+    disrupted(made)
+    made["metadata"]["deletionTimestamp"] = "2030-01-01T12:10:20Z"
+
+
 def deleted(at):
     def change(made):
         made["metadata"]["deletionTimestamp"] = at
@@ -412,7 +417,7 @@ PODS = {
         "jobs/status: get, patch",
     ),
     "evicted by the API": (
-        pod(change=disrupted),
+        pod(change=evicted),
         {},
         "evicted",
         "The platform took Pod validate-x7k2p away (EvictionByEvictionAPI: Eviction API: evicting)",
@@ -545,7 +550,7 @@ def test_a_reporter_with_bad_settings_after_its_word():
 
 @pytest.mark.parametrize(
     "change",
-    [deleted("2030-01-01T12:10:20Z"), failed_pod("DeadlineExceeded"), disrupted],
+    [deleted("2030-01-01T12:10:20Z"), failed_pod("DeadlineExceeded"), evicted],
     ids=["deleted", "deadline", "evicted"],
 )
 def test_an_adapter_that_was_killed_with_its_pod(change):
@@ -558,6 +563,71 @@ def test_an_adapter_that_was_killed_with_its_pod(change):
 
     assert "ended: exit code 137 (Error)." in found.what
     assert "memory" not in found.what
+
+
+def lost(made):
+    """How the kubelet shows a container that did not run when it ended the Pod."""
+    failed_pod("DeadlineExceeded")(made)
+    made["status"]["containerStatuses"][0]["state"] = terminated(137, "ContainerStatusUnknown")
+
+
+UNPULLED = rows.after_deadline(rows.trouble("W1", "container 'adapter': ErrImagePull"), "Pod", 30)
+
+
+@pytest.mark.parametrize(
+    ("report", "final", "pod_of_verdict", "expected"),
+    [
+        pytest.param(UNPULLED, True, POD, ["info deadline", "info not-running"], id="cause"),
+        pytest.param(
+            UNPULLED, False, POD, ["problem deadline", "problem lost"], id="may still change"
+        ),
+        pytest.param(
+            UNPULLED, True, "validate-old", ["problem deadline", "problem lost"], id="other Pod"
+        ),
+        pytest.param(
+            rows.deadline("Pod", 30), True, POD, ["problem deadline", "problem lost"], id="deadline"
+        ),
+        pytest.param(
+            rows.exited(Terminated(1), result_required=True),
+            True,
+            POD,
+            ["info deadline", "info not-running"],
+            id="failed runs",
+        ),
+    ],
+)
+def test_a_longer_deadline_is_no_advice_where_the_verdict_names_the_cause(
+    report, final, pod_of_verdict, expected
+):
+    """Nor was a container lost that did not run."""
+    said = explain(job(report, final=final, pod=pod_of_verdict), pod(change=lost))
+    codes = {"deadline", "lost", "not-running"}
+
+    assert expected == [f"{each.weight} {each.code}" for each in said if each.code in codes]
+    longer = [each.todo for each in said if "longer" in each.todo or "more time" in each.todo]
+    assert bool(longer) == ("problem deadline" in expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        pytest.param([], "disruption-announced", id="announced"),
+        pytest.param([deleted("2030-01-01T12:10:20Z")], "evicted", id="deleted"),
+        pytest.param([failed_pod("Evicted")], "evicted", id="evicted by the kubelet"),
+        pytest.param([failed_pod("")], "disruption-announced", id="ended by itself before"),
+    ],
+)
+def test_a_disruption_that_was_only_announced_took_nothing_away(changes, code):
+    """The adapter may well end first."""
+
+    def change(made):
+        for each in (disrupted, *changes):
+            each(made)
+
+    codes = {"disruption-announced", "evicted"}
+    said = explain(job(), pod(running(), change=change))
+
+    assert [code] == [each.code for each in said if each.code in codes]
 
 
 @pytest.mark.parametrize(
