@@ -113,6 +113,14 @@ class KubeApi:
         config, namespace = load_kubeconfig(files, context)
         return cls(Client.configured(config, relax_x509_strict=relax_x509_strict)), namespace
 
+    def hurry_after(self, stopped: Callable[[], float | None]) -> None:
+        """End requests that are on their way when we are asked to end soon after that moment.
+
+        `stopped` returns its monotonic time, nothing before it. One that hangs would outlive the
+        grace period; later ones have timeouts that fit. Watches are not meant.
+        """
+        self._client.haste.stopped = stopped
+
     def get_pod(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the Pod."""
         request = Request("GET", _POD, {"namespace": namespace, "name": name})

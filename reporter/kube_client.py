@@ -19,7 +19,7 @@ from urllib3.exceptions import HTTPError
 
 from reporter.errors import SettingsError, Unavailable
 from reporter.kube_answers import plain
-from reporter.kube_sockets import Cutoff, Pool
+from reporter.kube_sockets import Cutoff, Haste, Pool
 
 
 @contextmanager
@@ -91,6 +91,7 @@ class Client:
             raise ValueError("server must be https://HOST:PORT")
         self._relax_x509_strict = relax_x509_strict
         self._lock = threading.Lock()
+        self.haste = Haste()
         self._config = Configuration(host=server, ssl_ca_cert=ca_file)
         self._config.retries = False
         self._config.proxy = None
@@ -125,10 +126,11 @@ class Client:
         return made
 
     def open(self, cutoff: Cutoff | None = None) -> Any:
-        """Return an ApiClient with a connection pool of its own."""
+        """Return an ApiClient with a connection pool of its own, for one stream with a `cutoff`."""
         api = ApiClient(self._config)
         api.user_agent = "status-reporter"
-        pool = partial(Pool, self._relax_x509_strict, cutoff)
+        haste = None if cutoff is not None else self.haste
+        pool = partial(Pool, self._relax_x509_strict, cutoff, haste)
         api.rest_client.pool_manager.pool_classes_by_scheme = {"https": pool}
         return api
 
@@ -139,6 +141,7 @@ class Client:
         Raises Unavailable when no answer came or when there is no usable token.
         """
         started = time.monotonic()
+        self.haste.begin()
         response = self._send_once(api, request, timeout)
         if response.status == 401 and self._loader is not None:
             response.close()

@@ -15,6 +15,7 @@ from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from reporter.connections import outlive_silence
+from reporter.dialing import dial
 from reporter.errors import ReporterError
 from reporter.link.answers import MAX_BODY, Answer
 from reporter.link.request import Request
@@ -126,24 +127,15 @@ class Connection(HTTPSConnection):
         return sock
 
     def _reach(self) -> socket.socket:
-        """Connect to the first address that answers; each has its share of the time."""
-        until = time.monotonic() + min(self._limits.connect, self._left())
-        addresses = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
-        failure: OSError = TimeoutError("timed out")
-        for tried, (family, kind, protocol, _, address) in enumerate(addresses):
-            share = (until - time.monotonic()) / (len(addresses) - tried)
-            sock = socket.socket(family, kind, protocol)
-            try:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                outlive_silence(sock)
-                sock.settimeout(max(share, 0.001))
-                sock.connect(address)
-            except OSError as error:
-                sock.close()
-                failure = error
-            else:
-                return sock
-        raise failure
+        """Connect to the first address that answers; looking up the name is inside the limit."""
+        until = time.monotonic() + self._limits.connect
+        options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+        left = self._left
+        sock = dial(
+            self._dns_host, self.port, lambda: min(until - time.monotonic(), left()), options
+        )
+        outlive_silence(sock)
+        return sock
 
 
 class Kept:

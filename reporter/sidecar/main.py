@@ -74,6 +74,7 @@ class Sidecar:
         environ: Mapping[str, str],
     ) -> None:
         self._settings, self._api, self._stop = chosen, api, stop
+        api.hurry_after(lambda: stop.requested_at)
         self._log = log.get()
         self._metrics = Metrics(__version__, log.dropped)
         self._telemetry = Telemetry(self._metrics)

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from reporter.core.objects import epoch
+from tests.fakekube.faults import Hang
 from tests.integration.scene import RUNNING, Object, Scene, now
 
 A = ("Unknown", RUNNING, False)
@@ -124,6 +125,35 @@ def test_a_deletion_with_a_stubborn_adapter(scene: Scene, form: str) -> None:
     assert time.monotonic() - begun < 3.5
     assert [A, (*INTERRUPTED, False), (*INTERRUPTED, True)] == scene.history()
     assert scene.condition()["message"].startswith("Pod was deleted before a verdict was known")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "fault"),
+    [
+        ("GET", "/jobs/", Hang()),
+        ("GET", "/pods/", Hang()),
+        ("PATCH", "/jobs/", Hang()),
+        ("PATCH", "/jobs/", Hang(apply=True)),
+    ],
+    ids=["reading the Job", "reading the Pod", "writing", "writing, and its answer is lost"],
+)
+def test_a_request_that_hangs_does_not_outlive_sigterm(
+    scene: Scene, method: str, path: str, fault: Hang
+) -> None:
+    """The kubelet kills a native sidecar after 2 s: at 1.5 s the interruption has to be there."""
+    scene.create(form="native")
+    reporter = scene.start()
+    scene.wait_condition(RUNNING)
+    script = scene.fake.fail(fault, method=method, path=path, watch=False)
+    scene.fake.mark_pod_deleted(scene.pod_name, grace=30)
+    scene.fake.wait_for(lambda: script.hits == 1)
+    begun = time.monotonic()
+    reporter.sigterm()
+    scene.wait_final()
+
+    assert time.monotonic() - begun < 1.5
+    assert (*INTERRUPTED, True) == scene.history()[-1]
+    assert 0 == reporter.join(QUICKLY)
 
 
 @pytest.mark.parametrize("form", ["classic", "native"])
