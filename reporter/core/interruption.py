@@ -47,7 +47,7 @@ def interruption(case: Case) -> Report | None:
     return rows.interrupted(cause, case.state)
 
 
-def hidden(case: Case) -> Report | None:
+def hidden_cause(case: Case) -> Report | None:
     """Return what a deadline would hide: why the adapter never started, or how its runs ended."""
     pod = case.pod
     if pod is None or _disruption(case):

@@ -37,7 +37,7 @@ The others get time, because registries and ConfigMaps come late.
 """
 
 OWN_WORDS = 160
-"""Bytes of what another container says of itself: its termination message may be its whole log."""
+"""Bytes of another container's own words: its termination message may be its whole log."""
 
 _BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(?:: (?P<reason>[A-Za-z]+): )?')
 
@@ -85,13 +85,20 @@ def _blocked(pod: Pod) -> Trouble | None:
     container = pod.blocker.container
     prefix = f"init container {container.name!r}: "
     if isinstance(container.state, Waiting):
-        trouble = _waiting(container.state, prefix)
+        trouble = _waiting(_brief(container.state), prefix)
         if trouble or container.state.reason != "CrashLoopBackOff":
             return trouble
     ended = container.state if isinstance(container.state, Terminated) else container.last
     if ended is None or ended.exit_code == 0:
         return None
     return Trouble("W3", f"{prefix}{_said(ended)}")
+
+
+def _brief(state: Waiting) -> Waiting:
+    """Return the state with little of what a hook has printed; the rest is the kubelet's words."""
+    if not state.reason.endswith("HookError"):
+        return state
+    return replace(state, message=clean(state.message, OWN_WORDS))
 
 
 def _waiting(state: Waiting, prefix: str) -> Trouble | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from reporter.core import rows
 from reporter.core.case import Case, Observation, Policy
 from reporter.core.facts import Form, PodGone, PodNeverSeen, PodRefused, pod_of
-from reporter.core.interruption import contradicts, ended_by_itself, hidden, interruption
+from reporter.core.interruption import contradicts, ended_by_itself, hidden_cause, interruption
 from reporter.core.payloads import FileValid, ResultPayload
 from reporter.core.rows import Report
 from reporter.core.trouble import trouble_of
@@ -135,7 +135,7 @@ def _ended_for_good(case: Case) -> Verdict | None:
     if pod is None or pod.adapter is None or not pod.ended_for_good:
         return None
     state, ended = pod.adapter.state, case.ended_run
-    if report := hidden(case):
+    if report := hidden_cause(case):
         # Another run may have begun that the API does not show yet.
         return None if ended and not pod.finished else Settled(report)
     if ended and ended.out_of_memory:

@@ -506,6 +506,11 @@ def behind(state, last=None, *, for_good=False):
             id="a sidecar lacks its configuration",
         ),
         pytest.param(
+            behind(Waiting("PostStartHookError", 300 * "x")),
+            Trouble("W3", "init container 'prepare': PostStartHookError: " + 160 * "x"),
+            id="a sidecar's hook failed and said much",
+        ),
+        pytest.param(
             behind(LOOPING, START_ERROR),
             Trouble("W3", "init container 'prepare': StartError: exec: \"nope\": not found"),
             id="a sidecar's command not found, in back-off",
