@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from reporter.core.case import Case, Observation, Policy
 from reporter.core.condition import Attempt, Standing
-from reporter.core.facts import PodLook, pod_of
+from reporter.core.facts import PodLook, Terminated, pod_of
 from reporter.core.memory import Memory, attributed, recall, remember
-from reporter.core.payloads import Progress, ResultLook
+from reporter.core.payloads import FileAbsent, Progress, ResultLook, Searched
 from reporter.seams import Inputs, Sink, Stop, Telemetry
 
 REQUEST_TIMEOUT = 5.0
@@ -66,14 +66,16 @@ class Looker:
         if known := pod_of(pod):
             self._sink.expect(known.job_uid)
         standing = self._sink.standing
+        file = attributed(file, pod, self._memory)
         self.seen = Observation(
             now=now,
             pod=pod,
-            file=attributed(file, pod, self._memory),
+            file=file,
             memory=self._memory,
             job=standing.job if standing else None,
             progress=self._progress,
             stopping_since=stopping,
+            searched=self._look_around(pod, file),
         )
         self._telemetry.observed(self.seen)
         return self.seen
@@ -131,6 +133,14 @@ class Looker:
         file, self._progress = self._in.result.look(), self._in.progress.look()
         self.files_cost = self._clock() - before
         return file
+
+    def _look_around(self, pod: PodLook, file: ResultLook) -> Searched | None:
+        """After a good end without a result: what the adapter has left in its place."""
+        shown = pod_of(pod)
+        state = shown.adapter_state if shown else None
+        if self.idle or not isinstance(state, Terminated) or not isinstance(file, FileAbsent):
+            return None
+        return self._in.result.look_around() if state.exit_code == 0 else None
 
     def _ask_after_stop(self) -> bool:
         """Say whether to ask about the Pod because SIGTERM came: soon, then again and again.

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from reporter.core.case import Observation, Policy
 from reporter.core.condition import Standing
 from reporter.core.facts import PodLook
-from reporter.core.payloads import Progress, ResultLook
+from reporter.core.payloads import Progress, ResultLook, Searched
 from reporter.errors import KubeError
 from reporter.sinks.statement import Statement
 
@@ -27,6 +27,9 @@ class ResultSource(Protocol):
 
     def look(self) -> ResultLook:
         """Return what lies there now."""
+
+    def look_around(self) -> Searched:
+        """Return where that is, and what lies there instead."""
 
 
 class ProgressSource(Protocol):

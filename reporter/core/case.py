@@ -14,7 +14,7 @@ from reporter.core.facts import (
     pod_of,
 )
 from reporter.core.memory import Memory
-from reporter.core.payloads import Progress, ResultLook
+from reporter.core.payloads import Progress, ResultLook, Searched
 
 POLL_AFTER_STOP = 2.0  # a natural end shows in the API within 15 ms of SIGTERM on a calm node
 POLL_AFTER_RETURN = 10.0  # the kubelet reports late after an outage
@@ -44,6 +44,7 @@ class Observation:
     job: Job | None = None
     progress: Progress | None = None
     stopping_since: float | None = None  # our own SIGTERM
+    searched: Searched | None = None  # what lies there after an end without a result
 
 
 @dataclass(frozen=True, slots=True)

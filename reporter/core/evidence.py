@@ -20,7 +20,7 @@ from reporter.core.facts import (
     pod_of,
 )
 from reporter.core.objects import stamp
-from reporter.core.payloads import FileAbsent, FileInvalid, FileValid, ResultLook
+from reporter.core.payloads import FileAbsent, FileInvalid, FileValid, ResultLook, Searched
 from reporter.core.text import clean
 
 TEXT_LIMIT = 160  # bytes of any text from outside
@@ -41,7 +41,7 @@ def evidence(o: Observation, wall: float) -> dict[str, Any]:
     pod = pod_of(o.pod)
     shown: dict[str, Any] = {
         "observedAt": stamp(wall),
-        "file": _file(o.file),
+        "file": _file(o.file) | _searched(o.searched),
         "pod": {"look": _LOOKS[type(o.pod)]},
     }
     if isinstance(o.pod, PodSeen) and not o.pod.current:
@@ -105,6 +105,13 @@ def _file(look: ResultLook) -> dict[str, Any]:
             "ctime": _nanoseconds(identity.ctime_ns),
         }
     return shown
+
+
+def _searched(searched: Searched | None) -> dict[str, Any]:
+    if searched is None:
+        return {}
+    found = [name for name in map(_text, searched.found) if name]
+    return _known({"path": _text(searched.path), "beside": found or None})
 
 
 def _pod(pod: Pod) -> dict[str, Any]:

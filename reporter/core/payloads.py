@@ -65,4 +65,12 @@ class FileValid:
     identity: FileIdentity
 
 
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Where a result file was looked for in vain, and a few names that lie there: cleaned, cut."""
+
+    path: str
+    found: tuple[str, ...] = ()
+
+
 ResultLook = FileAbsent | FileInvalid | FileValid

@@ -3,10 +3,11 @@
 What each situation says on the Job. Wording lives here and nowhere else.
 """
 
+import posixpath
 from dataclasses import dataclass, replace
 
 from reporter.core.facts import Container, Running, State, Terminated, Waiting
-from reporter.core.payloads import FileInvalid, Progress, ResultLook, ResultPayload
+from reporter.core.payloads import FileInvalid, Progress, ResultLook, ResultPayload, Searched
 from reporter.core.text import clean, go_duration
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
@@ -74,7 +75,7 @@ def invalid(file: ResultLook) -> Report | None:
     return _report("I", FALSE, f"Failed to parse adapter result: {file.cause}")
 
 
-def exited(run: Terminated, *, result_required: bool) -> Report:
+def exited(run: Terminated, *, result_required: bool, searched: Searched | None = None) -> Report:
     """X or S: the adapter ended without a result file."""
     said = f": {run.reason}" if run.reason else ""
     if run.exit_code != 0:
@@ -85,7 +86,17 @@ def exited(run: Terminated, *, result_required: bool) -> Report:
     message = (
         "Adapter container exited successfully (code 0) but did not produce a valid result file"
     )
-    return _report("X", FALSE, message + said, "AdapterMissingResults")
+    return _report("X", FALSE, message + said + _where(searched), "AdapterMissingResults")
+
+
+def _where(searched: Searched | None) -> str:
+    if searched is None:
+        return ""
+    # One of that name that does not count was left by somebody before this run.
+    expected = posixpath.basename(searched.path)
+    names = [f"an older {name}" if name == expected else name for name in searched.found]
+    found = f"; found {', '.join(names)}" if names else ""
+    return f" (looked for {searched.path}{found})"
 
 
 def trouble(row: str, text: str) -> Report:

@@ -126,8 +126,8 @@ def _at_exit(case: Case, report: Report) -> Verdict | None:
     ended = isinstance(case.o.pod, PodGone) or (case.pod is not None and case.pod.ended_for_good)
     if ended or (case.wait_over and (case.started or case.unobservable)):
         return Settled(report)
-    hidden = case.unobservable and case.pod is None
-    return _provisional(case, report) if hidden or case.wait_over else None
+    unread = case.unobservable and case.pod is None
+    return _provisional(case, report) if unread or case.wait_over else None
 
 
 def _ended_for_good(case: Case) -> Verdict | None:
@@ -150,7 +150,8 @@ def _ended_for_good(case: Case) -> Verdict | None:
     if trouble := trouble_of(pod):
         return Settled(rows.trouble(trouble.row, trouble.text))
     if ended:
-        return Settled(rows.exited(ended, result_required=case.policy.result_required))
+        required, searched = case.policy.result_required, case.o.searched
+        return Settled(rows.exited(ended, result_required=required, searched=searched))
     return Settled(rows.interrupted(f"Pod ended ({pod.phase})", state))
 
 

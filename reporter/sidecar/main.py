@@ -126,7 +126,11 @@ class Sidecar:
             loop = self._loop = Loop(
                 Inputs(
                     pod=self._pod,
-                    result=ResultFile(result, on_read=self._metrics.observe_read),
+                    result=ResultFile(
+                        result,
+                        others=[progress] if progress else [],
+                        on_read=self._metrics.observe_read,
+                    ),
                     progress=ProgressFile(progress, self._malformed_progress),
                     events=events,
                 ),

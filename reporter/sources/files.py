@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from reporter.core.payloads import FileIdentity
@@ -78,6 +79,15 @@ def read_bounded(path: Path, limit: int, known: FileIdentity | None = None) -> F
         return _look(directory, path.name, limit, known)
     finally:
         os.close(directory)
+
+
+def names_in(directory: Path, most: int) -> list[str]:
+    """List at most so many names; none where the directory cannot be read."""
+    try:
+        with os.scandir(directory) as entries:
+            return [entry.name for entry in islice(entries, most)]
+    except OSError:
+        return []
 
 
 def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> FileLook:

@@ -1,7 +1,7 @@
 """The adapter's result file, looked at again and again. If it counts is decided elsewhere."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +12,9 @@ from reporter.core.payloads import (
     FileValid,
     ResultLook,
     ResultPayload,
+    Searched,
 )
+from reporter.core.text import clean
 from reporter.errors import InvalidPayload
 from reporter.sources.files import (
     Absent,
@@ -20,6 +22,7 @@ from reporter.sources.files import (
     Torn,
     Unchanged,
     Unreadable,
+    names_in,
     read_bounded,
 )
 from reporter.wire.result import MAX_BYTES, decode_result
@@ -29,11 +32,16 @@ Outcome = Literal["absent", "unreadable", "torn", "invalid", "valid"]
 # The kernel stamps files with its tick (up to 10 ms): a younger file can change and keep its times.
 SETTLED_NS = 50_000_000
 
+MOST_ENTRIES = 1000  # of a directory that may be huge
+MOST_NAMES = 3
+NAME_BYTES, PATH_BYTES = 64, 256  # of them in a message
+
 
 class ResultFile:
     """The newest state of one result file.
 
-    `on_read` hears the outcome of every look, unless the file is known and has not changed.
+    `others` are files that may lie beside it. `on_read` hears the outcome of every look, unless the
+    file is known and has not changed.
     `clock` is the wall clock in nanoseconds that also stamps the file.
     """
 
@@ -41,10 +49,12 @@ class ResultFile:
         self,
         path: Path,
         *,
+        others: Iterable[Path] = (),
         on_read: Callable[[Outcome], None] = lambda _: None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._path = path
+        self._others = {other.name for other in others if other.parent == path.parent}
         self._on_read = on_read
         self._clock = clock
         self._last: ResultLook = FileAbsent()
@@ -62,6 +72,17 @@ class ResultFile:
         if isinstance(found, Content) and started - found.identity.ctime_ns > SETTLED_NS:
             self._known = found.identity
         return self._last
+
+    def look_around(self) -> Searched:
+        """Say where the file is looked for, and which names lie there that may be meant for it."""
+        names = set(names_in(self._path.parent, MOST_ENTRIES)) - self._others
+        found = sorted(names, key=lambda name: (not _resembles(name, self._path), name))
+        cleaned = (clean(name, NAME_BYTES, "?") for name in found[:MOST_NAMES])
+        return Searched(clean(str(self._path), PATH_BYTES), tuple(cleaned))
+
+
+def _resembles(name: str, path: Path) -> bool:
+    return name.endswith(path.suffix) or name.startswith(path.stem)
 
 
 def content_of(path: Path, payload: ResultPayload) -> bytes | None:

@@ -171,7 +171,8 @@ RESTARTS = [
             "X",
             FALSE,
             "AdapterMissingResults",
-            ".*did not produce a valid result file: Completed",
+            r".*did not produce a valid result file: Completed \(looked for "
+            r"/results/adapter-result\.json; found an older adapter-result\.json, run\)",
             before=reasons("TooEarly"),
             exit_code=0,
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.cluster.scenarios_asked import GOOD, Scenario, explains
 from tests.runs.actions import wait_adapter_ended
 from tests.runs.jobs import ADAPTER, REPORTER, RESULT, Object, beside, writes
@@ -26,14 +28,14 @@ MISSING = Expected(
     FALSE,
     "AdapterMissingResults",
     r"Adapter container exited successfully \(code 0\) but did not produce a valid result file:"
-    " Completed",
+    r" Completed \(looked for /results/adapter-result\.json\)",
 )
 OUT_OF_MEMORY = Expected("O", FALSE, "AdapterOOMKilled", OOM_MESSAGE)
 
 # What a person is told of them.
 SAYS_MISSING = (
     "problem: Available=False AdapterMissingResults: Adapter container exited successfully (code 0)"
-    " but did not produce a valid result file: Completed (final)",
+    " but did not produce a valid result file: Completed (looked for /results/adapter-result.json",
     "What to do: The adapter ended well and wrote nothing to RESULTS_PATH on the shared volume: "
     "check path and mount, or set RESULT_REQUIRED=false if it is not meant to write.",
 )
@@ -109,6 +111,13 @@ def _waited_for_the_end(run: Run) -> None:
     """The adapter had ended when its result became the verdict."""
     final = next(shown for shown in run.history() if shown.final)
     assert "terminated" == final.note["evidence"]["adapter"]["state"]
+
+
+def _names_what_lies_there(run: Run) -> None:
+    """The evidence has the same names as the message, cleaned of control characters."""
+    final = next(shown for shown in run.history() if shown.final)
+    expected = {"state": "absent", "path": RESULT, "beside": ["result.json", "note"]}
+    assert expected == final.note["evidence"]["file"]
 
 
 def _contradicted(run: Run) -> None:
@@ -201,6 +210,13 @@ RESULTS = [
         "exit-0-without-file",
         "sleep 1",
         MISSING,
+        explain=SAYS_MISSING,
+    ),
+    Scenario(
+        "exit-0-with-a-misspelt-file",
+        f"echo '{{}}' >{RESULT.replace('adapter-', '')}; echo >/results/$(printf 'no\\033te')",
+        replace(MISSING, message=MISSING.message[:-2] + r"; found result\.json, note\)"),
+        check=_names_what_lies_there,
         explain=SAYS_MISSING,
     ),
     Scenario(

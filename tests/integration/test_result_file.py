@@ -13,9 +13,24 @@ from pathlib import Path
 
 import pytest
 
-from reporter.core.payloads import FileAbsent, FileIdentity, FileInvalid, FileValid, ResultPayload
-from reporter.sources.files import Absent, Content, Torn, Unchanged, Unreadable, read_bounded
-from reporter.sources.result_file import SETTLED_NS, ResultFile
+from reporter.core.payloads import (
+    FileAbsent,
+    FileIdentity,
+    FileInvalid,
+    FileValid,
+    ResultPayload,
+    Searched,
+)
+from reporter.sources.files import (
+    Absent,
+    Content,
+    Torn,
+    Unchanged,
+    Unreadable,
+    names_in,
+    read_bounded,
+)
+from reporter.sources.result_file import MOST_ENTRIES, SETTLED_NS, ResultFile
 from reporter.wire.result import MAX_BYTES
 
 SUCCESS = b'{"status": "success", "reason": "R", "message": "m"}'
@@ -364,3 +379,67 @@ def test_no_descriptor_is_left_open(path):
     after = os.dup(0)
     os.close(after)
     assert before == after
+
+
+# What lies there instead of a result
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param([], (), id="nothing"),
+        pytest.param(["result.json"], ("result.json",), id="another name"),
+        pytest.param(
+            ["z.txt", "b.json", "a.txt", "adapter-result.json.tmp", "y.txt"],
+            ("adapter-result.json.tmp", "b.json", "a.txt"),
+            id="those that resemble it first, three at most",
+        ),
+        pytest.param(["progress.json", "a"], ("a",), id="a file that is meant to be there"),
+        pytest.param(["a\x1b[31m\n\u202eb"], ("a[31m b",), id="control characters"),
+        pytest.param([b"\xff.json"], ("\ufffd.json",), id="no UTF-8"),
+        pytest.param(["\x01"], ("?",), id="nothing that can be shown"),
+        pytest.param(["\u00e4" * 100], ("\u00e4" * 32,), id="long"),
+    ],
+)
+def test_names_that_lie_there_instead(path, names, expected):
+    """Cleaned and cut, because whoever wrote them may be hostile."""
+    for name in names:
+        (path.parent / os.fsdecode(name)).touch()
+
+    searched = ResultFile(path, others=[path.with_name("progress.json")]).look_around()
+    assert Searched(str(path)[:256], expected) == searched
+
+
+def test_a_huge_directory_is_not_read_to_its_end(path):
+    """Three of its names are enough, and a thousand are looked at."""
+    for number in range(1500):
+        (path.parent / f"{number:04}").touch()
+
+    assert 3 == len(ResultFile(path).look_around().found)
+    assert 1000 == len(names_in(path.parent, MOST_ENTRIES))
+
+
+def test_a_directory_that_is_not_there_or_is_none(path):
+    """The path is told all the same."""
+    assert Searched("/nowhere/a.json") == ResultFile(Path("/nowhere/a.json")).look_around()
+    path.touch()
+    assert () == ResultFile(path / "a.json").look_around().found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+def test_a_directory_that_may_be_entered_but_not_listed(open_directory):
+    """Its file can be read, its names cannot; nothing is raised."""
+    (open_directory / "other").touch()
+    open_directory.chmod(0o711)
+    code = (
+        "import os, sys; from pathlib import Path; os.setuid(65534)\n"
+        "from reporter.sources.files import names_in\n"
+        "sys.exit(names_in(Path(sys.argv[1]), 10) != [])"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", "import reporter.sources.files\n" + code, str(open_directory)],
+        check=False,
+        timeout=HANG,
+    )
+
+    assert 0 == child.returncode

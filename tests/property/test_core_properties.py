@@ -46,6 +46,7 @@ from reporter.core.payloads import (
     FileValid,
     Progress,
     ResultPayload,
+    Searched,
 )
 from reporter.core.pod import Names, find_adapter, read_pod
 from reporter.core.retry import next_delay
@@ -186,6 +187,7 @@ observations = st.builds(
     job=st.none() | jobs,
     progress=st.none() | progress,
     stopping_since=st.none() | seconds,
+    searched=st.none() | st.builds(Searched, texts, st.lists(texts, max_size=3).map(tuple)),
 )
 settings_of_users = st.builds(
     Policy,

@@ -16,6 +16,7 @@ from reporter.core.payloads import (
     Progress,
     ResultLook,
     ResultPayload,
+    Searched,
 )
 from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, KubeError, NotFound, Unavailable
@@ -86,6 +87,7 @@ class World:
         self.published_at: list[tuple[float, Statement]] = []
         self.failures: list[tuple[float, KubeError]] = []
         self.file: ResultLook = FileAbsent()
+        self.beside: tuple[str, ...] = ()
         self.progress_now: Progress | None = None
         self._script: list[tuple[float, Callable[[], object]]] = []
         self.job: Object | None = make_job()
@@ -325,6 +327,9 @@ class FileView:
 
     def look(self) -> ResultLook:
         return self._world.file
+
+    def look_around(self) -> Searched:
+        return Searched("/results/adapter-result.json", self._world.beside)
 
 
 class ProgressView:

@@ -19,7 +19,7 @@ from reporter.core.facts import (
     Terminated,
     Waiting,
 )
-from reporter.core.payloads import FileIdentity, FileInvalid, FileValid
+from reporter.core.payloads import FileIdentity, FileInvalid, FileValid, Searched
 from tests.situations import (
     GOOD,
     ON_FAILURE,
@@ -267,6 +267,15 @@ def test_the_job():
 def test_the_file(file, expected):
     """Which state of which file; never its content. Its times can be anything."""
     assert expected == shown(observed((3, PodRefused(), file)), "file")
+
+
+def test_where_the_file_was_looked_for():
+    """What lies there instead; a name of which nothing can be shown is left out."""
+    o = replace(observed((11, pod(ended(0)))), searched=Searched("/results/a", ("b", "\x1b")))
+
+    assert {"state": "absent", "path": "/results/a", "beside": ["b"]} == shown(o, "file")
+    empty = replace(o, searched=Searched("/results/a"))
+    assert {"state": "absent", "path": "/results/a"} == shown(empty, "file")
 
 
 def test_how_long_was_waited():

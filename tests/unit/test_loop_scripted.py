@@ -87,6 +87,34 @@ def test_at_exit_an_end_that_the_watch_missed_is_asked_for_when_the_wait_is_over
     assert [60.0] == world.pod_asked
 
 
+# What lies there instead of a result
+
+
+def test_a_good_end_without_a_result_names_what_lies_there_instead() -> None:
+    """In the message, after the fixed wording, and in the evidence."""
+    world = World()
+    world.beside = ("result.json",)
+    world.at(5.0, world.end)
+
+    assert Outcome.FINAL == world.run(20)
+    hint = " (looked for /results/adapter-result.json; found result.json)"
+    assert world.condition["message"].endswith("valid result file: Completed" + hint)
+    file = world.published_at[-1][1].evidence["file"]
+    assert ("absent", ["result.json"]) == (file["state"], file["beside"])
+
+
+@pytest.mark.parametrize(("code", "reason"), [(1, "AdapterExitedWithError"), (0, "AllGood")])
+def test_other_ends_name_nothing(code, reason) -> None:
+    """An exit code that is not 0 explains itself."""
+    world = World()
+    world.beside = ("result.json",)
+    world.at(5.0, *([] if code else [world.result]), lambda: world.end(code))
+
+    assert Outcome.FINAL == world.run(20)
+    assert reason == world.condition["reason"]
+    assert "looked for" not in world.condition["message"]
+
+
 # Row A
 
 

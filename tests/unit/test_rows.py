@@ -4,7 +4,7 @@ import pytest
 
 from reporter.core import rows
 from reporter.core.facts import Container, Running, Terminated, Waiting
-from reporter.core.payloads import FileAbsent, FileInvalid, Progress
+from reporter.core.payloads import FileAbsent, FileInvalid, Progress, Searched
 from reporter.core.rows import Report
 from tests.situations import BAD, GOOD, valid
 
@@ -58,6 +58,51 @@ EXACT = {
             "AdapterMissingResults",
             "Adapter container exited successfully (code 0)"
             " but did not produce a valid result file: Completed",
+        ),
+    ),
+    "X, exit 0, something else lies there": (
+        rows.exited(
+            Terminated(0, "Completed"),
+            result_required=True,
+            searched=Searched("/results/adapter-result.json", ("result.json", "run")),
+        ),
+        Report(
+            "X",
+            "False",
+            "AdapterMissingResults",
+            "Adapter container exited successfully (code 0)"
+            " but did not produce a valid result file: Completed"
+            " (looked for /results/adapter-result.json; found result.json, run)",
+        ),
+    ),
+    "X, exit 0, a file that does not count": (
+        rows.exited(
+            Terminated(0),
+            result_required=True,
+            searched=Searched("/results/adapter-result.json", ("adapter-result.json",)),
+        ),
+        Report(
+            "X",
+            "False",
+            "AdapterMissingResults",
+            "Adapter container exited successfully (code 0)"
+            " but did not produce a valid result file"
+            " (looked for /results/adapter-result.json; found an older adapter-result.json)",
+        ),
+    ),
+    "X, exit 0, nothing lies there": (
+        rows.exited(
+            Terminated(0),
+            result_required=True,
+            searched=Searched("/results/adapter-result.json"),
+        ),
+        Report(
+            "X",
+            "False",
+            "AdapterMissingResults",
+            "Adapter container exited successfully (code 0)"
+            " but did not produce a valid result file"
+            " (looked for /results/adapter-result.json)",
         ),
     ),
     "S": (
@@ -124,6 +169,9 @@ def test_only_an_invalid_file_is_row_i(file):
     [
         rows.invalid(FileInvalid(LONG, None)),
         rows.exited(Terminated(1, LONG), result_required=True),
+        rows.exited(
+            Terminated(0, LONG), result_required=True, searched=Searched(LONG, (LONG, LONG))
+        ),
         rows.trouble("W1", LONG),
         rows.evicted(LONG, LONG),
         rows.misfit(LONG),
