@@ -8,12 +8,14 @@ patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods:
 """
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from reporter.core.service_links import is_service_link
 from reporter.errors import SettingsError, Unavailable
-from reporter.kube_answers import MAX_OBJECT, MAX_REFUSAL, decode_object, refusal
+from reporter.kube_answers import MAX_OBJECT, MAX_REFUSAL, decode_object, plain, refusal
 from reporter.kube_client import JSON_MERGE, Client, Request, load_kubeconfig, transport
 from reporter.kube_watch import Watch
 
@@ -32,6 +34,7 @@ PAGE = 100  # objects asked for at once where there may be thousands
 MOST_EVENTS = 500
 LOG_BYTES = 64 * 1024
 
+_PORT = re.compile(r"[0-9]{1,5}")
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 _POD = "/api/v1/namespaces/{namespace}/pods/{name}"
 _ALL_PODS = "/api/v1/pods"
@@ -64,10 +67,13 @@ class KubeApi:
         Both files are followed as they rotate: the token at most a minute later (at once after a
         401), the CA at the next connection, also with `relax_x509_strict`. That drops only Python
         3.13's strict X.509 check, for clusters whose CA lacks the extensions it asks for. Raises
-        SettingsError outside of a cluster.
+        SettingsError outside of a cluster, and for an address that is none.
         """
         host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
         port = os.environ.get("KUBERNETES_SERVICE_PORT", "")
+        if is_service_link("KUBERNETES_SERVICE_PORT", port):
+            # Of a Service `kubernetes-service` in our namespace; the other one says the same.
+            port = os.environ.get("KUBERNETES_SERVICE_PORT_HTTPS", "443")
         if not host or not port:
             raise SettingsError(
                 [
@@ -75,12 +81,21 @@ class KubeApi:
                     "Kubernetes does so in every container"
                 ]
             )
-        return cls.connect(
-            f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-            ca_file=f"{SERVICE_ACCOUNT}/ca.crt",
-            token_file=f"{SERVICE_ACCOUNT}/token",
-            relax_x509_strict=relax_x509_strict,
-        )
+        if not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
+            raise SettingsError(
+                [plain(f"KUBERNETES_SERVICE_PORT={port!r}: must be an integer from 1 to 65535")]
+            )
+        try:
+            return cls.connect(
+                f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+                ca_file=f"{SERVICE_ACCOUNT}/ca.crt",
+                token_file=f"{SERVICE_ACCOUNT}/token",
+                relax_x509_strict=relax_x509_strict,
+            )
+        except ValueError:
+            raise SettingsError(
+                [plain(f"KUBERNETES_SERVICE_HOST={host!r}: must be a host name or an IP address")]
+            ) from None
 
     @classmethod
     def connect(

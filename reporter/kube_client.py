@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from urllib3.exceptions import HTTPError
+from urllib3 import disable_warnings
+from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from reporter.errors import SettingsError, Unavailable
 from reporter.kube_answers import plain
@@ -123,6 +124,9 @@ class Client:
             raise SettingsError([f"kubeconfig: {error}"]) from None
         made._config = config
         config.retries = False
+        if not config.verify_ssl:
+            # Whoever wrote insecure-skip-tls-verify need not be told with each request.
+            disable_warnings(InsecureRequestWarning)
         return made
 
     def open(self, cutoff: Cutoff | None = None) -> Any:
@@ -173,7 +177,9 @@ class Client:
         try:
             with transport():
                 return api.call_api(*prepared, _request_timeout=timeout).response
-        except ValueError:
+        except ValueError as error:
+            if not isinstance(error, UnicodeError) and "header" not in str(error):
+                raise Unavailable(plain(f"{type(error).__name__}: {error}")) from error
             # http.client's text quotes the header, token and all.
             self._stale = True
             raise Unavailable("no usable credentials: the token has illegal characters") from None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib3 import HTTPSConnectionPool
 from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import NewConnectionError
-from urllib3.util.ssl_ import create_urllib3_context
+from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
 
 from reporter.dialing import SLICE_SECONDS, dial
 
@@ -156,7 +156,10 @@ class _Connection(HTTPSConnection):
     def connect(self) -> None:
         # A context for each connection: a rotated ca.crt counts from the next connection on, and
         # the one before is no longer trusted.
-        context = create_urllib3_context()
+        context = create_urllib3_context(cert_reqs=resolve_cert_reqs(self.cert_reqs))
+        if not (self.ca_certs or self.ca_cert_dir or self.ca_cert_data):
+            # As kubectl does for a cluster without a CA of its own.
+            context.load_default_certs()
         context.sslsocket_class = _Socket
         # Where the socket finds it during the handshake, which is before anybody else has it.
         vars(context)["haste"] = self.haste

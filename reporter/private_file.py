@@ -9,18 +9,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+_NEW = ".new"
+_LEFT_BEHIND = 60.0  # seconds, by the file system's clock; a write takes a fraction of one
+
 
 def write_private(path: Path, data: bytes) -> None:
     """Put `data` at `path` with mode 0600: written beside it, fsynced, renamed. Raises OSError.
 
-    Afterwards it survives a loss of power, and after an error nothing is left beside it. The
-    directory has to be there.
+    Afterwards it survives a loss of power, and after an error nothing is left beside it; what a
+    killed writer has left goes with a later write. Of several writers at once the last one wins.
+    The directory has to be there.
     """
-    new = path.with_name(f".{path.name}.new")
-    # One of a killed predecessor, or planted by somebody who may write here.
-    with contextlib.suppress(FileNotFoundError):
-        new.unlink()
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    descriptor, name = tempfile.mkstemp(_NEW, f".{path.name}.", path.parent)
+    new = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             # The umask may have taken more than it should.
@@ -28,12 +29,22 @@ def write_private(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+            written_at = os.fstat(file.fileno()).st_mtime
         new.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
             new.unlink()
         raise
+    _remove_leftovers(path, written_at - _LEFT_BEHIND)
     sync_directory(path.parent)
+
+
+def _remove_leftovers(path: Path, before: float) -> None:
+    for beside in path.parent.iterdir():
+        if beside.name.startswith(f".{path.name}.") and beside.name.endswith(_NEW):
+            with contextlib.suppress(OSError):
+                if beside.lstat().st_mtime < before:
+                    beside.unlink()
 
 
 def private_directory(path: Path) -> None:

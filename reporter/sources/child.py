@@ -31,6 +31,7 @@ from reporter.sources.memory_cgroup import MemoryCgroup
 from reporter.sources.orphans import adopt, die_with_parent, end_orphans
 
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL; a Pod has 30, a person at a terminal has not
+_POLL = 0.01  # seconds between two looks whether it has ended, where looking is all there is
 _START_ERROR = 128  # the exit code of a container that the runtime could not start
 
 
@@ -160,10 +161,14 @@ class Child:
     def _await_end(self) -> None:
         process = self._process
         assert process is not None
-        # Not reaped yet: its id, which is its group's, stays ours while the group is killed.
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        finished = _wall()
-        self._signal(signal.SIGKILL)
+        if hasattr(os, "waitid"):
+            # Not reaped yet: its id, which is its group's, stays ours while the group is killed.
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            finished = _wall()
+            self._signal(signal.SIGKILL)
+        else:
+            self._await_and_reap(process)
+            finished = _wall()
         with self._lock:
             code = process.wait()
             self._reaped = True
@@ -173,6 +178,19 @@ class Child:
         with self._lock:
             self._state = self._ended(code, finished)
         self._wake()
+
+    def _await_and_reap(self, process: "subprocess.Popen[bytes]") -> None:
+        """Wait where a process cannot be waited for without reaping it; then kill its group."""
+        while True:
+            # Under the lock, so that no signal goes to an id that may be somebody else's by now.
+            with self._lock:
+                if process.poll() is not None:
+                    self._reaped = True
+                    break
+            time.sleep(_POLL)
+        # While members are left, their group keeps its id, and without any there is no such group.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
     def _ended(self, code: int, finished: float) -> Terminated:
         """As containerd and the kubelet say it: 128 + the signal; one OOM kill inside is enough."""

@@ -545,6 +545,40 @@ def test_outside_of_a_cluster_the_error_names_the_variables(
         KubeApi.in_cluster()
 
 
+@pytest.mark.parametrize(
+    ("host", "port", "named"),
+    [
+        ("10.96.0.1", "abc", "KUBERNETES_SERVICE_PORT='abc'"),
+        ("10.96.0.1", "0", "KUBERNETES_SERVICE_PORT='0'"),
+        ("10.96.0.1", "65536", "KUBERNETES_SERVICE_PORT='65536'"),
+        ("10.96.0.1", "\u0664\u0664\u0663", "KUBERNETES_SERVICE_PORT="),
+        ("10.96.0.1", "443/x", "KUBERNETES_SERVICE_PORT='443/x'"),
+        (":::[", "443", "KUBERNETES_SERVICE_HOST=':::\\['"),
+    ],
+)
+def test_an_address_that_is_none_is_a_bad_setting(
+    monkeypatch: pytest.MonkeyPatch, host: str, port: str, named: str
+) -> None:
+    """It is named; nothing is thrown at whoever reads the log."""
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+    with pytest.raises(SettingsError, match=named):
+        KubeApi.in_cluster()
+
+
+@pytest.mark.parametrize("secure", [None, "443"])
+def test_a_service_called_kubernetes_service_hides_no_port(
+    monkeypatch: pytest.MonkeyPatch, secure: str | None
+) -> None:
+    """The kubelet then sets KUBERNETES_SERVICE_PORT twice."""
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "tcp://10.0.0.7:80")
+    monkeypatch.delenv("KUBERNETES_SERVICE_PORT_HTTPS", raising=False)
+    if secure:
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT_HTTPS", secure)
+    KubeApi.in_cluster().close()
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_in_a_cluster_without_a_mounted_token(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     """The client is made; its requests are outages until the files are there."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from reporter.errors import Forbidden, NotFound, SettingsError, Unavailable
 from reporter.kube import PAGE, KubeApi
@@ -118,6 +119,33 @@ def test_rights_are_those_of_the_token(fake: FakeKube, tmp_path: Path) -> None:
     with pytest.raises(Forbidden):
         list(api.list_jobs("default"))
     api.close()
+
+
+def test_a_kubeconfig_that_skips_verification_works(
+    fake: FakeKube, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    """As with kubectl, without a CA and without a word."""
+    path = kubeconfig(tmp_path / "config", fake)
+    content = yaml.safe_load(path.read_text())
+    content["clusters"][0]["cluster"] = {"server": fake.server, "insecure-skip-tls-verify": True}
+    path.write_text(yaml.safe_dump(content))
+    api, _ = KubeApi.from_kubeconfig(str(path))
+    assert [] == list(api.list_jobs("default"))
+    api.close()
+    assert [] == [str(each.message) for each in recwarn]
+
+
+def test_a_server_of_an_unknown_ca_is_not_asked(fake: FakeKube, tmp_path: Path) -> None:
+    """Without a CA in the kubeconfig the system's count; the certificate is what is wrong."""
+    path = kubeconfig(tmp_path / "config", fake)
+    content = yaml.safe_load(path.read_text())
+    content["clusters"][0]["cluster"] = {"server": fake.server}
+    path.write_text(yaml.safe_dump(content))
+    api, _ = KubeApi.from_kubeconfig(str(path))
+    with pytest.raises(Unavailable, match=r"(?i)certificate verify failed"):
+        list(api.list_jobs("default"))
+    api.close()
+    assert [] == fake.requests()
 
 
 def test_the_context_says_the_namespace(fake: FakeKube, tmp_path: Path) -> None:

@@ -65,6 +65,38 @@ def started(*arguments, before=(), **options):
         process.stderr.close()
 
 
+WITHOUT_WAITID = """
+import os, runpy, sys
+del os.waitid
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""As on macOS before Python 3.13."""
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "reason"),
+    [
+        (SUCCESS + "sleep 0.2", 0, "Fine"),
+        ("exit 3", 3, "AdapterExitedWithError"),
+        ("sleep 600 & exit 3", 3, "AdapterExitedWithError"),
+    ],
+    ids=["a result", "an early end", "something is left running"],
+)
+def test_a_system_that_cannot_wait_without_reaping(script, code, reason):
+    """The end is seen all the same, and ends what the command has left running."""
+    process = subprocess.run(
+        [sys.executable, "-c", WITHOUT_WAITID, STATUS_CTL[1], "try", "--", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=BOUND,
+    )
+
+    (condition,) = yaml.safe_load(process.stdout)["status"]["conditions"]
+    assert (code, reason) == (process.returncode, condition["reason"])
+
+
 def finish(process):
     out, err = process.communicate(timeout=BOUND)
     return Run(process, out, err)
