@@ -190,8 +190,15 @@ def rehearse(stage: Stage, *, trouble: bool = True) -> None:
             stage.fail(key, Cause.POD_FAILED, "container benchmark: OOMKilled, exit code 137")
         elif trouble and index == 9:
             stage.retry(key, "the connection was reset after 12 MiB")
+        elif trouble and index in {12, 21}:
+            said = f"p99 of random reads is {38 + index} ms, the limit is 20 ms"
+            stage.receive(key, 412, verdict="failed", reason="DiskTooSlow", message=said)
+        elif trouble and index == 30:
+            said = "Failed to parse adapter result: unexpected end of the document"
+            stage.receive(key, 97, verdict="unknown", reason="InvalidResultFormat", message=said)
         elif index % 3 == 0:
-            stage.receive(key, 1_204_000 + 9_100 * index)
+            said = f"p99 of random reads is {9 + index % 7} ms"
+            stage.receive(key, 398, verdict="passed", reason="DiskFastEnough", message=said)
         else:
             stage.progress(
                 key,

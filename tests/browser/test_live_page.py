@@ -59,7 +59,7 @@ def test_live_update(browser, stage):
     browser.until("document.querySelector('#percent').textContent === '50%'")
 
     assert "6 of 12" in said
-    assert "Worker reported an error: no journal" in browser.text("#rows")
+    assert "Worker reported an error (logs): no journal" in browser.text("#rows")
     assert "1 of 4 results in · 1 failed · 2 open · 1 failed test" == browser.text("#hero-sub")
     assert browser.run("return document.title").startswith("50 % · Failed · ")
     assert "sysd/node2" == browser.run(f"return {KEYS}[0]")
@@ -82,6 +82,57 @@ def test_the_end(browser, stage):
     assert "1.4 MiB" in browser.text("#tar")
     assert not stage.watched
     assert [] == browser.complaints()
+
+
+def test_a_check_that_failed(browser, stage):
+    """Delivered, and red: in the headline, in the title, and in its row with reason and message."""
+    opened(browser, stage.url, 4)
+    node1, node2, node3 = (Key("sysd", f"node{number}") for number in (1, 2, 3))
+    why = {"reason": "DiskTooSlow", "message": "p99 is 80 ms"}
+    stage.receive(node1, verdict="failed", **why)
+    browser.until("document.querySelector('#hero-status').textContent === 'Running, 1 of 4 failed'")
+    early = browser.run("return document.querySelector('#hero').dataset.kind")
+    stage.receive(node2, verdict="unknown", reason="InvalidResultFormat", message="no object")
+    for key in (node3, E2E):
+        stage.receive(key, verdict="passed", reason="AllGood", message="fine")
+    stage.call(stage.store.advance_run(Phase.POST_PROCESSING))
+    tar = Tar("202601010000_sonobuoy_x.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 1_500_000)
+    stage.call(stage.store.advance_run(Phase.CLOSED, tar=tar))
+    browser.until(f"{LINK} === 'Run is over'")
+
+    assert "failed" == early
+    assert "Complete, 1 of 4 failed" == browser.text("#hero-status")
+    assert "failed" == browser.run("return document.querySelector('#hero').dataset.kind")
+    assert "4 of 4 results in · 1 failed check · 1 unknown" == browser.text("#hero-sub")
+    assert browser.run("return document.title").startswith("100 % · Complete, 1 of 4 failed · ")
+    assert ["sysd/node1", "sysd/node2"] == browser.run(f"return {KEYS}.slice(0, 2)")
+    shown = [browser.run(f"return {row(key)}.innerText") for key in (node1, node2, node3)]
+    for text, words in zip(
+        shown,
+        [
+            ("Check failed", "DiskTooSlow: p99 is 80 ms"),
+            ("Unknown", "InvalidResultFormat: no object"),
+            ("Complete", "AllGood: fine"),
+        ],
+        strict=True,
+    ):
+        assert [] == [word for word in words if word not in text]
+    assert [1, 0] == [
+        browser.run(f"return {row(key)}.querySelectorAll('.bad').length") for key in (node1, node3)
+    ]
+    assert [] == browser.complaints()
+
+
+def test_what_the_percentage_means(browser, stage):
+    """Results that were given up count as decided; how many are received stands beside it."""
+    stage.receive(Key("sysd", "node1"))
+    stage.fail(Key("sysd", "node2"), Cause.POD_FAILED, "OOMKilled")
+    opened(browser, stage.url, 4)
+
+    assert "50%" == browser.text("#percent")
+    assert (
+        "50 % of the expected results are decided: received or given up. 25 % are received."
+    ) == browser.run("return document.querySelector('#percent').title")
 
 
 def test_heartbeats(browser, stage):
@@ -210,6 +261,36 @@ def test_all_failures_of_an_entry(browser, stage):
     browser.until("document.querySelectorAll('.more li').length === 70")
 
     assert "Failures (70 of 90)" in browser.text(".more")
+
+
+def test_failures_that_could_not_be_fetched(browser, stage):
+    """Asked for again although nothing else happens; and again when they are opened once more."""
+    texts = tuple(f"test {number}" for number in range(70))
+    stage.progress(E2E, msg="m", failures=texts)
+    opened(browser, stage.url, 4)
+    browser.run(
+        """
+        const real = window.fetch;
+        window.asked = 0;
+        window.fetch = (...args) => {
+          window.asked += 1;
+          if (window.asked === 1) return Promise.reject(new TypeError("the network is away"));
+          if (window.asked === 2) return Promise.resolve(new Response("", {status: 503}));
+          return real(...args);
+        };
+        """
+    )
+    click = f"{row(E2E)}.querySelector('.expand').click()"
+    browser.run(click)
+    browser.until("window.asked === 1")
+    first = browser.run("return document.querySelectorAll('.more li').length")
+    browser.until("document.querySelectorAll('.more li').length === 70")
+    tries = browser.run("return window.asked")
+    browser.run(click)
+    browser.run(click)
+    browser.until("document.querySelectorAll('.more li').length === 70")
+
+    assert (20, 3, 4) == (first, tries, browser.run("return window.asked"))
 
 
 def test_by_keyboard(browser, stage):

@@ -97,6 +97,38 @@ class TestJournal:
                 },
             ),
             (
+                Entry(E2E, replace(RESULT, verdict="passed", reason="AllGood", message="fine")),
+                {
+                    "level": "info",
+                    "message": "Result stored",
+                    "key": "e2e/global",
+                    "file": "r",
+                    "bytes": 3,
+                    "sha256": "ab",
+                    "notes": 1,
+                    "late": False,
+                    "verdict": "passed",
+                    "reason": "AllGood",
+                    "text": "fine",
+                },
+            ),
+            (
+                Entry(E2E, replace(RESULT, verdict="failed", reason="DiskSlow", message="80 ms")),
+                {
+                    "level": "warning",
+                    "message": "Result stored",
+                    "key": "e2e/global",
+                    "file": "r",
+                    "bytes": 3,
+                    "sha256": "ab",
+                    "notes": 1,
+                    "late": False,
+                    "verdict": "failed",
+                    "reason": "DiskSlow",
+                    "text": "80 ms",
+                },
+            ),
+            (
                 Entry(E2E, GUESS),
                 {
                     "level": "warning",
@@ -137,7 +169,7 @@ class TestJournal:
                 },
             ),
         ],
-        ids=["result", "guess", "worker error", "lost", "attempt"],
+        ids=["result", "passed", "failed check", "guess", "worker error", "lost", "attempt"],
     )
     def test_facts(self, entry, expected):
         """Once, however often it is looked at."""
@@ -251,6 +283,13 @@ class TestHealth:
         assert ["worker-listener", "store", "disk", "certificates"] == list(
             self.health(world).checks()
         )
+
+    def test_what_the_results_say_is_counted(self, world):
+        """Only the judged ones, by plugin; and the verdict on the run."""
+        world.snapshot = snapshot(E2E=Entry(E2E, replace(RESULT, verdict="failed")))
+        now = self.health(world).now()
+
+        assert ({("e2e", "failed"): 1}, "failed") == (dict(now.results), now.result_status)
 
     @pytest.mark.parametrize(
         ("change", "problem"),

@@ -423,6 +423,10 @@ class TestAggregatorLink:
 
         assert native["initContainers"] == classic["containers"]
 
+    def test_a_job_with_a_link_makes_one_attempt(self, form):
+        """The aggregator keeps the first result, which a second attempt could not correct."""
+        assert 0 == load(f"components/aggregator-link/{form}.yaml")["spec"]["backoffLimit"]
+
     def test_goes_to_the_container_of_the_form(self, container, linked):
         """A patch for a container of another name would add one."""
         assert container["name"] == linked["name"]

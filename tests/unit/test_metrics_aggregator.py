@@ -19,6 +19,8 @@ FULL = metrics.Now(
     entries={("e2e", "complete"): 1, ("sysd", "running"): 2},
     heartbeat_age={"sysd": 17.5},
     expiry={"ca": 2e9, "server": 2e9},
+    results={("sysd", "passed"): 4, ("sysd", "failed"): 1},
+    result_status="failed",
     status="running",
     final=True,
     revision=42,
@@ -81,6 +83,8 @@ def test_everything_told_is_shown(accept: str):
     assert 2e9 == shown["certificate_expiry_timestamp_seconds", "server"]
     assert 1.0 == shown["run_status", "running"]
     assert 0.0 == shown["run_status", "failed"]
+    assert [0.0, 1.0, 0.0] == [shown["run_result", result] for result in metrics.RESULTS]
+    assert [4.0, 1.0, 0.0] == [shown["results", "sysd", result] for result in metrics.RESULTS]
     assert 1.0 == shown["run_final",]
     assert 42.0 == shown["revision",]
     assert 3.0 == shown["connections",]

@@ -1,10 +1,11 @@
 // The live page of one run. It keeps what /events tells, or /status where that fails, and shows it.
 // Whatever comes from a worker is only ever put into text nodes.
 
-const POLL = 5000, RECONNECT = 3000, SLICE = 150, KEPT_LISTS = 5000;
+const POLL = 5000, RECONNECT = 3000, SLICE = 150, LISTS = 5000;
 
 const WORDS = {
   running: "Running", complete: "Complete", failed: "Failed", timed_out: "Timed out",
+  check_failed: "Check failed", unknown: "Unknown",
   silent: "Silent", retrying: "Retrying", "post-processing": "Post-processing",
 };
 const CAUSES = {
@@ -16,7 +17,8 @@ const LINKS = {
   connecting: "Connecting…", live: "Live", polling: "Polling every 5 s", lost: "Reconnecting…",
   paused: "Paused", over: "Run is over",
 };
-const ORDER = ["failed", "timed_out", "silent", "retrying", "running", "complete"];
+const ORDER = ["failed", "timed_out", "check_failed", "unknown", "silent", "retrying", "running", "complete"];
+const VERDICTS = { failed: "check_failed", unknown: "unknown" };
 const RANK = Object.fromEntries(ORDER.map((kind, index) => [kind, index]));
 
 const $ = (id) => document.getElementById(id);
@@ -98,6 +100,7 @@ function when(text, format = clock) {
 }
 
 function kindOf(entry) {
+  if (entry.status === "complete") return VERDICTS[entry.result_status] ?? "complete";
   if (entry.status !== "running") return entry.status in RANK ? entry.status : "failed";
   return entry.stale ? "silent" : entry.retry_until ? "retrying" : "running";
 }
@@ -155,7 +158,7 @@ function redraw() {
 
 class Row {
   constructor(index) {
-    Object.assign(this, { index, element: null, entry: null, place: "", lists: null, fetched: 0 });
+    Object.assign(this, { index, element: null, entry: null, place: "", lists: null, fetched: 0, asked: -LISTS, later: 0 });
   }
 
   take(entry) {
@@ -168,7 +171,7 @@ class Row {
     this.total = progress ? progress.total : 0;
     this.done = progress ? Math.max(0, progress.completed) : 0;
     this.share = entry.status === "complete" ? 1 : this.total > 0 ? (this.done + this.failures) / this.total : 0;
-    this.words = [entry.key, progress?.msg, error?.text, error?.reason, CAUSES[error?.cause]].join("\n").toLowerCase();
+    this.words = [entry.key, progress?.msg, entry.reason, entry.message, error?.text, error?.reason, CAUSES[error?.cause]].join("\n").toLowerCase();
   }
 
   /** Build the elements when the row is first seen; `show` fills them. */
@@ -226,15 +229,20 @@ class Row {
     } else {
       say(this.steps, entry.bytes === null ? "Result received" : `Result received, ${size(entry.bytes)}`);
     }
-    this.error.hidden = error === null && !entry.retry_until;
+    const judged = Boolean(entry.reason || entry.message);
+    this.error.hidden = error === null && !entry.retry_until && !judged;
+    this.error.classList.toggle("bad", kind !== "complete");
     if (error !== null) {
-      say(this.cause, CAUSES[error.cause] ?? error.cause);
+      say(this.cause, (CAUSES[error.cause] ?? error.cause) + (error.reason ? ` (${error.reason})` : ""));
       say(this.why, error.text ? `: ${error.text}` : "");
     } else if (entry.retry_until) {
       say(this.cause, count(entry.attempts, "failed upload"));
       say(this.why, `, may be repeated until ${when(entry.retry_until, hours)}`);
+    } else if (judged) {
+      say(this.cause, entry.reason);
+      say(this.why, entry.reason && entry.message ? `: ${entry.message}` : entry.message);
     }
-    const said = progress && !error ? progress.msg : "";
+    const said = progress && !error && !judged ? progress.msg : "";
     say(this.message, said || (entry.late ? "Arrived after it had been given up" : ""));
     this.message.hidden = !this.message.textContent;
     say(this.fails, this.failures ? number.format(this.failures) : "–");
@@ -264,7 +272,9 @@ class Row {
       this.showMore();
     } else {
       this.more.remove();
+      clearTimeout(this.later);
       this.more = this.facts = this.lists = null;
+      this.fetched = this.later = 0;
     }
   }
 
@@ -276,6 +286,9 @@ class Row {
       add("Cause", CAUSES[error.cause] ?? error.cause);
       add("Worker's reason", error.reason);
       add("Error", error.text);
+    } else {
+      add("Reason", entry.reason);
+      add("Result", entry.message);
     }
     add("Verdict", entry.result_status);
     if (entry.result_counts) {
@@ -306,37 +319,62 @@ class Row {
 
   /** The run lists the first 20 of each; the entry alone has all that are kept. */
   async fetchLists(total) {
-    if (this.fetched === total || performance.now() - (this.asked ?? -KEPT_LISTS) < KEPT_LISTS) return;
+    if (this.fetched === total || this.later) return;
+    const wait = this.asked + LISTS - performance.now();
+    if (wait > 0) { this.fetchLater(wait); return; }
     this.asked = performance.now();
-    this.fetched = total;
+    this.fetched = total; // no second request while this one is under way
     const { name, node } = this.entry;
     try {
       const answer = await fetch(`status/${encodeURIComponent(name)}/${encodeURIComponent(node || "global")}`);
-      if (!answer.ok || !this.more) return;
-      this.lists = (await answer.json()).progress;
-      if (this.more) this.showMore();
-    } catch { /* the first 20 stay */ }
+      if (!answer.ok) throw new Error(String(answer.status));
+      const { progress } = await answer.json();
+      if (!this.more) return;
+      this.lists = progress;
+      this.showMore();
+    } catch {
+      // The first 20 stay meanwhile; nothing else may come that would make us ask again.
+      if (this.more) { this.fetched = 0; this.fetchLater(LISTS); }
+    }
+  }
+
+  fetchLater(wait) {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => { this.later = 0; if (this.more) this.showMore(); }, wait);
   }
 }
 
 // -- the run as a whole ---------------------------------------------------------------------------
 
 function tally(list) {
-  const found = { complete: 0, failed: 0, timed_out: 0, running: 0, silent: 0, retrying: 0, failures: 0 };
+  const found = { ...Object.fromEntries(ORDER.map((kind) => [kind, 0])), failures: 0 };
   for (const row of list) { found[row.kind] += 1; found.failures += row.failures; }
   return found;
 }
 
+/** What is said of the run first, and in which colour: a failed check is as red as a missing result. */
+function headline(all, total) {
+  const word = WORDS[run.status] ?? run.status;
+  if (run.status === "failed") return { word, kind: "failed" };
+  const of = number.format(total);
+  if (all.check_failed) return { word: `${word}, ${number.format(all.check_failed)} of ${of} failed`, kind: "failed" };
+  if (all.unknown) return { word: `${word}, ${number.format(all.unknown)} of ${of} unknown`, kind: "unknown" };
+  return { word, kind: run.status };
+}
+
 function showRun() {
   const all = tally(rows.values()), total = rows.size;
-  const word = WORDS[run.status] ?? run.status;
-  const open = total - all.complete - all.failed - all.timed_out;
-  mark($("hero"), "kind", run.status);
-  sign($("hero-icon"), run.status in WORDS ? run.status : "unknown");
+  const { word, kind } = headline(all, total);
+  const open = all.running + all.silent + all.retrying;
+  mark($("hero"), "kind", kind);
+  sign($("hero-icon"), kind in WORDS ? kind : "unknown");
   say($("hero-status"), run.status === "failed" && !run.final ? "Failed, still running" : word);
-  const parts = [`${number.format(all.complete)} of ${count(total, "result")} in`];
+  const received = all.complete + all.check_failed + all.unknown;
+  const parts = [`${number.format(received)} of ${count(total, "result")} in`];
   if (all.failed) parts.push(`${number.format(all.failed)} failed`);
   if (all.timed_out) parts.push(`${number.format(all.timed_out)} timed out`);
+  if (all.check_failed) parts.push(count(all.check_failed, "failed check"));
+  if (all.unknown) parts.push(`${number.format(all.unknown)} unknown`);
   if (all.silent) parts.push(`${number.format(all.silent)} silent`);
   if (open) parts.push(`${number.format(open)} open`);
   if (all.failures) parts.push(count(all.failures, "failed test"));
@@ -346,6 +384,9 @@ function showRun() {
     $("percent").dataset.value = String(percent);
     $("percent").replaceChildren(String(percent), make("small", { textContent: "%" }));
   }
+  const here = Math.floor(Math.round(run.plugins_reported * 10000) / 100);
+  const meaning = `${percent} % of the expected results are decided: received or given up. ${here} % are received.`;
+  for (const element of [$("percent"), $("bar")]) if (element.title !== meaning) element.title = meaning;
   $("bar").setAttribute("aria-valuenow", String(percent));
   for (const part of $("bar").children) share(part, all[part.dataset.kind], total);
   $("run-error").hidden = run.error === null;
@@ -378,13 +419,11 @@ function showPlugins() {
     const single = whole === 1 && group[0].total > 0;
     const decided = single ? group[0].done + group[0].failures : whole - all.running - all.silent - all.retrying;
     say(card.count, `${number.format(decided)} of ${number.format(single ? group[0].total : whole)}`);
-    const [complete, failed, timedOut] = card.bar.children;
-    share(complete, single ? group[0].done : all.complete, single ? group[0].total : whole);
-    share(failed, single ? group[0].failures : all.failed, single ? group[0].total : whole);
-    share(timedOut, single ? 0 : all.timed_out, whole);
+    const parts = single ? { complete: group[0].done, failed: group[0].failures } : all;
+    for (const part of card.bar.children) share(part, parts[part.dataset.kind] ?? 0, single ? group[0].total : whole);
     const notes = [group[0].entry.node ? count(whole, "node") : "Cluster-wide"];
-    for (const each of ["failed", "timed_out", "silent", "retrying"]) {
-      if (all[each] && !single) notes.push(`${number.format(all[each])} ${WORDS[each].toLowerCase()}`);
+    for (const each of ["failed", "timed_out", "check_failed", "unknown", "silent", "retrying"]) {
+      if (all[each] && !single) notes.push(each === "check_failed" ? count(all[each], "failed check") : `${number.format(all[each])} ${WORDS[each].toLowerCase()}`);
     }
     if (all.failures) notes.push(count(all.failures, "failed test"));
     say(card.note, notes.join(" · "));
@@ -394,7 +433,7 @@ function showPlugins() {
 function newCard(name) {
   const card = {
     sign: icon("running"), count: make("span", { className: "count" }),
-    bar: bar("complete", "failed", "timed_out"), note: make("p", { className: "note" }),
+    bar: bar("complete", "failed", "timed_out", "check_failed", "unknown"), note: make("p", { className: "note" }),
   };
   const title = make("h3", { textContent: name, title: name });
   card.element = make("li", { className: "card plugin" }, make("header", {}, card.sign, title, card.count), card.bar, card.note);
