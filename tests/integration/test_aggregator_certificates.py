@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -710,9 +711,10 @@ def test_a_first_start_that_ends_while_handing_out_is_one_again(
 def test_debris_of_a_killed_start_is_no_hindrance(tmp_path: Path) -> None:
     """A half-written temporary file, readable by everybody."""
     (tmp_path / "tls").mkdir()
-    debris = tmp_path / "tls" / ".server.pem.new"
+    debris = tmp_path / "tls" / ".server.pem.x1y2z3_4.new"
     debris.write_text("-----BEGIN")
     debris.chmod(0o666)
+    os.utime(debris, (1, 1))
 
     assert open_run(tmp_path).fresh
     assert ["server.pem"] == [path.name for path in (tmp_path / "tls").iterdir()]
@@ -865,17 +867,23 @@ def test_files_of_an_earlier_run_are_replaced(issued: Issued, tmp_path: Path) ->
 
 def test_the_ca_comes_last(issued: Issued, tmp_path: Path) -> None:
     """Who waits for it finds everything else."""
-    (tmp_path / ".ca.pem.new").mkdir()
-    with pytest.raises(OSError, match=r"ca\.pem"):
-        export_files(issued, tmp_path)
-
-    assert 8 == len([path for path in tmp_path.iterdir() if path.suffix in {".crt", ".key"}])
+    whole = tmp_path / "whole"
+    export_files(issued, whole)
+    others = [path.name for path in whole.iterdir() if path.suffix in {".crt", ".key"}]
+    assert 8 == len(others)
+    for name in others:
+        directory = tmp_path / f"without-{name}"
+        (directory / name).mkdir(parents=True)
+        with pytest.raises(OSError, match=re.escape(name)):
+            export_files(issued, directory)
+        assert not (directory / "ca.pem").exists()
 
 
 def test_the_ca_of_a_start_that_was_killed_goes_first(issued: Issued, tmp_path: Path) -> None:
     """Who waits for it must not find it beside keys of another CA."""
     export_files(issue(), tmp_path)
-    (tmp_path / ".e2e.key.new").mkdir()
+    (tmp_path / "e2e.key").unlink()
+    (tmp_path / "e2e.key").mkdir()
     with pytest.raises(OSError, match=r"e2e\.key"):
         export_files(issued, tmp_path)
 
