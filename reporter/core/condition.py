@@ -12,6 +12,7 @@ from reporter.core.rows import Report
 Object = Mapping[str, Any]
 
 ANNOTATION_PREFIX = "status-reporter.io/"
+DETAILS_SUFFIX = ".details"
 TEXT_PAUSE = (
     30.0  # seconds between two writes that change nothing but the message of a revisable report
 )
@@ -89,6 +90,11 @@ def annotation_key(condition_type: str) -> str:
     `/` is not allowed in its name part.
     """
     return ANNOTATION_PREFIX + condition_type.replace("/", ".")
+
+
+def details_key(condition_type: str) -> str:
+    """Return the annotation that holds the details of a result."""
+    return annotation_key(condition_type) + DETAILS_SUFFIX
 
 
 def read_job(job: Object) -> Job:

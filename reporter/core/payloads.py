@@ -12,12 +12,16 @@ ADAPTER_RESULT: Final = "status-reporter.io/adapter-result.v1"
 
 @dataclass(frozen=True, slots=True)
 class ResultPayload:
-    """A valid result: cleaned text, defaults filled in; `notes` are remarks for the log only."""
+    """A valid result: cleaned text, defaults filled in; `notes` are remarks for the log only.
+
+    `details` are compact JSON, nothing where there are none or nobody asked for them.
+    """
 
     success: bool
     reason: str
     message: str
     notes: tuple[str, ...] = ()
+    details: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

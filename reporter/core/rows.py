@@ -33,12 +33,16 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One row, filled in: `row` is its letter, the rest goes into the condition as it stands."""
+    """One row, filled in: `row` is its letter, the rest goes onto the Job as it stands.
+
+    `details` are the adapter's own, for an annotation of their own.
+    """
 
     row: str
     status: str
     reason: str
     message: str
+    details: str | None = None
 
     @property
     def from_file(self) -> bool:
@@ -52,7 +56,8 @@ def _report(row: str, status: str, message: str, reason: str = "") -> Report:
 
 def result(payload: ResultPayload) -> Report:
     """R: the adapter's own word."""
-    return Report("R", TRUE if payload.success else FALSE, payload.reason, payload.message)
+    status = TRUE if payload.success else FALSE
+    return Report("R", status, payload.reason, payload.message, payload.details)
 
 
 def timeout(wait: float, *, refused: bool = False) -> Report:

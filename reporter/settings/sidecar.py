@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, ValidationInfo, field_validator
 
+from reporter.core.condition import DETAILS_SUFFIX
 from reporter.settings import rules
 from reporter.settings.rules import (
     FILE_RULE,
@@ -33,6 +34,7 @@ from reporter.settings.rules import (
 
 DEFAULT_CONDITION_TYPE = "Available"
 _RESERVED_TYPES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
+_DETAILED_TYPE = 63 - len(DETAILS_SUFFIX)
 _ANNOTATION_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 T = TypeVar("T")
@@ -124,6 +126,13 @@ class Settings(Variables):
         "true or false",
         bad="default",
     )
+    # After the type: its rule looks at that one.
+    report_details: Boolean = setting(
+        "whether the result's `details` become an annotation",
+        False,
+        f"true or false; CONDITION_TYPE at most {_DETAILED_TYPE} bytes",
+        bad="default",
+    )
     exit_policy: Literal["infrastructure", "failure", "never"] = setting(
         "which verdicts make the classic form exit with 1",
         "infrastructure",
@@ -152,7 +161,8 @@ class Settings(Variables):
         bad="default",
     )
     metrics_linger_seconds: Integer = setting(
-        "classic form: wait at most so long for one more scrape",
+        "stay at most so long for one more scrape; in the native form after SIGTERM, within the "
+        "grace period less 2 s",
         0,
         f"an integer from 0 to {LONGEST}",
         bad="default",
@@ -167,6 +177,13 @@ class Settings(Variables):
     @classmethod
     def _shorter_than_the_wait(cls, value: int, info: ValidationInfo) -> int:
         if value >= info.data.get("max_wait_time_seconds", value + 1):
+            raise ValueError
+        return value
+
+    @field_validator("report_details")
+    @classmethod
+    def _fits_an_annotation(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and len(info.data.get("condition_type", "")) > _DETAILED_TYPE:
             raise ValueError
         return value
 

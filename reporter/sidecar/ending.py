@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from reporter.core.case import Case, Observation, Policy
+from reporter.core.case import GRACE_MARGIN, Case, Observation, Policy
 from reporter.core.condition import Standing
 from reporter.core.facts import Form
 from reporter.publish import Outcome
@@ -42,3 +42,15 @@ def delivery_end(
     if case is not None and case.stop_budget is not None:
         ends.append(case.stop_budget)
     return min(ends)
+
+
+def linger_end(o: Observation, policy: Policy, seconds: float, stopped: float) -> float:
+    """Return until when the native form may stay for a scrape, in monotonic seconds.
+
+    `stopped` is when SIGTERM came. That is within its time for writing. Nobody is kept waiting who
+    deletes the Pod, or may be doing so without our knowing it.
+    """
+    known = Case(o, policy).known
+    if known is None or known.deleting:
+        return stopped
+    return stopped + min(seconds, known.grace - GRACE_MARGIN)

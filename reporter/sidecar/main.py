@@ -1,7 +1,8 @@
 """The sidecar's life: settings, wiring, the loop, and what comes after its verdict."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from reporter.publish import Outcome
 from reporter.seams import Inputs, Options
 from reporter.settings import sidecar as settings
 from reporter.sidecar.answers import Site
-from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code
+from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code, linger_end
 from reporter.sidecar.endpoint import Endpoint
 from reporter.sidecar.misconfigured import Connect, report_problems
 from reporter.sidecar.telemetry import Telemetry
@@ -32,6 +33,7 @@ from reporter.sources.result_file import ResultFile
 if TYPE_CHECKING:
     from reporter.sidecar.link import Link
 
+LINGER_STEP = 1.0  # seconds between two looks at whether to stay for a scrape
 STALLED = 60.0  # a pass and its requests take at most half of this
 
 
@@ -107,13 +109,14 @@ class Sidecar:
             on_failure=self._telemetry.failed,
         )
         self._scraped = False
+        self._endpoint: Endpoint | None = None
         self._never_seen = False
         self._loop: Loop | None = None
 
     def run(self) -> int:
         """Work until the verdict is on the Job, then live as the form asks."""
         self._log.info("Reporter started", version=__version__, **_shown(self._settings))
-        endpoint = self._open_endpoint()
+        endpoint = self._endpoint = self._open_endpoint()
         result = Path(self._settings.results_path)
         progress = Path(self._settings.progress_path) if self._settings.progress_path else None
         events = DirectoryWatch.open(
@@ -129,6 +132,7 @@ class Sidecar:
                     result=ResultFile(
                         result,
                         others=[progress] if progress else [],
+                        details=self._settings.report_details,
                         on_read=self._metrics.observe_read,
                     ),
                     progress=ProgressFile(progress, self._malformed_progress),
@@ -172,14 +176,16 @@ class Sidecar:
         if (Case(o, self._policy).form if o else self._policy.form) is Form.NATIVE:
             # Ending before SIGTERM would only bring a restart.
             loop.idle(lambda _: False)
+            if outcome is Outcome.FINAL:
+                self._linger(lambda: self._native_linger_end(loop))
             return GOOD
         if o is None or restartable(o):
             # Any early end would be restarted and counted against the Job's back-off limit.
             if self._stop.requested_at is None:
                 loop.idle(lambda o: not stays(o, self._policy))
-            self._linger()
+            self._linger(self._classic_linger_end())
             return GOOD
-        self._linger()
+        self._linger(self._classic_linger_end())
         return exit_code(outcome, self._job.standing, self._settings.exit_policy)
 
     def _say(self, outcome: Outcome, *, written: bool) -> None:
@@ -202,15 +208,28 @@ class Sidecar:
             case Outcome.STOPPED:
                 self._log.warning("Stopped before a final verdict was known")
 
-    def _linger(self) -> None:
-        """Stay for one more scrape, so that a short Job's last sample is not lost."""
-        end = time.monotonic() + self._settings.metrics_linger_seconds
-        while not self._scraped and self._stop.requested_at is None:
-            remaining = end - time.monotonic()
+    def _linger(self, end: Callable[[], float]) -> None:
+        """Stay for one more scrape, so that a short Job's last sample is not lost.
+
+        `end` says until when, in monotonic seconds; what happens meanwhile may change it.
+        """
+        while self._endpoint is not None and not self._scraped:
+            remaining = end() - time.monotonic()
             if remaining <= 0:
                 return
             self._tick()
-            self._stop.wake.wait(min(remaining, STALLED / 2))
+            self._stop.wake.wait(min(remaining, LINGER_STEP))
+
+    def _classic_linger_end(self) -> Callable[[], float]:
+        last = time.monotonic() + self._settings.metrics_linger_seconds
+        return lambda: last if self._stop.requested_at is None else 0.0
+
+    def _native_linger_end(self, loop: Loop) -> float:
+        o, stopped = loop.last, self._stop.requested_at
+        if o is None or stopped is None:
+            return 0.0
+        now = replace(o, pod=self._pod.look(timeout=LINGER_STEP))
+        return linger_end(now, self._policy, self._settings.metrics_linger_seconds, stopped)
 
     def _tick(self) -> None:
         """Show `/livez` that the main loop is at work."""

@@ -11,11 +11,12 @@ from reporter.core.condition import (
     annotation_key,
     annotation_patch,
     build_patch,
+    details_key,
     read_standing,
 )
 from reporter.core.event import build_event
 from reporter.core.objects import section, text
-from reporter.errors import Gone
+from reporter.errors import Gone, Refused
 from reporter.sinks.statement import Statement
 from reporter.wire.annotation import add_after, decode_note, encode_note
 
@@ -60,6 +61,7 @@ class JobCondition:
         self._type = condition_type
         self._uid = ""
         self._annotation = ""  # as last read
+        self._details: str | None = None
         self.standing: Standing | None = None
 
     def expect(self, uid: str) -> None:
@@ -71,13 +73,28 @@ class JobCondition:
         return self._take(self._api.get_job(self._namespace, self._name, timeout=timeout))
 
     def write(self, statement: Statement, *, timeout: float = 5.0) -> Standing:
-        """Write condition and annotation, if nobody has changed the Job since it was read."""
+        """Write condition and annotations, if nobody has changed the Job since it was read.
+
+        Details that the API refuses do not cost the verdict.
+        """
         standing = self._read_already()
         annotation = encode_note(
             statement.attempt, statement.report, statement.evidence, final=statement.final
         )
         patch = build_patch(standing, self._type, statement.report, annotation, statement.wall)
-        return self._send(patch, timeout)
+        details = statement.report.details
+        if details == self._details:
+            return self._send(patch, timeout)
+        annotations = patch["metadata"]["annotations"]
+        annotations[details_key(self._type)] = details
+        try:
+            return self._send(patch, timeout)
+        except Refused:
+            if details is None:
+                raise
+            # All annotations of a Job together may have 256 KiB.
+            annotations[details_key(self._type)] = None
+            return self._send(patch, timeout)
 
     def annotate(self, after: Mapping[str, Any], *, timeout: float = 5.0) -> Standing:
         """Add what the adapter's end said later to the annotation that was read, and nothing else.
@@ -116,6 +133,7 @@ class JobCondition:
     def _take(self, job: dict[str, Any]) -> Standing:
         annotations = section(job, "metadata", "annotations")
         self._annotation = text(annotations, annotation_key(self._type))
+        self._details = text(annotations, details_key(self._type)) or None
         note = decode_note(self._annotation)
         standing = read_standing(job, self._type, note)
         if self._uid and standing.job.uid != self._uid:

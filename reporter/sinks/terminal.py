@@ -49,6 +49,7 @@ class JobInMemory:
         """Merge annotations by key and conditions by type, and return the Job."""
         metadata, status = self.shown["metadata"], self.shown["status"]
         merged = {**metadata.get("annotations", {}), **body["metadata"]["annotations"]}
+        merged = {key: value for key, value in merged.items() if value is not None}
         version = str(int(metadata["resourceVersion"]) + 1)
         conditions = {c["type"]: c for c in status.get("conditions", [])}
         for condition in body.get("status", {}).get("conditions", []):

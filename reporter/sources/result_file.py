@@ -40,8 +40,8 @@ NAME_BYTES, PATH_BYTES = 64, 256  # of them in a message
 class ResultFile:
     """The newest state of one result file.
 
-    `others` are files that may lie beside it. `on_read` hears the outcome of every look, unless the
-    file is known and has not changed.
+    `others` are files that may lie beside it. With `details` a result's details are kept. `on_read`
+    hears the outcome of every look, unless the file is known and has not changed.
     `clock` is the wall clock in nanoseconds that also stamps the file.
     """
 
@@ -50,10 +50,11 @@ class ResultFile:
         path: Path,
         *,
         others: Iterable[Path] = (),
+        details: bool = False,
         on_read: Callable[[Outcome], None] = lambda _: None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._path = path
+        self._path, self._details = path, details
         self._others = {other.name for other in others if other.parent == path.parent}
         self._on_read = on_read
         self._clock = clock
@@ -66,7 +67,7 @@ class ResultFile:
         found = read_bounded(self._path, MAX_BYTES, self._known)
         if isinstance(found, Unchanged):
             return self._last
-        outcome, self._last = _judge(found)
+        outcome, self._last = _judge(found, details=self._details)
         self._on_read(outcome)
         self._known = None
         if isinstance(found, Content) and started - found.identity.ctime_ns > SETTLED_NS:
@@ -102,7 +103,9 @@ def content_of(path: Path, payload: ResultPayload) -> bytes | None:
     return found.data if same else None
 
 
-def _judge(found: Absent | Content | Unreadable | Torn) -> tuple[Outcome, ResultLook]:
+def _judge(
+    found: Absent | Content | Unreadable | Torn, *, details: bool
+) -> tuple[Outcome, ResultLook]:
     match found:
         case Absent():
             return "absent", FileAbsent()
@@ -112,6 +115,6 @@ def _judge(found: Absent | Content | Unreadable | Torn) -> tuple[Outcome, Result
             return "torn", FileInvalid("the file was changed while it was read", identity)
         case Content(data, identity):
             try:
-                return "valid", FileValid(decode_result(data), identity)
+                return "valid", FileValid(decode_result(data, details=details), identity)
             except InvalidPayload as error:
                 return "invalid", FileInvalid(str(error), identity)

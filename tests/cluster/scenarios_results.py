@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from tests.cluster.scenarios_asked import GOOD, Scenario, explains
@@ -89,6 +90,19 @@ def _ask_while_it_runs(run: Run) -> None:
     touch(run.node, pod, "results", "told")
 
 
+def _ask_then_describe(run: Run) -> None:
+    """Once the verdict is there, `kubectl describe job` shows it among the Job's events."""
+    _ask_while_it_runs(run)
+    run.wait_reason("Checked")
+    selector = f"involvedObject.name={run.name},reportingComponent=status-reporter"
+    path = f"/api/v1/namespaces/{run.namespace}/events?fieldSelector={selector}"
+    events = run.controlplane.api.wait_for(path, lambda found: found["items"])["items"]
+    assert 1 == len(events)
+    described = run.controlplane.kubectl("describe", "job", run.name, "-n", run.namespace)
+    shown = described.partition("Events:")[2]
+    assert re.search(r"Normal +Checked .*status-reporter.* All is well$", shown, re.M), shown
+
+
 def _was_running(run: Run) -> None:
     """The verdict did not wait for the adapter's end."""
     final = next(shown for shown in run.history() if shown.final)
@@ -141,7 +155,7 @@ RESULTS = [
         "result-in-time",
         f"{TOLD}; {writes()}; sleep 3",
         result(),
-        act=_ask_while_it_runs,
+        act=_ask_then_describe,
         check=_was_running,
         explain=GOOD,
     ),

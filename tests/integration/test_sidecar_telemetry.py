@@ -10,7 +10,10 @@ import time
 import pytest
 
 from tests.fakekube import make_job, running
-from tests.integration.scene import BOUND, RUNNING, Scene, now
+from tests.integration.scene import BOUND, RUNNING, Reporter, Scene, now
+
+GRACE = {"terminationGracePeriodSeconds": 600}
+"""So much that only what is tested can end a linger."""
 
 
 @pytest.fixture
@@ -127,24 +130,93 @@ def test_the_linger_ends_with_the_first_scrape_of_the_verdict(scene: Scene, port
     assert 0 == reporter.join()
 
 
-def test_the_linger_is_bounded(scene: Scene) -> None:
+def test_the_linger_is_bounded(scene: Scene, port: int) -> None:
     """Nobody scrapes: the time is over some day."""
     scene.create()
     scene.write_result()
     begun = time.monotonic()
+    reporter = scene.start(
+        METRICS_PORT=str(port), METRICS_ADDRESS="127.0.0.1", METRICS_LINGER_SECONDS="1"
+    )
 
-    assert 0 == scene.start(METRICS_LINGER_SECONDS="1").join()
+    assert 0 == reporter.join()
     assert time.monotonic() - begun >= 1.0
 
 
-def test_sigterm_ends_the_linger(scene: Scene) -> None:
-    """There are better things to do with a grace period."""
+def test_sigterm_ends_the_linger(scene: Scene, port: int) -> None:
+    """Classic form: there are better things to do with a grace period."""
     scene.create()
     scene.write_result()
-    reporter = scene.start(METRICS_LINGER_SECONDS="1000")
+    reporter = scene.start(
+        METRICS_PORT=str(port), METRICS_ADDRESS="127.0.0.1", METRICS_LINGER_SECONDS="1000"
+    )
     scene.wait_final()
 
     assert 0 == reporter.finish()
+
+
+def test_nobody_lingers_without_an_endpoint(scene: Scene) -> None:
+    """There is nothing to scrape."""
+    scene.create()
+    scene.write_result()
+
+    assert 0 == scene.start(METRICS_LINGER_SECONDS="1000").join()
+
+
+@pytest.fixture
+def lingering(scene: Scene, port: int) -> Reporter:
+    """A native reporter after its verdict, the adapter's end and SIGTERM; it waits for a scrape."""
+    scene.create(form="native", pod=lambda pod: pod["spec"].update(GRACE))
+    reporter = scene.start(
+        METRICS_PORT=str(port), METRICS_ADDRESS="127.0.0.1", METRICS_LINGER_SECONDS="1000"
+    )
+    scene.write_result()
+    scene.wait_final()
+    scene.adapter(scene.ended(0))
+    reporter.sigterm()
+    return reporter
+
+
+def test_the_native_form_lingers_after_sigterm(
+    scene: Scene, port: int, lingering: Reporter
+) -> None:
+    """The first scrape of the verdict ends it."""
+    wait_metrics(scene, port, "verdict_final 1.0")
+
+    assert 0 == lingering.join()
+
+
+def test_a_deletion_ends_the_native_linger(scene: Scene, lingering: Reporter) -> None:
+    """Who deletes a Pod is not kept waiting for a scrape."""
+    scene.fake.mark_pod_deleted(scene.pod_name, grace=600)
+
+    assert 0 == lingering.join()
+
+
+def test_a_page_scraped_before_sigterm_was_enough(scene: Scene, port: int) -> None:
+    """The verdict has been seen."""
+    scene.create(form="native", pod=lambda pod: pod["spec"].update(GRACE))
+    reporter = scene.start(
+        METRICS_PORT=str(port), METRICS_ADDRESS="127.0.0.1", METRICS_LINGER_SECONDS="1000"
+    )
+    scene.write_result()
+    scene.wait_final()
+    wait_metrics(scene, port, "verdict_final 1.0")
+    scene.adapter(scene.ended(0))
+
+    assert 0 == reporter.finish()
+
+
+def test_without_a_final_verdict_the_native_form_does_not_linger(scene: Scene, port: int) -> None:
+    """No scrape could show one."""
+    scene.create(form="native", pod=lambda pod: pod["spec"].update(GRACE))
+    reporter = scene.start(
+        METRICS_PORT=str(port), METRICS_ADDRESS="127.0.0.1", METRICS_LINGER_SECONDS="1000"
+    )
+    scene.wait_condition(RUNNING)
+
+    assert 0 == reporter.finish()
+    assert not scene.note()["final"]
 
 
 def test_progress_is_in_the_first_condition_and_in_the_metrics(scene: Scene, port: int) -> None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from reporter.core.case import Policy
+from reporter.core.case import Observation, Policy
 from reporter.core.condition import Attempt, Note, Standing
-from reporter.core.facts import Form, Job
+from reporter.core.facts import Form, Job, PodGone, PodRefused
 from reporter.publish import Outcome
-from reporter.sidecar.ending import BAD_SETTINGS, delivery_end, exit_code
-from tests.situations import deleted, in_form, observed, pod
+from reporter.sidecar.ending import BAD_SETTINGS, delivery_end, exit_code, linger_end
+from tests.situations import deleted, ended, in_form, observed, pod
 
 POLICIES = ("infrastructure", "failure", "never")
 ROWS_OF_OUR_OWN = ("T", "O", "I", "X", "W1", "W2", "W3", "C", "D", "E", "N", "M", "A")
@@ -95,3 +95,30 @@ def test_w24_end_of_a_delivery_when_the_deletion_came_long_before() -> None:
 def test_w24_end_of_a_delivery_without_a_look(form: Form | None, expected: float) -> None:
     """W24: as the settings say, else as short as in the classic form."""
     assert expected == delivery_end(None, Policy(form=form), None, 10)
+
+
+@pytest.mark.parametrize(
+    ("grace", "seconds", "expected"),
+    [(30, 10, 110), (30, 60, 128), (30, 0, 100), (3, 10, 101), (2, 10, 100), (0, 10, 98)],
+)
+def test_a_native_reporter_stays_for_a_scrape_within_the_grace_period(
+    grace: float, seconds: float, expected: float
+) -> None:
+    """After SIGTERM at 100: never longer than the grace period less 2 s."""
+    o = in_form(observed((90, pod(ended(0), grace=grace))), Form.NATIVE)
+
+    assert expected == linger_end(o, Policy(), seconds, 100)
+
+
+@pytest.mark.parametrize(
+    "o",
+    [
+        observed((90, deleted(pod(ended(0)), 89))),
+        observed((90, PodGone(deleted(pod(ended(0)), 89)))),
+        observed((90, PodRefused())),
+    ],
+    ids=["being deleted", "gone", "not to be read"],
+)
+def test_a_native_reporter_stays_no_longer_where_the_pod_is_deleted(o: Observation) -> None:
+    """Or may be."""
+    assert 100 == linger_end(in_form(o, Form.NATIVE), Policy(form=Form.NATIVE), 10, 100)

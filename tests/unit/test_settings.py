@@ -30,6 +30,7 @@ DEFAULTS = {
     "result_trust": "at-once",
     "report_running": True,
     "report_events": True,
+    "report_details": False,
     "exit_policy": "infrastructure",
     "progress_path": "/results/progress.json",
     "metrics_port": 9464,
@@ -64,6 +65,7 @@ GOOD = [
     ("RESULT_REQUIRED", "True", True),
     ("REPORT_RUNNING", "0", False),
     ("REPORT_EVENTS", "f", False),
+    ("REPORT_DETAILS", "true", True),
     ("KUBERNETES_RELAX_X509_STRICT", "true", True),
     ("REPORTER_FORM", "native", "native"),
     ("EXIT_POLICY", "never", "never"),
@@ -138,6 +140,7 @@ HARMLESS = [
     ("PROGRESS_PATH", "/results/", None),
     ("REPORT_RUNNING", "2", True),
     ("REPORT_EVENTS", "sometimes", True),
+    ("REPORT_DETAILS", "all", False),
 ]
 """What cannot change the verdict: a bad value, and what is used in its place."""
 
@@ -227,6 +230,15 @@ def test_what_cannot_change_the_verdict_never_costs_one(variable, value, used):
     shown = json.dumps(value if len(value) <= 64 else value[:64] + "...")
     assert f"{variable}={shown}: must be {rule}; using {in_force}" == line
     assert line.isprintable()
+
+
+@pytest.mark.parametrize(("length", "used"), [(55, True), (56, False), (63, False)])
+def test_details_need_a_type_that_leaves_room_for_their_annotations_name(length, used):
+    """A name over 63 bytes would be refused together with the verdict."""
+    loaded = settings.load({**NAMES, "CONDITION_TYPE": "a" * length, "REPORT_DETAILS": "true"})
+
+    assert used == loaded.report_details
+    assert (not used) == any("REPORT_DETAILS" in line for line in loaded.warnings)
 
 
 def test_all_of_them_at_once_are_one_warning_each():

@@ -248,3 +248,43 @@ def test_the_cause_never_repeats_the_content():
         b'{"hunter2" "hunter2"}',
     ]
     assert [] == [text for text in map(cause, secrets) if "hunter2" in text]
+
+
+def details(text, encoding="utf-8"):
+    """What becomes of these details."""
+    data = b'{"details": ' + text.encode(encoding) + b' , "status": "success"}'
+    return decode_result(data, details=True).details
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{ }", "{}"),
+        ("17", "17"),
+        ("null", None),
+        ('" a  b "', '" a  b "'),
+        ('{ "a" : [ 1 ,\n\t2 ],\r "b c" : " \\" : , " }', '{"a":[1,2],"b c":" \\" : , "}'),
+        ('["\\u0000", "ü", "\\ud800"]', '["\\u0000","ü","\\ud800"]'),
+        ('["\x7f\x9b\u202e\u2028"]', '["\\u007f\\u009b\\u202e\\u2028"]'),
+        ('"' + "x" * 16382 + '"', '"' + "x" * 16382 + '"'),
+        ('"' + "x" * 16383 + '"', '{"truncated":true,"bytes":16385}'),
+        ('["\x7f", "' + "x" * 16375 + '"]', '{"truncated":true,"bytes":16383}'),
+        ("[" + " 1 ," * 10000 + "1]", '{"truncated":true,"bytes":20003}'),
+    ],
+)
+def test_details_are_the_files_own_bytes_without_white_space(text, expected):
+    """White space in strings stays; what a terminal could take for an order is escaped."""
+    assert expected == details(text)
+
+
+def test_details_that_are_no_utf8_are_readable():
+    """As in reason and message."""
+    data = b'{"status": "success", "details": ["\xff"]}'
+
+    assert '["\ufffd"]' == decode_result(data, details=True).details
+
+
+def test_details_are_left_alone_unless_they_are_wanted():
+    """Nobody pays for what nobody reads; a result without them has none."""
+    assert decode_result(b'{"status": "success", "details": [1]}').details is None
+    assert decode_result(b'{"status": "success"}', details=True).details is None
