@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.core.run.results import ResultStatus
-from reporter.core.text import clean
+from reporter.core.text import clean, clean_pieces
 from reporter.errors import InvalidPayload
 from reporter.wire import result
+from reporter.wire.scan import document
+from reporter.wire.values import pick, pieces
 
 SONOBUOY_BYTES: Final = 64 * 1024
 REPORT_BYTES: Final = 1024 * 1024
@@ -63,15 +65,15 @@ def unreadable(cause: str) -> Judged:
 
 def parse_report(data: bytes) -> Report:
     """Read a JSON object with the text `error`. Raises `InvalidPayload`."""
-    document = _object(data)
-    if document is None or not isinstance(document.get("error"), str):
+    said = _object(data) if len(data) <= SONOBUOY_BYTES else _members(data)
+    if said is None or not isinstance(said.get("error"), str):
         raise InvalidPayload('not an error report: no JSON object with a text "error"')
-    cause = document.get("cause")
+    cause = said.get("cause")
     reason = clean(cause, _REASON_BYTES) if isinstance(cause, str) else ""
     return Report(
-        clean(document["error"], _TEXT_BYTES, _UNSAID),
+        clean(said["error"], _TEXT_BYTES, _UNSAID),
         reason,
-        unknown=document.get("status") == ResultStatus.UNKNOWN,
+        unknown=said.get("status") == ResultStatus.UNKNOWN,
     )
 
 
@@ -83,15 +85,30 @@ def sonobuoy_report(data: bytes) -> Report | None:
     """
     if not data.lstrip(b" \t\r\n").startswith(b"{"):
         return None
-    document = _object(data)
-    if document is None or list(document) != ["error"] or not isinstance(document["error"], str):
+    said = _object(data)
+    if said is None or list(said) != ["error"] or not isinstance(said["error"], str):
         return None
-    return Report(clean(document["error"], _TEXT_BYTES, _UNSAID))
+    return Report(clean(said["error"], _TEXT_BYTES, _UNSAID))
+
+
+def _members(data: bytes) -> dict[str, Any] | None:
+    """What a report of any size says; of its members, only those we read are built.
+
+    The parser of the standard library would hold up all other threads over a body made for that.
+    """
+    try:
+        spans, _ = pick(data, document(data), ("error", "cause", "status"))
+    except InvalidPayload:
+        return None
+    texts = {
+        name: span for name, span in spans.items() if data[span.start : span.start + 1] == b'"'
+    }
+    return {name: clean_pieces(pieces(data, span), _TEXT_BYTES) for name, span in texts.items()}
 
 
 def _object(data: bytes) -> dict[str, Any] | None:
     try:
-        document = json.loads(data)
+        found = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return document if isinstance(document, dict) else None
+    return found if isinstance(found, dict) else None

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.intake import Held, Meta, Refused, Stored
+from reporter.aggregator.intake.reports import SILENT, parse_report
 from reporter.core.run.entry import State
 from reporter.core.run.record import Cause, Rank
+from reporter.errors import InvalidPayload
 from tests.integration.intake.scene import (
     ARCHIVE,
     E2E,
@@ -93,6 +95,31 @@ def test_the_verdict_of_a_report(
         )
 
     play(tmp_path, story)
+
+
+FILLED = b'"evidence":[' + b"[]," * 30_000 + b"[]]"
+
+
+@pytest.mark.parametrize("filler", [b'"evidence":[]', FILLED], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        (b'"error":"it\\nbroke","cause":"Oom","status":"unknown"', ("it broke", "Oom", True)),
+        (b'"error":"","cause":7,"status":["unknown"]', (SILENT.text, "", False)),
+        (b'"error":["x"]', None),
+        (b'"cause":"Oom"', None),
+        (b'"error":"x",', None),
+    ],
+)
+def test_a_report_of_any_size_says_the_same(members: bytes, filler: bytes, expected) -> None:
+    """A large one is read by parts, so that no thread waits for it."""
+    body = b"{" + filler + b"," + members + b"}"
+    if expected is None:
+        with pytest.raises(InvalidPayload):
+            parse_report(body)
+    else:
+        found = parse_report(body)
+        assert expected == (found.text, found.reason, found.unknown)
 
 
 def test_a42_reports_and_results(tmp_path: Path) -> None:
