@@ -31,18 +31,22 @@ from reporter.core.run.progress import (
     INT64_MAX,
     INT64_MIN,
     KEPT,
+    KEY_BYTES,
     TEXT_BYTES,
     Progress,
     Sent,
     Taken,
     UpdateId,
     combine,
+    footprint,
     human,
     merge,
     parse_progress,
     parse_update_id,
     take,
+    without_texts,
 )
+from reporter.core.run.progress_pieces import parse_in_pieces
 from reporter.core.run.reading import pick_pod, read_status
 from reporter.core.run.snapshot import (
     Phase,
@@ -83,6 +87,16 @@ small = st.builds(
     appendfailing=st.lists(st.text(max_size=3), max_size=3).map(tuple),
     errors=st.lists(st.text(max_size=3), max_size=3).map(tuple),
 )
+
+
+def in_pieces(body):
+    """Read a large body."""
+    pieces = parse_in_pieces(body)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value
 
 
 def tried(read, given_value):
@@ -185,6 +199,18 @@ def test_any_bytes_are_progress_or_an_invalid_payload(body):
     assert str(refused) if progress is None else combine(None, progress)
 
 
+@given(updates, updates)
+def test_texts_are_bounded_and_counts_are_not(first, second):
+    """Whatever comes in: 16 KiB of a key, in as many texts as before."""
+    stored = combine(combine(None, first), second)
+    texts = (stored.msg, *stored.failures, *stored.errors)
+    assert KEY_BYTES >= sum(len(text.encode()) for text in texts)
+    assert stored.failures_total >= len(stored.failures)
+    sent = Sent(stored, START)
+    assert footprint(without_texts(sent)) <= footprint(sent)
+    assert human(stored) == human(without_texts(sent).progress)
+
+
 json_values = st.recursive(
     st.none()
     | st.booleans()
@@ -217,8 +243,15 @@ fields = st.sampled_from(
 
 @given(st.dictionaries(fields, json_values | st.lists(st.text(max_size=3)), max_size=5))
 def test_any_object_is_progress_or_an_invalid_payload(document):
-    """Known fields with values of any type; what was refused is named, not repeated."""
-    progress, refused = tried(parse_progress, json.dumps(document).encode())
+    """Known fields with values of any type; what was refused is named, not repeated.
+
+    A reader that does it in pieces says the same.
+    """
+    body = json.dumps(document).encode()
+    progress, refused = tried(parse_progress, body)
+    again, refused_again = tried(in_pieces, body)
+    assert bool(refused) is bool(refused_again)
+    assert refused or combine(None, progress) == combine(None, again)
     if refused:
         assert str(refused).partition(":")[0] in {name.lower() for name in document}
     else:

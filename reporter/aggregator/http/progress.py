@@ -1,6 +1,11 @@
-"""Progress updates: one at a time per key, in the order in which they have arrived."""
+"""Progress updates: one at a time per key, in the order in which they have arrived.
+
+A large body is read when it has a slot and parsed in pieces, between which everybody else has a
+turn: neither memory nor the loop is a single worker's.
+"""
 
 import asyncio
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
@@ -10,23 +15,44 @@ from multidict import istr
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.body import Body
+from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.limits import PROGRESS_BODY, Limits
 from reporter.aggregator.intake import UploadCut, UploadStalled
 from reporter.aggregator.store import ProgressTaken, Store, StoreError
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, parse_progress, parse_update_id
+from reporter.core.run.progress_pieces import parse_in_pieces
 from reporter.core.run.snapshot import Phase
 from reporter.errors import InvalidPayload
 
+_SMALL = 16 * 1024  # bytes of a body that is parsed at once: 3 ms at most
+_LARGE_AT_ONCE = 8  # larger ones in memory
+_PIECE = 0.002  # seconds between two turns of the others
+_FREE_SPACE = 1.0  # seconds for which it is believed
 _SOON = (answers.retry_later(1),)
 _ID = istr("Progress-Id")
 
 
 class ProgressUpdates:
-    """Takes updates into the store. `wall` gives Unix time."""
+    """Takes updates into the store.
 
-    def __init__(self, store: Store, limits: Limits, wall: Callable[[], float]) -> None:
-        self._store, self._limits, self._wall = store, limits, wall
+    `free_for` says whether so many bytes fit on the disk, `clock` is monotonic, `wall` Unix time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        limits: Limits,
+        free_for: Callable[[int], bool],
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+    ) -> None:
+        self._store, self._limits = store, limits
+        self._free_for, self._clock, self._wall = free_for, clock, wall
+        self._free, self._looked = True, -_FREE_SPACE
+        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self._parsing = asyncio.Lock()  # all of them have one turn together
         self._turns: defaultdict[Key, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._present: Counter[Key] = Counter()
 
@@ -42,12 +68,24 @@ class ProgressUpdates:
             return _too_large(subject)
         if not store.writable or self._present[key] > self._limits.progress_waiting:
             return _later(subject, "not now")
+        if not self._room():
+            return answers.text(507, f"{subject}: not enough disk space")
         self._present[key] += 1
         try:
-            data = content.read_nowait() if whole else await self._read(request, heard)
-            if data is None:
+            if whole:
+                update: Progress | None = await self._parse(content.read_nowait())
+            elif (request.content_length or PROGRESS_BODY) <= _SMALL:
+                update = await self._receive(request, heard)
+            elif await self._turn(request, heard):
+                try:
+                    update = await self._receive(request, heard)
+                finally:
+                    self._large.release()
+            else:
+                return _later(subject, "too many large updates")
+            if update is None:
                 return _too_large(subject)
-            return await self._take(request, key, subject, parse_progress(data))
+            return await self._take(request, key, subject, update)
         except InvalidPayload as error:
             return answers.text(400, f"invalid progress update: {error}")
         except UploadStalled:
@@ -56,6 +94,48 @@ class ProgressUpdates:
             return answers.text(400, f"{subject}: incomplete", close=True)
         finally:
             self._present[key] -= 1
+
+    def _room(self) -> bool:
+        """Say whether the disk has room left for what everybody may write until the next look."""
+        now = self._clock()
+        if now >= self._looked + _FREE_SPACE:
+            self._free, self._looked = self._free_for(PROGRESS_BODY), now
+        return self._free
+
+    async def _turn(self, request: web.BaseRequest, heard: Callable[[], None]) -> bool:
+        """Wait for a slot, the body left with its sender."""
+        connection = request.protocol
+        assert isinstance(connection, Connection)
+        connection.hold_body(heard)
+        try:
+            async with asyncio.timeout(self._limits.body_silence):
+                return await self._large.acquire()
+        except TimeoutError:
+            return False
+        finally:
+            connection.release_body()
+
+    async def _receive(
+        self, request: web.BaseRequest, heard: Callable[[], None]
+    ) -> Progress | None:
+        """Return the update of a body that is still to come, or nothing when it is too large."""
+        data = await self._read(request, heard)
+        return None if data is None else await self._parse(data)
+
+    async def _parse(self, data: bytes) -> Progress:
+        if len(data) <= _SMALL:
+            return parse_progress(data)
+        async with self._parsing:
+            pieces, turn = parse_in_pieces(data), time.perf_counter() + _PIECE
+            while True:
+                try:
+                    next(pieces)
+                except StopIteration as end:
+                    update: Progress = end.value
+                    return update
+                if time.perf_counter() >= turn:
+                    await asyncio.sleep(0)
+                    turn = time.perf_counter() + _PIECE
 
     async def _read(self, request: web.BaseRequest, heard: Callable[[], None]) -> bytes | None:
         """Return the body, or nothing when it is too large."""

@@ -44,7 +44,7 @@ class WorkerApp:
         self._observer, self._clock = observer, clock
         self._targets = Targets(plan.keys)
         self._uploads = Uploads(store, intake, limits, wall)
-        self._progress = ProgressUpdates(store, limits, wall)
+        self._progress = ProgressUpdates(store, limits, intake.free_for, clock=clock, wall=wall)
         self._heartbeats = Heartbeats(store, limits.heartbeat_interval, clock)
 
     @property

@@ -12,9 +12,18 @@ from reporter.aggregator.store.contract import ProgressTaken
 from reporter.aggregator.store.operations import Operation, append_progress
 from reporter.core.run.beats import Beat, beaten, heard, shifted
 from reporter.core.run.plan import Key
-from reporter.core.run.progress import Progress, Sent, Taken, UpdateId, take
+from reporter.core.run.progress import (
+    Progress,
+    Sent,
+    Taken,
+    UpdateId,
+    footprint,
+    take,
+    without_texts,
+)
 
 BEATS_PACE = 5.0
+RUN_BYTES = 64 * 2**20  # memory for the texts of all keys together
 
 Commit = Callable[[Operation[ProgressTaken]], Awaitable[ProgressTaken]]
 
@@ -22,14 +31,21 @@ Commit = Callable[[Operation[ProgressTaken]], Awaitable[ProgressTaken]]
 class LatestProgress:
     """The latest progress of each key.
 
-    `commit` brings an append to the disk; `changed` is called whenever what is shown changes.
+    `commit` brings an append to the disk; `changed` is called whenever what is shown changes. The
+    texts of all keys take at most `room` bytes of memory.
     """
 
     def __init__(
-        self, stored: Mapping[Key, Sent], commit: Commit, changed: Callable[[], None]
+        self,
+        stored: Mapping[Key, Sent],
+        commit: Commit,
+        changed: Callable[[], None],
+        room: int = RUN_BYTES,
     ) -> None:
         self.shown = dict(stored)
-        self._commit, self._changed = commit, changed
+        self._sizes = {key: footprint(sent) for key, sent in stored.items()}
+        self._size = sum(self._sizes.values())
+        self._commit, self._changed, self._room = commit, changed, room
         self._unwritten: set[Key] = set()
         # Appends on their way to the disk, and what each key's progress is once they are there.
         self._appends: set[asyncio.Task[ProgressTaken]] = set()
@@ -49,6 +65,7 @@ class LatestProgress:
         sent, taken = take(ahead or self.shown.get(key), update, update_id, at)
         if taken is Taken.STALE:
             return ProgressTaken.STALE
+        sent = self._fit(key, sent)
         if ahead is not None:
             self._ahead[key] = sent
         self._unwritten.add(key)
@@ -74,17 +91,30 @@ class LatestProgress:
             sent, taken = take(before, update, update_id, at)
             if taken is Taken.STALE:
                 return ProgressTaken.STALE
-            self._ahead[key] = sent
+            sent = self._ahead[key] = self._fit(key, sent)
             try:
                 answer = await self._commit(append_progress(key, sent))
+                # If one came meanwhile that replaces it, then that one is what stands.
+                if answer is ProgressTaken.APPLIED and self.shown.get(key) is before:
+                    self._unwritten.discard(key)
+                    self.shown[key] = sent
+                    self._changed()
             finally:
                 del self._ahead[key]
-            # If one came meanwhile that replaces it, then that one is what stands.
-            if answer is ProgressTaken.APPLIED and self.shown.get(key) is before:
-                self._unwritten.discard(key)
-                self.shown[key] = sent
-                self._changed()
+                self._account(key, self.shown.get(key))
             return answer
+
+    def _fit(self, key: Key, sent: Sent) -> Sent:
+        """Return what can be kept of it beside the other keys: at least its counts."""
+        if self._size - self._sizes.get(key, 0) + footprint(sent) > self._room:
+            sent = without_texts(sent)
+        self._account(key, sent)
+        return sent
+
+    def _account(self, key: Key, sent: Sent | None) -> None:
+        size = 0 if sent is None else footprint(sent)
+        self._size += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
 
     def _appended(self, task: asyncio.Task[ProgressTaken]) -> None:
         self._appends.discard(task)

@@ -4,15 +4,18 @@ One implementation for both sides of the wire. When it is written down, and wher
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reporter.core.run.progress_body import INT64_MAX, INT64_MIN, read_body
 from reporter.errors import InvalidPayload
 
 KEPT: Final = 1_000  # failures and errors of one key; the true counts go on
 TEXT_BYTES: Final = 1_024
+KEY_BYTES: Final = 16 * 1_024  # all texts of one key
+_EMPTY_TEXT, _ONE_TEXT, _WIDEST = 8, 64, 4  # bytes of memory: a place, an object, a character
 EPOCHS_KEPT: Final = 16  # replaced senders of one key: a worker restarts rarely
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -37,6 +40,7 @@ class Progress:
     appendfailing: tuple[str, ...] = ()
     failures_total: int = 0
     errors_total: int = 0
+    appendfailing_total: int = 0
 
     def __post_init__(self) -> None:
         # Nobody can list more than there are, and who gives only the list means its length.
@@ -44,6 +48,8 @@ class Progress:
             object.__setattr__(self, "failures_total", len(self.failures))
         if self.errors_total < len(self.errors):
             object.__setattr__(self, "errors_total", len(self.errors))
+        if self.appendfailing_total < len(self.appendfailing):
+            object.__setattr__(self, "appendfailing_total", len(self.appendfailing))
 
     @property
     def appending(self) -> bool:
@@ -58,7 +64,7 @@ def combine(stored: Progress | None, new: Progress) -> Progress:
     and lists, and its own `total`, `completed` and `failures` do not count.
     """
     if not new.appending:
-        return Progress(
+        replaced = Progress(
             msg=clip(new.msg),
             total=_int64(new.total),
             completed=_int64(new.completed),
@@ -67,18 +73,20 @@ def combine(stored: Progress | None, new: Progress) -> Progress:
             failures_total=_int64(new.failures_total),
             errors_total=_int64(new.errors_total),
         )
+        return _bounded(replaced)
     before = stored or Progress()
     completed = max(0, new.appendcompleted)
-    added = completed + len(new.appendfailing) if new.appendtotals else 0
-    return Progress(
+    added = completed + new.appendfailing_total if new.appendtotals else 0
+    appended = Progress(
         msg=clip(new.msg),
         total=_int64(before.total + added),
         completed=_int64(before.completed + completed),
         failures=_longer(before.failures, new.appendfailing),
         errors=_longer(before.errors, new.errors),
-        failures_total=_int64(before.failures_total + len(new.appendfailing)),
+        failures_total=_int64(before.failures_total + new.appendfailing_total),
         errors_total=_int64(before.errors_total + new.errors_total),
     )
+    return _bounded(appended)
 
 
 def clip(text: str, limit: int = TEXT_BYTES) -> str:
@@ -100,6 +108,7 @@ def merge(first: Progress, second: Progress) -> Progress:
         appendcompleted=_int64(max(0, first.appendcompleted) + max(0, second.appendcompleted)),
         appendfailing=first.appendfailing + second.appendfailing,
         errors_total=_int64(first.errors_total + second.errors_total),
+        appendfailing_total=_int64(first.appendfailing_total + second.appendfailing_total),
     )
 
 
@@ -172,8 +181,27 @@ def parse_progress(body: bytes) -> Progress:
 
     Nothing is cut to size here: `combine` does that, and counts first.
     """
-    fields = read_body(body)
+    return progress_of(read_body(body))
+
+
+def progress_of(fields: Mapping[str, Any]) -> Progress:
+    """The update that these fields are."""
     return Progress(**{name: value for name, value in fields.items() if name not in _OURS})
+
+
+def footprint(sent: Sent) -> int:
+    """About how many bytes of memory the texts of a key take."""
+    progress = sent.progress
+    return sum(
+        _EMPTY_TEXT + (_ONE_TEXT + len(text) * (1 if text.isascii() else _WIDEST) if text else 0)
+        for texts in ((progress.msg,), progress.failures, progress.errors, sent.replaced)
+        for text in texts
+    )
+
+
+def without_texts(sent: Sent) -> Sent:
+    """The same counts, and nothing to read."""
+    return replace(sent, progress=replace(sent.progress, msg="", failures=(), errors=()))
 
 
 def _int64(number: int) -> int:
@@ -182,6 +210,43 @@ def _int64(number: int) -> int:
 
 def _clipped(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(clip(text) for text in texts)
+
+
+def _bounded(progress: Progress) -> Progress:
+    """The texts in `KEY_BYTES`: the oldest are shortened first, so that the newest can be read.
+
+    None is left out: readers count them.
+    """
+    failures, errors = progress.failures, progress.errors
+    room = KEY_BYTES - _size(progress.msg)
+    if _sizes(failures) + _sizes(errors) <= room:
+        return progress
+    for_errors = min(_sizes(errors), max(room // 2, room - _sizes(failures)))
+    return replace(
+        progress,
+        failures=_shortened(failures, room - for_errors),
+        errors=_shortened(errors, for_errors),
+    )
+
+
+def _shortened(texts: tuple[str, ...], room: int) -> tuple[str, ...]:
+    over = _sizes(texts) - room
+    if over <= 0:
+        return texts
+    kept = []
+    for text in texts:
+        size = _size(text)
+        kept.append(text if over <= 0 else clip(text, max(0, size - over)))
+        over -= size - _size(kept[-1])
+    return tuple(kept)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _sizes(texts: tuple[str, ...]) -> int:
+    return sum(map(_size, texts))
 
 
 def _longer(kept: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:

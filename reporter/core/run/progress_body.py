@@ -7,11 +7,12 @@ import json
 import re
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reporter.errors import InvalidPayload
 
 DEEPEST: Final = 32
+TOO_DEEP: Final = f"nested deeper than {DEEPEST}"
 INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
 
@@ -23,6 +24,13 @@ _TIMESTAMP = re.compile(
 _NESTING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
 
 
+class Texts(NamedTuple):
+    """A list of texts in which only the first are kept; `total` says how many there are."""
+
+    kept: list[str]
+    total: int
+
+
 def read_body(body: bytes) -> dict[str, Any]:
     """The fields that are there, by their lower-case names and of the right types.
 
@@ -30,11 +38,21 @@ def read_body(body: bytes) -> dict[str, Any]:
     ignored; whole numbers only as digits. Raises `InvalidPayload`, whose text repeats nothing of
     the body.
     """
+    return fields_of(_document(body))
+
+
+def fields_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The same of a document that is read; `Texts` are a list and, beside it, its `_total`."""
     found: dict[str, Any] = {}
-    for name, value in _document(body).items():
+    for name, value in document.items():
         field = name.casefold()
-        check = _FIELDS.get(field)
-        if check is not None and value is not None:
+        check = FIELDS.get(field)
+        if check is None or value is None:
+            continue
+        if isinstance(value, Texts):
+            found[field] = check(field, value.kept)
+            found[f"{field}_total"] = value.total
+        else:
             found[field] = check(field, value)
     return found
 
@@ -64,7 +82,7 @@ def _refuse_deep(text: str) -> None:
         if found[0] in "[{":
             depth += 1
             if depth > DEEPEST:
-                raise InvalidPayload(f"nested deeper than {DEEPEST}")
+                raise InvalidPayload(TOO_DEEP)
         elif found[0] in "]}":
             depth -= 1
             if depth <= 0:
@@ -115,7 +133,7 @@ def _timestamp(field: str, value: object) -> None:
         raise InvalidPayload(f"{field}: not an RFC 3339 time") from None
 
 
-_FIELDS: dict[str, Callable[[str, object], object]] = {
+FIELDS: dict[str, Callable[[str, object], object]] = {
     "name": _string,
     "node": _string,
     "timestamp": _timestamp,

@@ -145,6 +145,11 @@ def _progress(key: Key, sent: Sent, shown: int | None) -> dict[str, Any]:
     lists: dict[str, Sequence[str]] = {"errors": progress.errors, "failures": progress.failures}
     return (
         progress_fields(key, sent)
-        | {name: list(texts[:shown]) for name, texts in lists.items() if texts}
+        | {name: _listed(texts, shown) for name, texts in lists.items() if texts}
         | {"errors_total": progress.errors_total, "failures_total": progress.failures_total}
     )
+
+
+def _listed(texts: Sequence[str], shown: int | None) -> list[str]:
+    """All of them, or the first that have not been shortened to nothing."""
+    return list(texts) if shown is None else [text for text in texts if text][:shown]

@@ -1,6 +1,7 @@
 """Progress updates and heartbeats over the wire."""
 
 import asyncio
+import contextlib
 import json
 
 import pytest
@@ -135,6 +136,47 @@ async def test_a_large_update(tmp_path):
         line = b"progress update for e2e/global exceeds 1048576 bytes\n"
         assert (413, line) == declared.said
         assert (413, line) == counted.said
+
+
+@situation
+async def test_large_updates_wait_for_their_turn(tmp_path):
+    """Eight are in memory at a time, whoever sends them; the next has its turn when one ends."""
+    silent = Limits(body_silence=1.0)
+    async with serving(tmp_path, silent) as scene, contextlib.AsyncExitStack() as wires:
+        before = [await wires.enter_async_context(scene.connect()) for _ in range(8)]
+        for wire in before:
+            await wire.send(head("POST", PROGRESS, "Content-Length: 100000"), b'{"msg":')
+        small = await scene.post(b'{"msg":"small"}')
+        large = await scene.post(b'{"msg":"large"}' + b" " * 50_000)
+        stalled = [(await wire.reply()).status for wire in before]
+
+        assert (200, 200, [503] * 8) == (small.status, large.status, stalled)
+
+
+@situation
+async def test_progress_heeds_the_disk_reserve(tmp_path):
+    """507, and nothing is shown of it; with room again it is taken."""
+    full = [True]
+    async with serving(tmp_path, taker=Shelf(full)) as scene:
+        refused = await scene.post(b'{"msg":"m"}')
+        assert {} == scene.store.snapshot().progress
+        full.clear()
+        async with asyncio.timeout(HANG):
+            while (taken := await scene.post(b'{"msg":"m"}')).status == 507:
+                await asyncio.sleep(0.05)
+
+        line = b"progress update for e2e/global: not enough disk space\n"
+        assert ((507, line), 200) == (refused.said, taken.status)
+
+
+class Shelf:
+    """Stands for the disk."""
+
+    def __init__(self, full: list[bool]) -> None:
+        self.full = full
+
+    def free_for(self, length: int) -> bool:
+        return not self.full
 
 
 @situation

@@ -7,8 +7,12 @@ import sqlite3
 import threading
 from pathlib import Path
 
-from reporter.aggregator.store.latest import BEATS_PACE
-from reporter.core.run.progress import Progress
+import pytest
+
+from reporter.aggregator.store import ProgressTaken, StoreFull
+from reporter.aggregator.store.latest import BEATS_PACE, LatestProgress
+from reporter.core.run.plan import Key
+from reporter.core.run.progress import Progress, Sent, footprint
 from tests.integration.store.world import (
     E2E,
     NODE1,
@@ -17,6 +21,7 @@ from tests.integration.store.world import (
     PLAN,
     Disk,
     World,
+    appending,
     on_loop,
     replacing,
 )
@@ -137,3 +142,48 @@ async def test_beats_are_written_every_five_seconds(tmp_path: Path, disk: Disk):
         rows = connection.execute("SELECT node, armed, heard_at FROM beat ORDER BY node").fetchall()
         connection.close()
     assert [("node1", 0, NOW + 5.0), ("node2", 1, NOW + 4.0)] == rows
+
+
+@on_loop
+async def test_the_texts_of_a_run_have_an_end():
+    """Beyond it an update keeps its counts only, and room that is given back is used again."""
+    room = 3 * footprint(Sent(replacing(1), 0.0)) + 32
+    keys = [Key("sysd", f"node{number}") for number in range(4)]
+    written: list[Sent] = []
+
+    async def commit(operation) -> ProgressTaken:
+        written.append(operation)
+        return ProgressTaken.APPLIED
+
+    latest = LatestProgress({keys[0]: Sent(replacing(1), 0.0)}, commit, lambda: None, room)
+    for key in keys[1:]:
+        assert ProgressTaken.APPLIED is latest.replace(key, replacing(1), None, 1.0)
+    assert ["step 1"] * 3 + [""] == [latest.shown[key].progress.msg for key in keys]
+    counts = latest.shown[keys[3]].progress
+    assert (100, 1) == (counts.total, counts.completed)
+
+    assert ProgressTaken.APPLIED is await latest.append(keys[3], appending(4, "a"), None, 2.0)
+    assert (5, (), 1) == (
+        latest.shown[keys[3]].progress.completed,
+        latest.shown[keys[3]].progress.failures,
+        latest.shown[keys[3]].progress.failures_total,
+    )
+    latest.replace(keys[0], Progress(total=1), None, 3.0)
+    latest.replace(keys[3], replacing(2), None, 3.0)
+    assert "step 2" == latest.shown[keys[3]].progress.msg
+
+
+@on_loop
+async def test_room_of_an_append_that_was_refused_is_given_back():
+    """Else a full disk would take the texts of the run bit by bit."""
+    key, other = Key("e2e", "global"), Key("sysd", "node1")
+
+    async def commit(operation) -> ProgressTaken:
+        raise StoreFull("full")
+
+    room = footprint(Sent(replacing(1), 0.0)) + 8
+    latest = LatestProgress({}, commit, lambda: None, room)
+    with pytest.raises(StoreFull):
+        await latest.append(key, appending(1, "x" * 20), None, 1.0)
+    latest.replace(other, replacing(1), None, 2.0)
+    assert "step 1" == latest.shown[other].progress.msg

@@ -6,17 +6,20 @@ from reporter.core.run.progress import (
     EPOCHS_KEPT,
     INT64_MAX,
     INT64_MIN,
+    KEY_BYTES,
     Progress,
     Sent,
     Taken,
     UpdateId,
     clip,
     combine,
+    footprint,
     human,
     merge,
     parse_progress,
     parse_update_id,
     take,
+    without_texts,
 )
 from reporter.errors import InvalidPayload
 
@@ -129,6 +132,52 @@ def test_texts_are_cut_to_a_kilobyte():
     long = "x" * 5_000
     stored = combine(None, Progress(msg=long, failures=(long,), errors=(long,)))
     assert ["x" * 1_024] * 3 == [stored.msg, stored.failures[0], stored.errors[0]]
+
+
+LONG = tuple(f"{number:04d} {'x' * 1_019}" for number in range(1_000))
+
+
+def test_the_texts_of_a_key_are_shortened_from_the_oldest():
+    """16 KiB in all; none is left out, because readers count them."""
+    stored = combine(None, Progress("m" * 1_024, failures=LONG, errors=("e",)))
+    sizes = [len(text) for text in stored.failures]
+    assert (1_000, 1_000, ("e",)) == (len(sizes), stored.failures_total, stored.errors)
+    assert KEY_BYTES == 1_024 + 1 + sum(sizes)
+    assert ("",) * 985 == stored.failures[:985]
+    assert LONG[986:] == stored.failures[986:]
+
+
+def test_failures_and_errors_share_the_room():
+    """Half of it is either's; what one does not need the other has."""
+    both = combine(None, Progress(failures=LONG, errors=LONG))
+    assert [KEY_BYTES // 2] * 2 == [sum(map(len, t)) for t in (both.failures, both.errors)]
+    most = combine(None, Progress(failures=("f" * 1_000,), errors=LONG))
+    assert [1_000, KEY_BYTES - 1_000] == [sum(map(len, t)) for t in (most.failures, most.errors)]
+
+
+def test_appending_pushes_the_oldest_out():
+    """The newest can be read, and everything is counted."""
+    stored = None
+    for number in range(100):
+        stored = combine(stored, Progress(appendfailing=(f"{number} {'y' * 1_000}",)))
+    assert stored is not None
+    assert (100, 100) == (len(stored.failures), stored.failures_total)
+    assert f"99 {'y' * 1_000}" == stored.failures[-1]
+    assert KEY_BYTES >= sum(map(len, stored.failures))
+
+
+def test_what_the_texts_of_a_key_take():
+    """Objects and wide characters count; without its texts a key keeps its counts."""
+    sent = Sent(Progress("m", 5, 3, ("ab", ""), ("\U0001f389",)), 0.0, None, ("epoch",))
+    assert (8 + 65) + (8 + 66) + 8 + (8 + 68) + (8 + 69) == footprint(sent)
+    bare = without_texts(sent)
+    assert (5, 3, 2, 1) == (
+        bare.progress.total,
+        bare.progress.completed,
+        bare.progress.failures_total,
+        bare.progress.errors_total,
+    )
+    assert ("", (), ()) == (bare.progress.msg, bare.progress.failures, bare.progress.errors)
 
 
 @pytest.mark.parametrize(

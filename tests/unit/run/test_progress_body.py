@@ -1,11 +1,30 @@
 """Reading the body of a progress request."""
 
 import json
+import time
 
 import pytest
 
-from reporter.core.run.progress import Progress, parse_progress
+from reporter.core.run.progress import KEPT, Progress, combine, parse_progress
+from reporter.core.run.progress_pieces import parse_in_pieces
 from reporter.errors import InvalidPayload
+
+MIB = 2**20
+
+
+def in_pieces(body: bytes) -> Progress:
+    """What a large body says."""
+    pieces = parse_in_pieces(body)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value
+
+
+def filled(start: str, unit: str, end: str) -> bytes:
+    """A mebibyte of the same thing."""
+    return (start + unit * ((MIB - len(start) - len(end)) // len(unit)) + end).encode()
 
 
 @pytest.mark.parametrize(
@@ -70,6 +89,7 @@ from reporter.errors import InvalidPayload
 def test_a_body_that_is_accepted(body, expected):
     """Sonobuoy's decoder takes each of these."""
     assert expected == parse_progress(body)
+    assert expected == in_pieces(body)
 
 
 @pytest.mark.parametrize(
@@ -130,3 +150,99 @@ def test_a_body_that_is_refused(body, reason):
     with pytest.raises(InvalidPayload) as caught:
         parse_progress(body)
     assert reason == str(caught.value)
+    if body:
+        with pytest.raises(InvalidPayload):
+            in_pieces(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"failures":[],"errors":[ ]}', Progress()),
+        (b'{"failures":[null]}', Progress(failures=("",))),
+        (b'{"failures":["a",null,"b"]}', Progress(failures=("a", "", "b"))),
+        (b'{"errors":["' + b"\\n" * 40 + b'","b"]}', Progress(errors=("\n" * 40, "b"))),
+        (b'{"' + b"x" * 200 + b'":1,"msg":"m"}', Progress("m")),
+        (b'{"ms\\u0067":"m"}', Progress("m")),
+        (b'{"x":{"a":[1,{"b":["' + b"\\t" * 40 + b'"]}],"c":{}},"msg":"m"}', Progress("m")),
+        (b'{"msg":"' + b"\\u00e9" * 40 + b'"}', Progress("\xe9" * 40)),
+        (b'{"errors":["a"],"errors":null}', Progress()),
+    ],
+)
+def test_a_body_that_both_read_alike(body, expected):
+    """Whether it is large or small."""
+    assert expected == parse_progress(body)
+    assert expected == in_pieces(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"failures":["a",]}',
+        b'{"failures":["a" "b"]}',
+        b'{"failures":["a",1,{"x":2}]}',
+        b'{"failures":["a",1',
+        b'{"total":{}}',
+        b'{"total":{"a":1}}',
+        b'{"msg":"a',
+        b'{"msg":"a\nb"}',
+        b'{"msg" 1}',
+        b'{"msg":"m",}',
+        b'{"x":[1,]}',
+        b'{"x":[1 2]}',
+        b'{"x":{"a":1,}}',
+        b'{"x":{"a"}}',
+        b"{1:2}",
+        b'{"x":tru}',
+    ],
+)
+def test_a_body_that_both_refuse(body):
+    """Whether it is large or small."""
+    for read in (parse_progress, in_pieces):
+        with pytest.raises(InvalidPayload):
+            read(body)
+
+
+def test_of_a_large_body_no_more_is_read_than_is_kept():
+    """Everything is counted."""
+    names = [f"test {n}" for n in range(10_000)]
+    body = json.dumps({"failures": names, "errors": ["x" * 5_000], "appendfailing": names})
+    whole, read = parse_progress(body.encode()), in_pieces(body.encode())
+    assert combine(None, whole) == combine(None, read)
+    assert (KEPT, 10_000) == (len(read.failures), read.failures_total)
+    assert (KEPT, 10_000) == (len(read.appendfailing), read.appendfailing_total)
+    assert ("x" * 1_024,) == read.errors
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        filled('{"x":[', "[],", "[]]}"),
+        filled('{"x":[[[[1', "]],[[1", "]]]]}"),
+        filled('{"a":1', ',"":1', "}"),
+        filled('{"a":1', ',"msg":"a"', "}"),
+        filled('{"failures":["a"', ',""', "]}"),
+        filled('{"failures":["a"', ',"a",1', "]}"),
+        filled('{"failures":[1', ",1", "]}"),
+        filled('{"failures":["a"', ',"' + "\\n" * 40 + '"', "]}"),
+        filled('{"msg":"', "\\n", '"}'),
+        filled('{"msg":"', "x", '"}'),
+        filled('{"total":', "1", "}"),
+        filled("{", " ", "}"),
+        b'{"msg":"' + b"\xff" * (MIB - 10) + b'"}',
+        b'{"a":' * (MIB // 5),
+        b'{"x":["' + b',""' * (MIB // 4),
+    ],
+)
+def test_a_large_body_lets_others_have_their_turn(body):
+    """Whatever it is full of, no piece takes long; ten times what is wanted ends the test."""
+    pieces, slowest = parse_in_pieces(body), 0.0
+    while True:
+        began = time.thread_time()
+        try:
+            next(pieces)
+        except (StopIteration, InvalidPayload):
+            break
+        finally:
+            slowest = max(slowest, time.thread_time() - began)
+    assert 0.05 > slowest
