@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ MB, MIB = 1_000_000, 2**20
 PLUGIN = "load"
 WORKERS = 2000
 CONNECTIONS = 50
+BEGINNING = 20.0  # seconds in which a fleet connects for the first time
 OURS, BARE, BARE_KEEPS = "status-aggregator", "bare aiohttp", "bare aiohttp that digests and fsyncs"
 
 
@@ -198,10 +200,39 @@ def fleet(seconds: float) -> Row:
     )
 
 
+def steady(seconds: float) -> Row:
+    """The same without results: what a run costs while its plugins work; on ours alone.
+
+    Each worker has an address of its own, as in a cluster. Connections that end after 10 s, as they
+    once did, stand beside those that are kept from one heartbeat to the next.
+    """
+    options = {"connections": WORKERS, "seconds": seconds, "uploads": "false", "spread": "true"}
+    cells = []
+    for name, idle in (("kept", 0), ("closed after 10 s", 10)):
+        with (
+            tempfile.TemporaryDirectory(prefix="bench-") as folder,
+            ours(Path(folder)) as (server, _),
+            load.start(server.target, "fleet", **options, idle=idle) as process,
+        ):
+            time.sleep(BEGINNING)
+            before, began = server.used(), time.monotonic()
+            process.wait()
+            after, took = server.used(), time.monotonic() - began
+            found = load.finish(process, 60.0)
+        assert not found.errors, found.errors
+        share = 100 * (after.cpu_seconds - before.cpu_seconds) / took
+        cells.append(f"{share:.1f} % of a core, peak {after.peak_bytes / MB:.0f} MB ({name})")
+    return (
+        f"fleet of {WORKERS} without results, {seconds:.0f} s",
+        "less if kept",
+        ", ".join(cells),
+    )
+
+
 def main() -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=[*FIGURES, "fleet"])
+    parser.add_argument("--only", choices=[*FIGURES, "fleet", "steady"])
     parser.add_argument("--fleet-seconds", type=float, default=120)
     parser.add_argument("--other", help="https://HOST:PORT of another aggregator")
     for name in ("ca", "cert", "key"):
@@ -226,6 +257,8 @@ def main() -> int:
                 print(f"| {' | '.join(figure([server, floor, keeps, *others]))} |", flush=True)
     if chosen.only in (None, "fleet"):
         print(f"| {' | '.join(fleet(chosen.fleet_seconds))} |", flush=True)
+    if chosen.only in (None, "steady"):
+        print(f"| {' | '.join(steady(chosen.fleet_seconds))} |", flush=True)
     return 0
 
 

@@ -16,7 +16,7 @@ from tests.integration.scene import Scene, staged
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
-TIMEOUT = 10
+TIMEOUT = 12  # four intervals, the least there is
 STOPPED = 18.0  # seconds; longer than the timeout, and longer than a busy machine can explain
 
 
@@ -43,7 +43,7 @@ def test_aggregator_that_was_stopped(tmp_path: Path) -> None:
         "run": "stopped",
         "plugins": [{"name": "beats"}, {"name": "expected", "heartbeats": True}],
     }
-    flags = ("--heartbeat-interval-seconds", "5", "--heartbeat-timeout-seconds", str(TIMEOUT))
+    flags = ("--heartbeat-interval-seconds", "3", "--heartbeat-timeout-seconds", str(TIMEOUT))
     with Aggregator(tmp_path / "run", document, *flags) as aggregator:
         workers = {name: aggregator.worker(name) for name in ("beats", "expected")}
 

@@ -16,6 +16,7 @@ import (
 	"io"
 	"log"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -36,6 +37,9 @@ var (
 	size        = flag.Int("size", 1<<20, "bytes of a result")
 	tickets     = flag.Bool("tickets", false, "let connections resume TLS sessions")
 	updateEvery = flag.Float64("update-every", 20, "fleet: seconds between two updates of a worker")
+	uploads     = flag.Bool("uploads", true, "fleet: whether each worker sends its result")
+	spread      = flag.Bool("spread", false, "give each worker an address of its own (127.1.x.y)")
+	idle        = flag.Float64("idle", 0, "close connections that are idle for so many seconds; 0: never")
 	beatEvery   = flag.Float64("beat-every", 15, "fleet: seconds between two heartbeats of a worker")
 )
 
@@ -92,7 +96,7 @@ func (t *tally) print() {
 	}
 }
 
-func transport(kept bool) *http.Transport {
+func transport(number int, kept bool) *http.Transport {
 	pool := x509.NewCertPool()
 	pem, err := os.ReadFile(*ca)
 	if err != nil || !pool.AppendCertsFromPEM(pem) {
@@ -106,7 +110,14 @@ func transport(kept bool) *http.Transport {
 	if *tickets {
 		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	}
-	return &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 1, DisableKeepAlives: !kept}
+	dialer := &net.Dialer{}
+	if *spread {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 1, byte(number>>8), byte(number))}
+	}
+	return &http.Transport{
+		TLSClientConfig: config, MaxIdleConnsPerHost: 1, DisableKeepAlives: !kept,
+		DialContext: dialer.DialContext, IdleConnTimeout: time.Duration(*idle * float64(time.Second)),
+	}
 }
 
 type worker struct {
@@ -116,7 +127,7 @@ type worker struct {
 }
 
 func newWorker(t *tally, number int, kept bool) *worker {
-	client := &http.Client{Transport: transport(kept), Timeout: 5 * time.Minute}
+	client := &http.Client{Transport: transport(number, kept), Timeout: 5 * time.Minute}
 	return &worker{client, fmt.Sprintf("n%d", number), t}
 }
 
@@ -194,7 +205,10 @@ func (w *worker) live(ctx context.Context, seed uint64) {
 		ticker := time.NewTicker(time.Duration(period * float64(time.Second)))
 		return ticker, ticker.C
 	}
-	upload := time.After(time.Duration(random.Float64() * 0.8 * *seconds * float64(time.Second)))
+	var upload <-chan time.Time // never
+	if *uploads {
+		upload = time.After(time.Duration(random.Float64() * 0.8 * *seconds * float64(time.Second)))
+	}
 	time.Sleep(time.Duration(random.Float64() * min(*beatEvery, *seconds/2) * float64(time.Second)))
 	updates, update := every(*updateEvery)
 	beats, beat := every(*beatEvery)
