@@ -96,9 +96,28 @@ class TestExample:
         assert sorted(said) == said
         status, run_status = finished.shown[-1]
         assert "complete" == status["status"]
-        assert ("failed", 1.0, True, ["quota/global"]) == tuple(
-            run_status[key] for key in ("status", "percent_complete", "final", "failed")
+        assert ("failed", 1.0, True) == tuple(
+            run_status[key] for key in ("status", "percent_complete", "final")
         )
+
+    def test_says_which_checks_failed_and_why(self, finished: Finished) -> None:
+        """The adapter's own failure beside the crash; Sonobuoy's readers get verdict and count."""
+        status, run_status = finished.shown[-1]
+
+        assert ("failed", 0.6667) == (run_status["result_status"], run_status["plugins_reported"])
+        assert {
+            "storage/global": "NoStorageClass",
+            "quota/global": "AdapterExitedWithError",
+        } == {key: why["reason"] for key, why in run_status["why"].items()}
+        assert {"storage/global", "quota/global"} == set(run_status["failed"])
+        assert {
+            "network": ("complete", "passed", {"passed": 1}),
+            "storage": ("complete", "failed", {"failed": 1}),
+            "quota": ("failed", "failed", {"failed": 1}),
+        } == {
+            e["plugin"]: (e["status"], e["result-status"], e["result-counts"])
+            for e in status["plugins"]
+        }
 
     def test_each_job_has_its_condition(self, finished: Finished) -> None:
         """The aggregator changes nothing about what a Job says."""

@@ -27,7 +27,7 @@ from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
 from tests.collecting.served import ROOT, free_port
 from tests.integration.scene import staged
-from tests.unit.run.world import E2E, NODE1, NODE2, RESULT, ours, sent, snapshot
+from tests.unit.run.world import E2E, FAILED, NODE1, NODE2, PASSED, RESULT, ours, sent, snapshot
 
 pytestmark = pytest.mark.cluster
 BOUND = 90.0
@@ -251,7 +251,7 @@ class TestReadBySonobuoy:
     def test_status_is_the_same_after_a_way_through_its_structures(self, sonobuoy: Any) -> None:
         """Every field is known to it and none gets lost."""
         progress = sent(msg="m", total=3, completed=1, failures=("f",), errors=("e",))
-        ours_now = snapshot({E2E: RESULT, NODE1: ours()}, progress={NODE2: progress})
+        ours_now = snapshot({E2E: FAILED, NODE1: ours()}, progress={NODE2: progress})
         written = annotations(ours_now, strict=False).status
         read = sonobuoy(written, "status", "--json")
 
@@ -267,6 +267,16 @@ class TestReadBySonobuoy:
             "Passed:  1, Failed:  1, Remaining:  1"
             in sonobuoy(running, "status", "--show-all").stdout
         )
+
+    def test_a_failed_check_is_shown_as_a_failed_result(self, sonobuoy: Any) -> None:
+        """Delivered, so `complete`; its own column says what the result is."""
+        over = snapshot({E2E: FAILED, NODE1: PASSED, NODE2: PASSED}, phase=Phase.CLOSED)
+        read = sonobuoy(annotations(over, strict=False).status, "status")
+
+        assert 0 == read.returncode
+        assert [["e2e", "complete", "failed"], ["sysd", "complete", "passed"]] == [
+            line.split()[:3] for line in read.stdout.splitlines()[1:3]
+        ]
 
     @pytest.mark.long
     def test_wait_ends_with_the_run(self, sonobuoy: Any) -> None:
