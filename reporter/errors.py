@@ -40,6 +40,10 @@ class NotFound(KubeError):
     failure = "not_found"
 
 
+class NoAggregatorPod(NotFound):
+    """No Pod of the namespace, or of any, is labelled as an aggregator's."""
+
+
 class Gone(KubeError):
     """Another object has that name now (422 on `metadata.uid`)."""
 

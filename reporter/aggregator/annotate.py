@@ -15,7 +15,7 @@ from reporter import log
 from reporter.core.retry import next_delay
 from reporter.core.run.annotation import BUDGET, RUN_ANNOTATION, STATUS_ANNOTATION, annotations
 from reporter.core.run.snapshot import Snapshot, run_status
-from reporter.errors import KubeError, NotFound, Refused
+from reporter.errors import KubeError, NoAggregatorPod, NotFound, Refused
 from reporter.sources.run_status import DEFAULT_POD, PodsApi, find_aggregator
 
 LOOK = 0.5  # seconds between looks at the run
@@ -160,8 +160,11 @@ class Annotator:
         return False, errors
 
     def _find(self) -> str:
-        pod = find_aggregator(self._api, self._namespace).pod
-        return pod["metadata"]["name"] if pod else DEFAULT_POD
+        try:
+            pod, _ = find_aggregator(self._api, self._namespace)
+        except NoAggregatorPod:
+            return DEFAULT_POD
+        return str(pod["metadata"]["name"])
 
     def _patch(self, snapshot: Snapshot, name: str, errors: list[Exception]) -> bool:
         """Try smaller and smaller values; after a while the largest may be welcome again."""

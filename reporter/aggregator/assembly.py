@@ -142,12 +142,21 @@ class Assembly:
         chosen = self.chosen
         return Listener(
             reception,
-            ssl_context=configured.status_tls(chosen),
+            ssl_context=configured.status_tls(chosen, self._certificate_changed),
             host=chosen.status_listen.host,
             port=chosen.status_listen.port,
             limits=configured.status_limits(self._limits),
             observer=self._traffic,
         )
+
+    def _certificate_changed(self, error: str | None) -> None:
+        if error is None:
+            self._log.info("The status listener's certificate was read again")
+        else:
+            self._log.warning(
+                "The status listener's new certificate cannot be used; the previous one still is",
+                error=error,
+            )
 
     def status_app(self, store: Store, health: Health) -> StatusApp:
         """Make what serves probes, metrics and status of an open run."""

@@ -4,6 +4,7 @@ Says what is wanted, and answers `--help`, `--check` and `certs`. Running is `ma
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -67,6 +68,14 @@ def make_certs(options: argparse.Namespace) -> int:
     from reporter.aggregator.certificates import CertificateError, issue_status
     from reporter.aggregator.export import export_status
 
+    ca = options.out / "ca.pem"
+    if not options.force and os.path.lexists(ca):
+        print(
+            f"status-aggregator certs: {ca} already exists: whoever trusts it would be locked out; "
+            "choose another --out, or replace it with --force",
+            file=sys.stderr,
+        )
+        return USAGE
     seconds, now = options.days * 86_400.0, time.time()
     address = f"https://{HostPort(options.host[0], options.port)}"
     try:
@@ -125,7 +134,12 @@ def _add_certs(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", required=True, type=Path, help="the directory for the files")
     parser.add_argument(
-        "--days", type=_days, default=2, help="how long they are valid (default: %(default)s)"
+        "--days", type=_days, default=30, help="how long they are valid (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace the CA and the certificates that are in --out already",
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from reporter.aggregator import http, intake
 from reporter.aggregator.certificates import Issued
 from reporter.aggregator.export import export_files, export_secrets
-from reporter.aggregator.tls import status_context
+from reporter.aggregator.tls import StatusContext
 from reporter.core.run import beats
 from reporter.core.run.plan import Plan
 from reporter.errors import SettingsError
@@ -132,12 +132,18 @@ def hand_out(chosen: Settings) -> Callable[[Issued], None]:
         if chosen.worker_ca:
             issued = replace(issued, clients={})  # the listener would not know them
         if chosen.export_certs:
-            export_files(issued, Path(chosen.export_certs))
+            export_files(issued, Path(chosen.export_certs), url=_worker_url(chosen))
         if chosen.export_secrets:
             namespace = chosen.pod_namespace or None
             export_secrets(issued, Path(chosen.export_secrets), namespace=namespace)
 
     return export
+
+
+def _worker_url(chosen: Settings) -> str:
+    """Return the address that workers are given; empty while the port is left to the system."""
+    address = chosen.advertised(socket.gethostname(), chosen.listen.port)
+    return f"https://{address}" if address.port else ""
 
 
 def audience(chosen: Settings) -> http.Audience:
@@ -147,13 +153,18 @@ def audience(chosen: Settings) -> http.Audience:
     return http.Audience.CERTIFIED if chosen.status_tls_client_ca else http.Audience.LOCAL
 
 
-def status_tls(chosen: Settings) -> ssl.SSLContext | None:
-    """Return the context of the status listener, None for plain HTTP. Raises CertificateError."""
+def status_tls(
+    chosen: Settings, changed: Callable[[str | None], None]
+) -> Callable[[], ssl.SSLContext] | None:
+    """Return what gives the status listener its context, None for plain HTTP.
+
+    `changed` hears of files that were replaced. Raises CertificateError.
+    """
     if not chosen.status_tls_cert:
         return None
     ca = chosen.status_tls_client_ca
-    return status_context(
-        Path(chosen.status_tls_cert), Path(chosen.status_tls_key), Path(ca) if ca else None
+    return StatusContext(
+        Path(chosen.status_tls_cert), Path(chosen.status_tls_key), Path(ca) if ca else None, changed
     )
 
 

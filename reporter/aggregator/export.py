@@ -6,8 +6,11 @@ it sees everything. Nothing is kept or read here.
 
 import base64
 import hashlib
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from reporter.aggregator.certificates import ANY_NODE, Issued, Pair, StatusIssued
@@ -20,14 +23,34 @@ _SECRET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 _MAX_SECRET_NAME = 253
 
 
-def export_files(issued: Issued, directory: Path) -> None:
-    """Write `NAME.crt` and `NAME.key` of every plugin, and `ca.pem`. Raises OSError.
+def export_files(issued: Issued, directory: Path, *, url: str) -> None:
+    """Write `NAME.crt`, `NAME.key` and `NAME.json` of every plugin, and `ca.pem`. Raises OSError.
 
-    Certificates of single nodes are `NAME@NODE.crt` and `NAME@NODE.key`.
+    `NAME.json` is what `WORKER_CONFIG_FILE` reads: all that a worker needs to reach `url`, which is
+    left out where it is empty. Files of single nodes are `NAME@NODE.crt` and so on.
     """
     _write_all(
-        directory, {_file_name(key): pair for key, pair in issued.clients.items()}, issued.ca
+        directory,
+        {_file_name(key): pair for key, pair in issued.clients.items()},
+        issued.ca,
+        {
+            f"{_file_name(key)}.json": _worker_file(key, pair, issued.ca, url)
+            for key, pair in issued.clients.items()
+        },
     )
+
+
+def _worker_file(key: Key, pair: Pair, ca: bytes, url: str) -> bytes:
+    document = {
+        **({"aggregatorurl": url} if url else {}),
+        "resulttype": key.plugin,
+        "cacert": ca.decode("ascii"),
+        "clientcert": pair.certificate.decode("ascii"),
+        "clientkey": pair.key.decode("ascii"),
+    }
+    if key.node not in {ANY_NODE, GLOBAL}:
+        document["nodename"] = key.node
+    return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def export_status(issued: StatusIssued, directory: Path, *, address: str, now: float) -> None:
@@ -93,13 +116,20 @@ def _secret(
     }
 
 
-def _write_all(directory: Path, pairs: dict[str, Pair], ca: bytes) -> None:
+def _write_all(
+    directory: Path,
+    pairs: Mapping[str, Pair],
+    ca: bytes,
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> None:
     private_directory(directory)
     # One that is there is of a start that was killed before it could keep what it made.
     (directory / "ca.pem").unlink(missing_ok=True)
     for name, pair in pairs.items():
         write_private(directory / f"{name}.key", pair.key)
         write_private(directory / f"{name}.crt", pair.certificate)
+    for name, data in files.items():
+        write_private(directory / name, data)
     write_private(directory / "ca.pem", ca)
 
 

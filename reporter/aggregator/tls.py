@@ -5,6 +5,7 @@ the environment (SSLKEYLOGFILE).
 """
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 from reporter.aggregator.certificates import CertificateError, Pair
@@ -58,6 +59,52 @@ def status_context(certificate: Path, key: Path, client_ca: Path | None = None) 
             raise CertificateError(f"{client_ca}: {_why(error)}") from None
         context.verify_mode = ssl.CERT_OPTIONAL
     return context
+
+
+class StatusContext:
+    """The status listener's context, made anew when one of its files has changed.
+
+    `changed(error)` is called after each change, with the reason in words where the new files
+    cannot be used: then the context before goes on serving, and the next change is tried. Raises
+    CertificateError when the first files cannot be used.
+    """
+
+    def __init__(
+        self,
+        certificate: Path,
+        key: Path,
+        client_ca: Path | None,
+        changed: Callable[[str | None], None],
+    ) -> None:
+        self._paths = (certificate, key, client_ca)
+        self._changed = changed
+        self._seen = self._stamps()
+        self._context = status_context(*self._paths)
+
+    def __call__(self) -> ssl.SSLContext:
+        """Return the context for a new connection. Looks at the files' times, which is quick."""
+        stamps = self._stamps()
+        if stamps != self._seen:
+            self._seen = stamps
+            try:
+                self._context = status_context(*self._paths)
+            except CertificateError as error:
+                # Certificate and key are often replaced one after the other: half of a change.
+                self._changed(str(error))
+            else:
+                self._changed(None)
+        return self._context
+
+    def _stamps(self) -> list[tuple[int, int, int] | None]:
+        stamps: list[tuple[int, int, int] | None] = []
+        for path in filter(None, self._paths):
+            try:
+                found = path.stat()  # through the links by which the kubelet swaps a Secret
+            except OSError:
+                stamps.append(None)
+            else:
+                stamps.append((found.st_ino, found.st_mtime_ns, found.st_size))
+        return stamps
 
 
 def _server_context() -> ssl.SSLContext:

@@ -10,6 +10,7 @@ nothing of Kubernetes.
 
 from reporter.core.payloads import ADAPTER_RESULT
 from reporter.core.run.progress import Progress, combine
+from reporter.errors import NoAggregatorPod
 from reporter.link.answers import Beat, Delivery, Outcome, Reply
 from reporter.link.client import AggregatorClient
 from reporter.link.config import ConfigError, WorkerConfig
@@ -17,18 +18,31 @@ from reporter.link.connection import NoAnswer
 from reporter.link.gather import gather
 from reporter.link.heart import Heart
 from reporter.link.relay import Relay
+from reporter.link.request import (
+    PATH_PROGRESS_BY_NODE,
+    PATH_PROGRESS_GLOBAL,
+    PATH_RESULTS_BY_NODE,
+    PATH_RESULTS_GLOBAL,
+    global_result_url,
+    node_result_url,
+)
 from reporter.link.sockets import Limits
 from reporter.link.source import ResultSource, SourceError
 from reporter.link.trust import TrustError
 
 __all__ = [
     "ADAPTER_RESULT",
+    "PATH_PROGRESS_BY_NODE",
+    "PATH_PROGRESS_GLOBAL",
+    "PATH_RESULTS_BY_NODE",
+    "PATH_RESULTS_GLOBAL",
     "AggregatorClient",
     "Beat",
     "ConfigError",
     "Delivery",
     "Heart",
     "Limits",
+    "NoAggregatorPod",
     "NoAnswer",
     "Outcome",
     "Progress",
@@ -40,4 +54,6 @@ __all__ = [
     "WorkerConfig",
     "combine",
     "gather",
+    "global_result_url",
+    "node_result_url",
 ]

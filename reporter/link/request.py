@@ -5,13 +5,47 @@ import json
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from reporter import __version__
 from reporter.core.run.progress import Progress
 from reporter.link.config import WorkerConfig
 from reporter.link.environment import GLOBAL
 from reporter.link.source import GZIP, UNKNOWN, content_type_of
+
+PATH_RESULTS_GLOBAL = "/api/v1/results/global"
+"""Where results of whole-cluster plugins are PUT: `PATH/PLUGIN`. No `/` at its end."""
+PATH_RESULTS_BY_NODE = "/api/v1/results/by-node"
+"""Where results of a node are PUT: `PATH/NODE/PLUGIN`."""
+PATH_PROGRESS_GLOBAL = "/api/v1/progress/global"
+PATH_PROGRESS_BY_NODE = "/api/v1/progress/by-node"
+"""Where progress is POSTed, likewise."""
+
+
+def global_result_url(base: str, plugin: str, extension: str | None = None) -> str:
+    """Return where the one result of `plugin` is PUT.
+
+    `base` is `https://HOST:PORT`; a path in it is dropped. `extension`, without its dot, is for
+    older aggregators that know the file by it; this project's aggregator wants none. Raises
+    ValueError for a base without scheme or host, an empty name, and names that no path can hold.
+    """
+    return _url(base, PATH_RESULTS_GLOBAL, [plugin], extension)
+
+
+def node_result_url(base: str, node: str, plugin: str, extension: str | None = None) -> str:
+    """Return where the result of `plugin` on `node` is PUT; as `global_result_url`."""
+    return _url(base, PATH_RESULTS_BY_NODE, [node, plugin], extension)
+
+
+def _url(base: str, path: str, names: list[str], extension: str | None) -> str:
+    parts = urlsplit(base)
+    if not parts.scheme or not parts.netloc:
+        raise ValueError(f"{base[:200]!r} is not https://HOST:PORT")
+    if not all(names) or {".", ".."} & {*names}:
+        raise ValueError(f"no such names in a path: {names!r}")
+    tail = "/".join(quote(name, safe="") for name in names)
+    ending = f".{quote(extension, safe='')}" if extension else ""
+    return f"{parts.scheme}://{parts.netloc}{path}/{tail}{ending}"
 
 
 class Request(NamedTuple):

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from reporter.core.run.reading import LABELS, Found, Picked, Reading, pick_pod, read_status
-from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.core.run.reading import LABELS, Found, Reading, pick_pod, read_status
+from reporter.errors import Forbidden, KubeError, NoAggregatorPod, NotFound
 
 DEFAULT_POD = "sonobuoy"
 """The aggregator's Pod where none is labelled as one."""
@@ -22,16 +22,20 @@ class PodsApi(Protocol):
         """Return the Pod. Raises KubeError."""
 
 
-def find_aggregator(api: PodsApi, namespace: str | None, *, timeout: float = 5.0) -> Picked:
-    """Return the Pod that is labelled as an aggregator's, newest way first. Raises KubeError.
+def find_aggregator(
+    api: PodsApi, namespace: str | None, *, timeout: float = 5.0
+) -> tuple[Mapping[str, Any], str]:
+    """Return the Pod that is labelled as an aggregator's, newest way first, and a remark on it.
 
-    `timeout` in seconds is for each of at most two requests.
+    Raises KubeError: `NoAggregatorPod` when there is none. `timeout` in seconds is for each of at
+    most two requests.
     """
     for name, value in LABELS:
         picked = pick_pod(api.list_pods(namespace, f"{name}={value}", timeout=timeout))
         if picked.pod is not None:
-            return picked
-    return Picked(None)
+            return picked.pod, picked.warning
+    where = "any namespace" if namespace is None else f"namespace {namespace!r}"
+    raise NoAggregatorPod(f"no aggregator runs in {where}")
 
 
 def read_run_status(api: PodsApi, namespace: str | None, *, timeout: float = 5.0) -> Reading:
@@ -42,16 +46,19 @@ def read_run_status(api: PodsApi, namespace: str | None, *, timeout: float = 5.0
     `timeout` in seconds is for each of at most three requests.
     """
     try:
-        picked = find_aggregator(api, namespace, timeout=timeout)
-        if picked.pod is None and namespace is None:
-            return Reading(Found.NOT_FOUND, detail="no aggregator runs in any namespace")
-        pod: Mapping[str, Any] = picked.pod or api.get_pod(
-            namespace or "", DEFAULT_POD, timeout=timeout
-        )
-    except NotFound:
-        return Reading(Found.NOT_FOUND, detail=f"no aggregator runs in namespace {namespace!r}")
+        try:
+            pod, warning = find_aggregator(api, namespace, timeout=timeout)
+        except NoAggregatorPod as nobody:
+            if namespace is None:
+                raise
+            try:
+                pod, warning = api.get_pod(namespace, DEFAULT_POD, timeout=timeout), ""
+            except NotFound:
+                raise nobody from None
+    except NotFound as error:
+        return Reading(Found.NOT_FOUND, detail=str(error))
     except Forbidden as error:
         return Reading(Found.FORBIDDEN, detail=str(error))
     except KubeError as error:
         return Reading(Found.UNREACHABLE, detail=str(error))
-    return read_status(pod, picked.warning)
+    return read_status(pod, warning)

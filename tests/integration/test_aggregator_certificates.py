@@ -1,6 +1,7 @@
 """The certificates of a run: who accepts them, who is kept out, what is kept and handed out."""
 
 import base64
+import json
 import os
 import re
 import shutil
@@ -34,8 +35,10 @@ from reporter.aggregator.certificates import (
     validity,
 )
 from reporter.aggregator.export import export_files, export_secrets, export_status, secrets
-from reporter.aggregator.tls import status_context, worker_context
+from reporter.aggregator.tls import StatusContext, status_context, worker_context
 from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.link import WorkerConfig
+from reporter.private_file import write_private
 from reporter.wire.connection import decode
 from tests.bed import binaries
 
@@ -52,6 +55,7 @@ PLAN = Plan(
 NAMES = ("127.0.0.1", "::1", "aggregator.ns.svc", "localhost")
 E2E, SYSD, LOGS_1 = Key("e2e", "global"), Key("sysd", "*"), Key("logs", "node1")
 HANG = 30.0
+URL = "https://aggregator.ns.svc:8080"
 
 
 def issue(plan: Plan = PLAN, names: tuple[str, ...] = NAMES, *, late: float = 0.0) -> Issued:
@@ -494,6 +498,44 @@ def status_files(tmp_path: Path) -> Path:
     return folder
 
 
+def test_a_status_certificate_that_is_replaced_is_read_again(status_files: Path) -> None:
+    """Half of a change serves the certificate before; the second half makes the new one count."""
+    told: list[str | None] = []
+    current = StatusContext(
+        status_files / "server.crt", status_files / "server.key", None, told.append
+    )
+    first = current()
+    assert first is current()
+    other = issue_status(["other.example"], now=time.time())
+    write_private(status_files / "server.crt", other.server.certificate)
+
+    assert first is current()
+    assert first is current()
+    write_private(status_files / "server.key", other.server.key)
+    second = current()
+
+    assert second is not first
+    assert second is current()
+    assert ["not the key" in told[0], None] == [True, *told[1:]]
+
+
+def test_a_status_certificate_that_is_taken_away_goes_on_serving(status_files: Path) -> None:
+    """What cannot be read is said; connections go on with what was read before."""
+    told: list[str | None] = []
+    current = StatusContext(
+        status_files / "server.crt",
+        status_files / "server.key",
+        status_files / "ca.pem",
+        told.append,
+    )
+    first = current()
+    (status_files / "ca.pem").unlink()
+
+    assert first is current()
+    assert 1 == len(told)
+    assert "ca.pem: No such file or directory" == told[0].removeprefix(f"{status_files}/")
+
+
 def pair_in(folder: Path, name: str) -> Pair:
     return Pair((folder / f"{name}.crt").read_bytes(), (folder / f"{name}.key").read_bytes())
 
@@ -639,7 +681,7 @@ def test_the_key_of_the_ca_is_nowhere(tmp_path: Path) -> None:
 
     def hand_out(issued: Issued) -> None:
         handed.append(issued)
-        export_files(issued, tmp_path / "certs")
+        export_files(issued, tmp_path / "certs", url=URL)
         export_secrets(issued, tmp_path / "secrets.yaml")
 
     open_run(tmp_path / "state", hand_out)
@@ -647,8 +689,8 @@ def test_the_key_of_the_ca_is_nowhere(tmp_path: Path) -> None:
     (issued,) = handed
     known = {point(read(pair.certificate).public_key()) for pair in leaves(issued)}
 
-    # One in the state; of the four clients one as a file and one in the manifests.
-    assert 9 == len(found)
+    # One in the state; of each of the four clients two in files and one in the manifests.
+    assert 13 == len(found)
     assert known == set(map(point, found))
     assert point(read(issued.ca).public_key()) not in known
 
@@ -661,6 +703,8 @@ def keys_below(folder: Path) -> Iterator[Any]:
             if path.suffix == ".yaml":
                 documents = yaml.safe_load_all(texts[0])
                 texts = [base64.b64decode(v) for d in documents for v in d["data"].values()]
+            elif path.suffix == ".json":
+                texts = [value.encode() for value in json.loads(texts[0]).values()]
             for text in texts:
                 pieces = text.split(b"-----BEGIN EC PRIVATE KEY-----")[1:]
                 assert text.count(b"PRIVATE KEY-----") == 2 * len(pieces)
@@ -836,13 +880,13 @@ def test_the_files_of_a_run(issued: Issued, tmp_path: Path) -> None:
     """Per plugin, per node where it has its own, and the CA; 0600 whatever the umask."""
     before = os.umask(0)
     try:
-        export_files(issued, tmp_path / "new" / "certs")
+        export_files(issued, tmp_path / "new" / "certs", url=URL)
     finally:
         os.umask(before)
     names = ["e2e", "sysd", "logs@node1", "logs@node2"]
     files = {path.name: path for path in (tmp_path / "new" / "certs").iterdir()}
 
-    expected = {f"{name}.{end}" for name in names for end in ("crt", "key")} | {"ca.pem"}
+    expected = {f"{name}.{end}" for name in names for end in ("crt", "key", "json")} | {"ca.pem"}
     assert expected == set(files)
     assert {0o600} == {stat.S_IMODE(path.stat().st_mode) for path in files.values()}
     assert issued.clients[SYSD].key == files["sysd.key"].read_bytes()
@@ -850,15 +894,29 @@ def test_the_files_of_a_run(issued: Issued, tmp_path: Path) -> None:
     assert issued.ca == files["ca.pem"].read_bytes()
 
 
+def test_the_file_of_a_worker_is_all_it_needs(issued: Issued, tmp_path: Path) -> None:
+    """`PLUGIN.json` through WORKER_CONFIG_FILE makes the worker, for a node's certificate too."""
+    export_files(issued, tmp_path, url=URL)
+    e2e = WorkerConfig.from_env({"WORKER_CONFIG_FILE": str(tmp_path / "e2e.json")})
+    logs = WorkerConfig.from_env(
+        {"WORKER_CONFIG_FILE": str(tmp_path / "logs@node1.json")}, scope="node"
+    )
+
+    assert (URL, "e2e", "global") == (e2e.aggregator_url, e2e.plugin, e2e.node)
+    assert ("logs", "node1") == (logs.plugin, logs.node)
+    assert issued.ca.decode() == e2e.ca_cert
+    assert issued.clients[LOGS_1].key.decode() == logs.client_key
+
+
 def test_files_of_an_earlier_run_are_replaced(issued: Issued, tmp_path: Path) -> None:
     """Also where somebody has put a link in the way: it is replaced, not followed."""
     target = tmp_path / "precious"
     target.write_text("mine")
     certs = tmp_path / "certs"
-    export_files(issue(), certs)
+    export_files(issue(), certs, url=URL)
     (certs / "e2e.key").unlink()
     (certs / "e2e.key").symlink_to(target)
-    export_files(issued, certs)
+    export_files(issued, certs, url=URL)
 
     assert "mine" == target.read_text()
     assert issued.clients[E2E].key == (certs / "e2e.key").read_bytes()
@@ -868,24 +926,24 @@ def test_files_of_an_earlier_run_are_replaced(issued: Issued, tmp_path: Path) ->
 def test_the_ca_comes_last(issued: Issued, tmp_path: Path) -> None:
     """Who waits for it finds everything else."""
     whole = tmp_path / "whole"
-    export_files(issued, whole)
+    export_files(issued, whole, url=URL)
     others = [path.name for path in whole.iterdir() if path.suffix in {".crt", ".key"}]
     assert 8 == len(others)
     for name in others:
         directory = tmp_path / f"without-{name}"
         (directory / name).mkdir(parents=True)
         with pytest.raises(OSError, match=re.escape(name)):
-            export_files(issued, directory)
+            export_files(issued, directory, url=URL)
         assert not (directory / "ca.pem").exists()
 
 
 def test_the_ca_of_a_start_that_was_killed_goes_first(issued: Issued, tmp_path: Path) -> None:
     """Who waits for it must not find it beside keys of another CA."""
-    export_files(issue(), tmp_path)
+    export_files(issue(), tmp_path, url=URL)
     (tmp_path / "e2e.key").unlink()
     (tmp_path / "e2e.key").mkdir()
     with pytest.raises(OSError, match=r"e2e\.key"):
-        export_files(issued, tmp_path)
+        export_files(issued, tmp_path, url=URL)
 
     assert not (tmp_path / "ca.pem").exists()
 
@@ -994,7 +1052,7 @@ def run(command: list[str], *, text: str = "") -> subprocess.CompletedProcess[st
 @pytest.fixture
 def files(issued: Issued, tmp_path: Path) -> Path:
     """The exported files, and the server's beside them."""
-    export_files(issued, tmp_path / "certs")
+    export_files(issued, tmp_path / "certs", url=URL)
     (tmp_path / "certs" / "server.crt").write_bytes(issued.server.certificate)
     (tmp_path / "certs" / "server.key").write_bytes(issued.server.key)
     return tmp_path / "certs"

@@ -185,6 +185,18 @@ class TestCommands:
         assert (200, 403) == (status(nobody, "/livez"), status(nobody, "/status"))
         assert (200, 200) == (status(reader, "/livez"), status(reader, "/status"))
 
+        # A new certificate counts from the next connection on, and the CA before no longer does.
+        again = ("certs", "--for", "status", "--host", "127.0.0.1", "--out", "st")
+        assert 2 == here.run(*again).returncode
+        assert 0 == here.run(*again, "--force").returncode
+        with pytest.raises(ssl.SSLCertVerificationError):
+            status(reader, "/livez")
+        reader = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        reader.load_verify_locations(here.folder / "st" / "ca.pem")
+        reader.load_cert_chain(here.folder / "st" / "client.crt", here.folder / "st" / "client.key")
+        assert 200 == status(reader, "/status")
+        assert 1 <= len(running.said("The status listener's certificate was read again"))
+
         file = here.folder / "st" / "connection.json"
         fields = json.loads(file.read_text())
         assert "https://127.0.0.1:8081" == fields["host_address"]
@@ -200,6 +212,19 @@ class TestCommands:
         )
         assert (0, "") == (shown.returncode, shown.stderr)
         assert "e2e" in shown.stdout
+
+    def test_a_ca_that_is_there_is_not_replaced(self, here):
+        """Whoever trusts it would be locked out: exit 2, everything as it was; --force replaces."""
+        arguments = ("certs", "--for", "status", "--host", "127.0.0.1", "--out", "st")
+        assert 0 == here.run(*arguments).returncode
+        made = {path.name: path.read_bytes() for path in (here.folder / "st").iterdir()}
+        done = here.run(*arguments)
+
+        assert (2, "") == (done.returncode, done.stdout)
+        assert "st/ca.pem already exists" in done.stderr
+        assert made == {path.name: path.read_bytes() for path in (here.folder / "st").iterdir()}
+        assert 0 == here.run(*arguments, "--force").returncode
+        assert made["ca.pem"] != (here.folder / "st" / "ca.pem").read_bytes()
 
     @pytest.mark.parametrize(
         ("arguments", "code"),

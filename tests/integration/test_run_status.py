@@ -8,8 +8,9 @@ import pytest
 
 from reporter.core.run.annotation import STATUS_ANNOTATION
 from reporter.core.run.reading import Found, Reading
+from reporter.errors import NoAggregatorPod
 from reporter.kube import KubeApi
-from reporter.sources.run_status import read_run_status
+from reporter.sources.run_status import find_aggregator, read_run_status
 from tests.fakekube import Answer, FakeKube, Reset, Rule, make_job, make_pod, waiting
 
 NEW = {"sonobuoy-component": "aggregator"}
@@ -77,6 +78,8 @@ def test_no_pod_and_no_namespace(fake: FakeKube, api: KubeApi, namespace: str) -
     reading = read_run_status(api, namespace)
 
     assert (Found.NOT_FOUND, None) == outcome(reading)
+    with pytest.raises(NoAggregatorPod, match="no aggregator runs in namespace"):
+        find_aggregator(api, namespace)
     assert namespace in reading.detail
 
 

@@ -31,6 +31,8 @@ _LEAST = 0.1  # seconds for the handshake of a peer whose turn comes late
 class Listener:
     """One address that is listened on: plain HTTP, or HTTPS with `ssl_context`.
 
+    A function is asked for the context of each new connection: its certificate may have changed.
+
     It always takes connections, so that nobody who says nothing stands before others in the
     system's queue. Which of them go on is decided by its door and its house.
     """
@@ -39,7 +41,7 @@ class Listener:
         self,
         handler: Handler,
         *,
-        ssl_context: ssl.SSLContext | None,
+        ssl_context: ssl.SSLContext | Callable[[], ssl.SSLContext] | None,
         host: str,
         port: int,
         limits: Limits,
@@ -208,7 +210,7 @@ class Listener:
         left = peer.until - asyncio.get_running_loop().time()
         protocol = TlsProtocol(
             app,
-            self._context,
+            self._context() if callable(self._context) else self._context,
             self._buffer,
             handshake=max(left, _LEAST),
             shutdown=_CLOSE_NOTIFY,
