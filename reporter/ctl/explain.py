@@ -91,9 +91,16 @@ def _read(api: "KubeApi", namespace: str, job: dict[str, Any]) -> Objects:
 
 
 def _to_hear(pod: Object, job: Object) -> str:
-    """Name the reporter's container where it has started and the Job does not show its word."""
+    """Name the reporter's container where it has started and its log may say what the Job does not.
+
+    That is why its last word is not there, or what became of its link to an aggregator.
+    """
     setup = find_setup(section(pod, "spec"))
-    if setup is None or standing(job):
+    if setup is None:
+        return ""
+    name = text(section(pod, "metadata"), "name")
+    done = any(each.final and each.pod == name for each in standing(job))
+    if done and "AGGREGATOR_URL" not in setup.values:
         return ""
     for kind in ("initContainerStatuses", "containerStatuses"):
         for container in items(section(pod, "status"), kind):

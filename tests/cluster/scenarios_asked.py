@@ -25,12 +25,13 @@ class Scenario(scenario.Scenario):
     """A situation with the sentences that a person needs once its end or its condition is there.
 
     Each is a part of a line, with <pod>, <job> and <namespace> for the names; every problem and
-    warning that is told has to hold one of them. `explain_classic` are told in the classic form
-    besides. What is to be said on the way, `act` asks by `explains`.
+    warning that is told has to hold one of them. `explain_classic` and `explain_native` are told in
+    that form besides. What is to be said on the way, `act` asks by `explains`.
     """
 
     explain: tuple[str, ...] = field(kw_only=True)
     explain_classic: tuple[str, ...] = ()
+    explain_native: tuple[str, ...] = ()
 
 
 def asked(scenario: Scenario) -> Scenario:
@@ -43,7 +44,8 @@ def asked(scenario: Scenario) -> Scenario:
             run.wait_ended(scenario.seconds)
         else:
             run.wait_reason(scenario.expected.reason, scenario.seconds)
-        also = scenario.explain_classic if run.form == "classic" else ()
+        classic = run.form == "classic"
+        also = scenario.explain_classic if classic else scenario.explain_native
         explains(run, *scenario.explain, *also)
 
     return replace(scenario, act=act)

@@ -132,6 +132,11 @@ SETTINGS = [
             "- No such Job: check JOB_NAME and JOB_NAMESPACE: nobody",
             "What to do: Its log says why: kubectl logs <pod> -c status-reporter",
         ),
+        explain_native=(
+            "problem: The reporter's container 'status-reporter' of Pod <pod> could not write to "
+            "the Job.",
+            "- No such Job: check JOB_NAME and JOB_NAMESPACE: nobody",
+        ),
     ),
     Scenario(
         "role-of-the-go-reporter-with-a-result",
@@ -180,7 +185,7 @@ SETTINGS = [
         explain=(
             *SAYS_BAD_SETTINGS,
             "problem: The reporter's container 'status-reporter' of Pod <pod> ended by itself: "
-            "exit code 2 (Error).",
+            "exit code 2 (Error). No verdict will come until the setting is fixed.",
         ),
     ),
 ]

@@ -39,7 +39,6 @@ def says_no_image(cause: str) -> tuple[str, ...]:
     """What a person is told of row W1."""
     return (
         f"problem: Available=False AdapterImagePullFailed: container 'adapter': {cause}",
-        "problem: Container 'adapter' of Pod <pod> has no image (",
         CHECK_IMAGE,
     )
 
@@ -51,8 +50,6 @@ def says_no_config(cause: str) -> tuple[str, ...]:
         f"CreateContainerConfigError: {cause} (may still change)",
         "What to do: Create the ConfigMap, Secret or key that the message names, or mend the "
         "reference.",
-        "problem: Container 'adapter' of Pod <pod> lacks a part of its configuration "
-        f"(CreateContainerConfigError: {cause}).",
     )
 
 
@@ -367,7 +364,6 @@ STARTING = [
             "problem: Available=False AdapterStartFailed: container 'adapter': StartError: ",
             "/no-such-program: no such file or directory",
             CHECK_COMMAND,
-            "problem: Container 'adapter' of Pod <pod> could not be started (StartError: ",
         ),
     ),
     Scenario(

@@ -1,12 +1,12 @@
 """What is wrong with one container of a Pod: its status, its events, the reporter's log."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reporter.core.explain.events import last_event
-from reporter.core.explain.finding import Finding, Object, info, problem
-from reporter.core.explain.log import complaints, refused
+from reporter.core.explain.finding import Finding, Object, info, problem, warning
+from reporter.core.explain.log import complaints, link_trouble, not_written, refused, words
 from reporter.core.explain.setting import Setup
 from reporter.core.facts import Form
 from reporter.core.objects import number, section, text
@@ -17,6 +17,14 @@ _TODO: Final = {
     "imagePullSecrets.",
     "config": "Create the ConfigMap, Secret or key that is named, or mend the reference.",
     "start": "Check the container's command, working directory, mounts and hooks.",
+}
+_UNWRITTEN: Final = {
+    "": "Its log says more: kubectl logs.",
+    "not_found": "Set JOB_NAME and JOB_NAMESPACE to this Job's.",
+    "refused": "An admission policy or webhook refuses the change: the message names it.",
+    "unauthorized": "The Pod's token is not accepted: is its service account still there?",
+    "unavailable": "See whether the Pod can reach the API server: a NetworkPolicy, a proxy or a "
+    "service mesh may hold its requests back.",
 }
 _NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
 _FROM_OUTSIDE: Final = _NOT_STARTED | {"OOMKilled", "ContainerStatusUnknown"}
@@ -61,32 +69,58 @@ def explain_container(container: Object, around: Around) -> Iterator[Finding]:
         said = f"{reason}: {message}" if message else reason
         hint = _pull(around.events, message) if sort == "image" else ""
         what = {"image": "has no image", "config": "lacks a part of its configuration"}
-        yield problem(
+        found = problem(
             f"{sort}-trouble",
             f"{who} of Pod {pod} {what.get(sort, 'cannot be started')} ({said}).{tail}",
             _TODO[sort],
             hint,
         )
+        yield replace(found, about=name)
     elif reason == "CrashLoopBackOff":
         last = section(container, "lastState", "terminated")
         yield problem(
             "crash-loop",
             f"{who} of Pod {pod} keeps failing: {_ended(last, ours=ours)}, restarted "
-            f"{number(container, 'restartCount') or 0} times.{tail}",
+            f"{number(container, 'restartCount') or 0} times."
+            f"{_no_verdict(last) if ours else ''}{tail}",
             _todo(last, f"kubectl logs {pod} -c {name} --previous", ours=ours),
-            *(complaints(text(last, "message")) if ours else ()),
+            *(complaints(text(last, "message") or around.log) if ours else ()),
         )
     elif ended and ours and text(ended, "reason") not in _FROM_OUTSIDE:
         yield from _own_end(container, who, around, tail)
     elif ended:
         yield from _terminated(ended, who, name, around)
-    if ours and (line := refused(around.log)):
+    if ours and not around.judged:
+        yield from _unwritten(
+            around.log, who, around.pod, going="running" in section(container, "state")
+        )
+    if ours and (trouble := link_trouble(around.log)):
+        yield warning(
+            "link",
+            f"{who} of Pod {pod} has trouble with the link to the aggregator. The condition on the "
+            "Job does not depend on it.",
+            "Check AGGREGATOR_URL, the certificates and that the Pod can reach the aggregator "
+            "(`status-reporter --check` checks the settings).",
+            trouble,
+        )
+
+
+def _unwritten(log: str, who: str, pod: str, *, going: bool) -> Iterator[Finding]:
+    """Say why the reporter's word is not on the Job, if its log does; its end tells the same."""
+    if line := refused(log):
         yield problem(
             "missing-rights",
             "The reporter is not allowed to do its work: the API server refuses it.",
             "Bind the Role of deploy/base to the Pod's service account (jobs/status: get, patch; "
             "pods: get, watch).",
             line,
+        )
+    elif going and (found := not_written(log)):
+        yield problem(
+            "not-written",
+            f"{who} of Pod {pod} could not write to the Job.",
+            _UNWRITTEN.get(text(found, "failure"), _UNWRITTEN[""]),
+            words(found),
         )
 
 
@@ -124,9 +158,9 @@ def _own_end(container: Object, who: str, around: Around, tail: str) -> Iterator
         return
     yield problem(
         "reporter-failed",
-        f"{who} of Pod {around.pod} ended by itself: {how}.{tail}",
+        f"{who} of Pod {around.pod} ended by itself: {how}.{_no_verdict(ended)}{tail}",
         _todo(ended, f"kubectl logs {around.pod} -c {name}", ours=True),
-        *complaints(text(ended, "message")),
+        *complaints(text(ended, "message") or around.log),
     )
 
 
@@ -139,11 +173,12 @@ def _terminated(ended: Object, who: str, name: str, around: Around) -> Iterator[
             "Raise its resources.limits.memory, or find what uses so much.",
         )
     elif reason in _NOT_STARTED:
-        yield problem(
+        found = problem(
             "start-trouble",
             f"{who} of Pod {pod} could not be started ({reason}: {text(ended, 'message')}).",
             _TODO["start"],
         )
+        yield replace(found, about=name)
     elif reason == "ContainerStatusUnknown" and around.hidden:
         # So the kubelet shows what did not run when it ended the Pod.
         yield info("not-running", f"{who} of Pod {pod} was not running when the Pod was ended.")
@@ -169,6 +204,12 @@ def _ended(run: Object, *, ours: bool = False) -> str:
     message = "" if ours else text(run, "message").strip()
     said = ": ".join(filter(None, (text(run, "reason"), message)))
     return f"exit code {number(run, 'exitCode') or 0}" + (f" ({said})" if said else "")
+
+
+def _no_verdict(run: Object) -> str:
+    """Bad settings end the reporter again and again, whatever the adapter does meanwhile."""
+    wrong = number(run, "exitCode") == 2
+    return " No verdict will come until the setting is fixed." if wrong else ""
 
 
 def _todo(run: Object, log: str, *, ours: bool) -> str:

@@ -20,7 +20,8 @@ class Weight(StrEnum):
 class Finding:
     """One thing worth knowing: what is so, what it rests on, and what to do about it.
 
-    `code` is a stable word for programs; `todo` is empty where nothing needs to be done.
+    `code` is a stable word for programs; `todo` is empty where nothing needs to be done; `about` is
+    the container that is meant, where it is one.
     """
 
     code: str
@@ -28,6 +29,7 @@ class Finding:
     what: str
     todo: str = ""
     evidence: tuple[str, ...] = ()
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

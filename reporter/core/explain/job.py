@@ -1,7 +1,9 @@
 """All that is to be said of a Job: what stands on it, what became of it, what is in the way."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from reporter.core.explain.alive import kept_alive
 from reporter.core.explain.events import last_event
 from reporter.core.explain.finding import Finding, Object, Objects, info, problem, warning
 from reporter.core.explain.pod import explain_pod
@@ -18,6 +20,7 @@ _REASONS = {
     "MaxFailedIndexesExceeded": "more indexes failed than maxFailedIndexes allows",
 }
 _HIDDEN = frozenset({"W1", "W2", "W3", "O", "I", "X"})  # what a deadline would have hidden
+_TROUBLES = {"W1": "image-trouble", "W2": "config-trouble", "W3": "start-trouble"}
 _NOT_CREATED = frozenset({"FailedCreate", "FailedValidation"})
 
 
@@ -54,6 +57,9 @@ def findings(objects: Objects) -> list[Finding]:
         said += explain_pod(
             newest, setup, objects.events, log, objects.now, judged=judged, hidden=hidden
         )
+        if setup is not None:
+            said += kept_alive(newest, setup)
+        said = _once(said, found, name)
     else:
         said += _no_pod(objects)
     if not found and setup is not None and newest is not None and not _explained(said):
@@ -62,6 +68,28 @@ def findings(objects: Objects) -> list[Finding]:
         warning("unread", f"The {what} could not be read: {why}")
         for what, why in objects.unread.items()
     ]
+    return said
+
+
+def _once(said: list[Finding], found: list[Verdict], pod: str) -> list[Finding]:
+    """Leave out what the verdict on this Pod has said of a container; its cause is added there."""
+    for verdict in found:
+        code = _TROUBLES.get(verdict.row)
+        adapter = text(section(verdict.evidence or {}, "adapter"), "container")
+        repeated = [
+            each
+            for each in said
+            if each.code == code
+            and verdict.pod == pod
+            and (each.about == adapter or repr(each.about) in verdict.message)
+        ]
+        causes = tuple(cause for each in repeated for cause in each.evidence)
+        own = tell(verdict)
+        said = [
+            replace(each, evidence=each.evidence + causes) if each == own else each
+            for each in said
+            if each not in repeated
+        ]
     return said
 
 
@@ -158,6 +186,8 @@ _EXPLAINS = frozenset(
     "settings",
     "evicted",
     "lost",
+    "not-written",
+    "no-scheduler",
 }
 
 

@@ -8,13 +8,52 @@ from typing import Any, Final
 from reporter.core.objects import text
 
 _REFUSED: Final = re.compile(r"\bforbidden\b", re.IGNORECASE)
+_FAILED: Final = "Request failed"
+_WRITTEN: Final = frozenset(
+    {
+        "Verdict",
+        "Condition written",
+        "Final verdict is already on the Job",
+        "The Job is gone: nothing is left to report on",
+    }
+)
+_NOT_WRITTEN: Final = frozenset(
+    {
+        "No such Job",
+        "No such Job: check JOB_NAME and JOB_NAMESPACE",
+        "The verdict could not be written in time",
+        "The problems could not be written to the Job",
+    }
+)
 _LOUD: Final = frozenset({"warning", "error", "critical"})
+
+
+def not_written(log: str) -> Mapping[str, Any]:
+    """Return the newest line that says why the Job has not the reporter's word; or nothing."""
+    for found in map(_decode, reversed(_unsettled(log))):
+        message = text(found, "message")
+        if message in _NOT_WRITTEN or (message == _FAILED and text(found, "request") == "job"):
+            return found
+    return {}
+
+
+def link_trouble(log: str) -> str:
+    """Return the newest line about a link to an aggregator that does not work; or nothing."""
+    for found in map(_decode, reversed(log.splitlines())):
+        if text(found, "message") == "Delivered to the aggregator":
+            break
+        # The link's own lines carry its plugin.
+        if text(found, "level") in _LOUD and (
+            "aggregator" in text(found, "message") or "plugin" in found
+        ):
+            return words(found)
+    return ""
 
 
 def refused(log: str) -> str:
     """Return the newest line that says what the reporter may not do, in words, or nothing."""
-    line = next((line for line in reversed(log.splitlines()) if _REFUSED.search(line)), "")
-    return _words(_decode(line)) or line
+    line = next((line for line in reversed(_unsettled(log)) if _REFUSED.search(line)), "")
+    return words(_decode(line)) or line
 
 
 def complaints(log: str) -> tuple[str, ...]:
@@ -26,8 +65,15 @@ def complaints(log: str) -> tuple[str, ...]:
     decoded = [found for line in lines if (found := _decode(line))]
     if lines and not decoded:
         return (lines[-1],)
-    loud = (_words(found) for found in decoded if text(found, "level") in _LOUD)
+    loud = (words(found) for found in decoded if text(found, "level") in _LOUD)
     return tuple(dict.fromkeys(filter(None, loud)))
+
+
+def _unsettled(log: str) -> list[str]:
+    """Return the lines since the last write that worked: it settles what was said before."""
+    lines = log.splitlines()
+    written = [at for at, line in enumerate(lines) if text(_decode(line), "message") in _WRITTEN]
+    return lines[written[-1] + 1 :] if written else lines
 
 
 def _decode(line: str) -> Mapping[str, Any]:
@@ -38,8 +84,12 @@ def _decode(line: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _words(line: Mapping[str, Any]) -> str:
-    about = next(filter(None, (text(line, key) for key in ("problem", "error", "job"))), "")
+def words(line: Mapping[str, Any]) -> str:
+    """Return a line as a person reads it."""
+    listed = line.get("problems")
+    problems = "; ".join(map(str, listed)) if isinstance(listed, list) else ""
+    keys = ("problem", "error", "text", "job")
+    about = next(filter(None, (problems, *(text(line, key) for key in keys))), "")
     hint = text(line, "hint")
     said = ": ".join(filter(None, (text(line, "message"), about)))
     return f"{said} ({hint})" if said and hint else said

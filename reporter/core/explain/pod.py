@@ -11,6 +11,7 @@ from reporter.core.objects import items, moment, section, text
 from reporter.core.pod import BY_KUBELET, EVICTING
 
 _STUCK = 60.0  # seconds after which a Pod should be gone and is not
+_UNSEEN = 10.0  # seconds in which a scheduler notices a Pod
 _QUIET = 30.0  # seconds that the creation of a container may well take
 _VOLUME: Final = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 _SANDBOX: Final = frozenset(
@@ -42,7 +43,7 @@ def explain_pod(
     if text(section(pod, "status"), "phase") == "Pending" and not text(
         section(pod, "spec"), "nodeName"
     ):
-        yield from _unscheduled(pod, name, own)
+        yield from _unscheduled(pod, name, own, now)
         return
     finished = text(section(pod, "status"), "phase") in {"Succeeded", "Failed"}
     # A native reporter that runs for a moment, and fails, may let them start.
@@ -99,7 +100,7 @@ def _disruption(status: Object) -> Object:
     return next((each for each in targets if text(each, "status") == "True"), {})
 
 
-def _unscheduled(pod: Object, name: str, events: Sequence[Object]) -> Iterator[Finding]:
+def _unscheduled(pod: Object, name: str, events: Sequence[Object], now: float) -> Iterator[Finding]:
     condition: Object = next(
         (
             each
@@ -116,6 +117,21 @@ def _unscheduled(pod: Object, name: str, events: Sequence[Object]) -> Iterator[F
             "gated",
             f"Pod {name} is pending: its scheduling gates are closed ({gates or 'unnamed'}).",
             "Whoever set the gate has to take it away.",
+        )
+        return
+    created = moment(section(pod, "metadata"), "creationTimestamp")
+    waited = 0.0 if created is None else now - created
+    if (
+        not condition
+        and waited > _UNSEEN
+        and not last_event(events, frozenset({"FailedScheduling"}))
+    ):
+        scheduler = text(section(pod, "spec"), "schedulerName") or "default-scheduler"
+        yield problem(
+            "no-scheduler",
+            f"Pod {name} is pending: no scheduler has looked at it for {int(waited)} s.",
+            f"Is there a scheduler named {scheduler!r} (spec.schedulerName), and does it run? "
+            "kubectl get pods -n kube-system",
         )
         return
     why = text(condition, "message") or last_event(events, frozenset({"FailedScheduling"}))

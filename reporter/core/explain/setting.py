@@ -102,10 +102,10 @@ def _times(job: Object, spec: Object, setup: Setup) -> Iterator[Finding]:
             )
     poll = _seconds(setup.values.get("POLL_INTERVAL_SECONDS", ""), 2)
     if poll >= setup.wait:
-        yield problem(
+        yield warning(
             "settings",
             f"POLL_INTERVAL_SECONDS ({poll}) has to be less than MAX_WAIT_TIME_SECONDS "
-            f"({setup.wait}): the reporter does not start.",
+            f"({setup.wait}): the reporter uses a shorter one.",
             "Set a shorter interval or a longer wait.",
         )
 

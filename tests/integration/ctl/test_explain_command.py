@@ -23,7 +23,10 @@ def judged(name: str, report: rows.Report, *, final: bool = True, **fields):
         "status-reporter.io/Available": encode_note(
             Attempt(f"{name}-x7k2p", "uid", 1.9e9, 1.9e9),
             report,
-            {"waitedSeconds": 12},
+            {
+                "adapter": {"container": "adapter", "restarts": 0, "state": "waiting"},
+                "waitedSeconds": 12,
+            },
             final=final,
         )
     }
@@ -58,6 +61,7 @@ def pending(fake: FakeKube) -> None:
     fake.create_job(judged("validate", rows.trouble("W1", "ErrImagePull: not found"), final=False))
     pod = make_pod(make_job(), phase="Pending", adapter_state=waiting("ImagePullBackOff", "later"))
     fake.create_pod(pod)
+    fake.fail(Answer(body=b""), path="/log", times=None)
     said = 'Failed to pull image "x": no such manifest'
     add_event(fake, "Failed", said, pod["metadata"]["uid"], pod["metadata"]["name"])
 
@@ -66,10 +70,8 @@ TEXT = """\
 Job default/validate
 
 problem: Available=False AdapterImagePullFailed: ErrImagePull: not found (may still change)
+         - adapter 'adapter': waiting
          - waited 12 s; seen at  in Pod validate-x7k2p
-         What to do: Check the image's name and tag, that the registry can be reached from the \
-node, and imagePullSecrets.
-problem: Container 'adapter' of Pod validate-x7k2p has no image (ImagePullBackOff: later).
          - Failed: Failed to pull image "x": no such manifest
          What to do: Check the image's name and tag, that the registry can be reached from the \
 node, and imagePullSecrets.
@@ -89,12 +91,10 @@ class TestExplain:
         code, out, err = at_home.run("explain", "validate", "-o", "json")
         shown = json.loads(out)
         assert (0, "", "v1", "Explanation") == (code, err, shown["api_version"], shown["kind"])
-        assert ["verdict", "image-trouble"] == [found["code"] for found in shown["findings"]]
+        assert ["verdict"] == [found["code"] for found in shown["findings"]]
         assert {"namespace": "default", "name": "validate", "uid": JOB_UID} == shown["job"]
         assert shown == yaml.safe_load(at_home.run("explain", "validate", "-o", "yaml")[1])
-        assert (0, "verdict\nimage-trouble\n", "") == at_home.run(
-            "explain", "validate", "-o", "name"
-        )
+        assert (0, "verdict\n", "") == at_home.run("explain", "validate", "-o", "name")
         assert (0, TEXT, "") == at_home.run("explain", "validate", "-o", "wide")
         code, out = at_home.terminal("explain", "validate")
         assert (0, TEXT) == (code, out.replace("\x1b[31m", "").replace("\x1b[0m", ""))
@@ -114,6 +114,39 @@ class TestExplain:
         assert "- Request failed: 403 Forbidden\n" in out
         (asked,) = fake.requests("GET", "/log")
         assert "status-reporter" == asked.query["container"]
+
+    def test_the_log_tells_why_the_last_word_is_missing(
+        self, at_home: Home, fake: FakeKube
+    ) -> None:
+        """Also where the first one is there; after the last one nobody asks for it."""
+        fake.create_job(judged("validate", rows.running(None, None), final=False))
+        pod = make_pod(make_job())
+        fake.create_pod(pod)
+        line = {"message": "Request failed", "level": "warning", "request": "job"}
+        line |= {"failure": "refused", "error": "admission webhook denied the request"}
+        fake.fail(Answer(body=json.dumps(line).encode()), path="/log", times=None)
+        _, out, _ = at_home.run("explain", "validate")
+
+        assert "could not write to the Job.\n" in out
+        assert "- Request failed: admission webhook denied the request\n" in out
+        fake.update_job("validate", lambda _: judged("validate", rows.timeout(300)))
+        asked = len(fake.requests("GET", "/log"))
+        assert "could not write" not in at_home.run("explain", "validate")[1]
+        assert asked == len(fake.requests("GET", "/log"))
+
+    def test_the_log_tells_of_a_broken_link(self, at_home: Home, fake: FakeKube) -> None:
+        """The Job has its verdict, and the aggregator has not."""
+        fake.create_job(judged("validate", rows.timeout(300)))
+        pod = make_pod(make_job())
+        reporter = pod["spec"]["initContainers"][0]
+        reporter.setdefault("env", []).append({"name": "AGGREGATOR_URL", "value": "https://x"})
+        fake.create_pod(pod)
+        line = {"message": "Not delivered to the aggregator in time", "level": "error"}
+        fake.fail(Answer(body=json.dumps(line).encode()), path="/log", times=None)
+        _, out, _ = at_home.run("explain", "validate")
+
+        assert "has trouble with the link to the aggregator" in out
+        assert "- Not delivered to the aggregator in time\n" in out
 
     def test_what_may_not_be_read_is_said(self, at_home: Home, fake: FakeKube) -> None:
         """The Job is enough to begin with."""

@@ -292,6 +292,30 @@ def looping(last):
     return made
 
 
+def unseen(made):
+    made["spec"].pop("nodeName")
+    made["spec"]["schedulerName"] = "mine"
+    made["status"] = {"phase": "Pending"}
+
+
+def beside(state):
+    """Another regular container, in this state."""
+
+    def change(made):
+        made["spec"]["containers"].append({"name": "istio-proxy"})
+        made["status"]["containerStatuses"].append({"name": "istio-proxy", "state": state})
+
+    return change
+
+
+def logged(message, level="error", **fields):
+    return json.dumps({"message": message, "level": level, **fields})
+
+
+def failed(failure, error, request="job"):
+    return logged("Request failed", "warning", request=request, failure=failure, error=error)
+
+
 REFUSED = '{"message":"Request failed","failure":"forbidden","error":"... is forbidden: User ..."}'
 
 PODS = {
@@ -416,6 +440,55 @@ PODS = {
         "The reporter is not allowed to do its work",
         "jobs/status: get, patch",
     ),
+    "the API server is out of reach": (
+        pod(),
+        {"logs": {POD: failed("unavailable", "timed out")}},
+        "not-written",
+        "The reporter's container 'status-reporter' of Pod validate-x7k2p could not write to the "
+        "Job.",
+        "NetworkPolicy",
+    ),
+    "a webhook refuses the write": (
+        pod(),
+        {"logs": {POD: failed("refused", "denied by policy")}},
+        "not-written",
+        "could not write to the Job.",
+        "admission policy",
+    ),
+    "the reporter has another Job's name": (
+        pod(),
+        {"logs": {POD: logged("No such Job: check JOB_NAME and JOB_NAMESPACE", job="x")}},
+        "not-written",
+        "could not write to the Job.",
+        "kubectl logs",
+    ),
+    "no link to the aggregator": (
+        pod(),
+        {
+            "logs": {
+                POD: logged(
+                    "No link to the aggregator: its settings do not fit", problems=["CA_CERT: ..."]
+                )
+            }
+        },
+        "link",
+        "has trouble with the link to the aggregator. The condition on the Job does not depend",
+        "AGGREGATOR_URL",
+    ),
+    "no scheduler": (
+        pod(change=unseen),
+        {},
+        "no-scheduler",
+        "Pod validate-x7k2p is pending: no scheduler has looked at it for 600 s.",
+        "a scheduler named 'mine'",
+    ),
+    "another container goes on": (
+        pod(terminated(0), change=beside(running())),
+        {},
+        "kept-alive",
+        "The adapter of Pod validate-x7k2p has ended, but container 'istio-proxy' still runs",
+        "native sidecar",
+    ),
     "evicted by the API": (
         pod(change=evicted),
         {},
@@ -495,6 +568,123 @@ def test_the_newest_log_line_that_tells_the_refusal_is_evidence():
         found = explain(job(), pod(), logs={POD: f"{line}\nnoise"})
 
         assert [(said,)] == [each.evidence for each in found if each.code == "missing-rights"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "codes"),
+    [
+        ([failed("unavailable", "e")], {"not-written"}),
+        ([failed("unavailable", "e"), logged("Verdict", "info")], set()),
+        ([logged("Condition written", "info"), failed("unavailable", "e")], {"not-written"}),
+        ([REFUSED, logged("Condition written", "info")], set()),
+        ([failed("forbidden", "403 Forbidden")], {"missing-rights"}),
+        ([failed("unavailable", "e", request="pod")], set()),
+        ([logged("Not delivered to the aggregator", text="x")], {"link"}),
+        ([logged("A heartbeat was not answered", "warning", plugin="e2e")], {"link"}),
+        (
+            [
+                logged("The aggregator is tried again"),
+                logged("Delivered to the aggregator", "info"),
+            ],
+            set(),
+        ),
+        ([logged("Linked to an aggregator", "info", plugin="e2e")], set()),
+        (["no JSON"], set()),
+    ],
+)
+def test_what_the_log_of_a_running_reporter_tells(lines, codes):
+    """Its newest word counts: what worked later is no trouble any more."""
+    made = job(rows.running(Running(), None), final=False)
+    found = {each.code for each in explain(made, pod(), logs={POD: "\n".join(lines)})}
+
+    assert codes == found & {"not-written", "missing-rights", "link"}
+
+
+def test_the_last_word_of_a_reporter_needs_no_rights_any_more():
+    """With a link its log is read after the verdict, too; old refusals are no news then."""
+    made = job(rows.timeout(300))
+    logs = {POD: "\n".join([REFUSED, logged("Not delivered to the aggregator", text="late")])}
+    found = {each.code: each for each in explain(made, pod(terminated(1)), logs=logs)}
+
+    assert "missing-rights" not in found
+    assert ("Not delivered to the aggregator: late",) == found["link"].evidence
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        (pod(terminated(0), change=beside(running())), True),
+        (pod(terminated(3), change=beside(running())), True),
+        (pod(running(), change=beside(running())), False),
+        (pod(terminated(0), change=beside(terminated(0))), False),
+        (pod(terminated(0)), False),
+        (classic(terminated(0), running()), False),
+    ],
+    ids=["success", "failure", "at work", "both ended", "alone", "only the reporter"],
+)
+def test_what_keeps_a_job_alive(made, kept):
+    """The adapter is done; neither the reporter nor anything else of ours is to blame."""
+    assert kept == ("kept-alive" in {each.code for each in explain(job(), made)})
+
+
+def test_a_restart_is_no_end():
+    """Under OnFailure the adapter runs again."""
+    for code, kept in ((0, True), (1, False)):
+        made = pod(terminated(code), change=beside(running()))
+        made["spec"]["restartPolicy"] = "OnFailure"
+
+        assert kept == ("kept-alive" in {each.code for each in explain(job(), made)})
+
+
+@pytest.mark.parametrize("age", [5, 20])
+def test_a_pod_that_is_seconds_old_has_a_scheduler(age):
+    """It may not have come to it yet."""
+
+    def change(made):
+        unseen(made)
+        made["metadata"]["creationTimestamp"] = f"2030-01-01T12:09:{60 - age:02}Z"
+
+    codes = {each.code for each in explain(job(), pod(change=change))}
+
+    assert (age > 10) == ("no-scheduler" in codes)
+    assert (age < 10) == ("unschedulable" in codes)
+
+
+@pytest.mark.parametrize(
+    ("report", "state", "code"),
+    [
+        (
+            rows.trouble("W1", "ErrImagePull: not found"),
+            waiting("ImagePullBackOff"),
+            "image-trouble",
+        ),
+        (
+            rows.trouble("W2", "CreateContainerConfigError: no key"),
+            waiting("CreateContainerConfigError", "no key"),
+            "config-trouble",
+        ),
+        (
+            rows.trouble("W3", "StartError: no such file"),
+            terminated(128, "StartError", message="no such file"),
+            "start-trouble",
+        ),
+    ],
+)
+def test_trouble_that_the_verdict_names_is_not_told_twice(report, state, code):
+    """Its cause, which only an event has, stands below the verdict."""
+    evidence = {"adapter": {"container": "adapter", "restarts": 0, "state": "waiting"}}
+    events = [event("Failed", 'Failed to pull image "x": no such manifest')]
+    made = job(report, evidence=evidence, final=False)
+    first, *rest = explain(made, pod(state, phase="Pending"), events=events)
+
+    assert code not in {each.code for each in rest}
+    cause = 'Failed: Failed to pull image "x": no such manifest'
+    assert (code == "image-trouble") == (cause in first.evidence)
+    # Another Pod's, or another container's, is news.
+    older = job(report, evidence=evidence, final=False, pod="validate-old")
+    assert code in {each.code for each in explain(older, pod(state, phase="Pending"))}
+    other = job(report, evidence={}, final=False)
+    assert code in {each.code for each in explain(other, pod(state, phase="Pending"))}
 
 
 TAIL = """\
@@ -668,7 +858,10 @@ def test_a_native_reporter_that_waits_for_its_next_try():
     made["status"]["initContainerStatuses"][0]["restartCount"] = 3
     (found,) = [each for each in explain(job(), made) if each.code == "reporter-failed"]
 
-    assert "ended by itself: exit code 2 (Error), restarted 3 times. The adapter" in found.what
+    assert (
+        "ended by itself: exit code 2 (Error), restarted 3 times. No verdict will come until the "
+        "setting is fixed. The adapter" in found.what
+    )
 
 
 def test_the_newest_of_pods_of_one_second():
