@@ -352,7 +352,6 @@ STARTING = [
             "problem: Available=False AdapterImagePullFailed: init container 'proxy': "
             "ErrImageNeverPull: ",
             CHECK_IMAGE,
-            "problem: Container 'proxy' of Pod <pod> has no image (ErrImageNeverPull: ",
         ),
     ),
     Scenario(

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from reporter.core.explain.finding import Finding, Object, problem
 from reporter.core.explain.setting import Setup
-from reporter.core.objects import items, number, section, text
+from reporter.core.objects import items, moment, number, section, text
 from reporter.core.pod import find_adapter
 
 
 def kept_alive(pod: Object, setup: Setup) -> Iterator[Finding]:
-    """Name the regular containers that still run beside a reporter whose work is done."""
+    """Name the regular containers that run on after the adapter, or did until a deadline."""
     adapter, _, _ = find_adapter(pod, setup.names)
     states = {
         text(each, "name"): section(each, "state")
@@ -20,13 +20,27 @@ def kept_alive(pod: Object, setup: Setup) -> Iterator[Finding]:
     again = policy == "OnFailure" and number(ended, "exitCode") != 0
     if not ended or again or "deletionTimestamp" in section(pod, "metadata"):
         return
+    deadline = text(section(pod, "status"), "reason") == "DeadlineExceeded"
     name = text(section(pod, "metadata"), "name")
     for other, state in states.items():
-        if "running" in state and other not in {adapter, setup.name}:
-            yield problem(
-                "kept-alive",
-                f"The adapter of Pod {name} has ended, but container {other!r} still runs: it "
-                "keeps the Pod, and so the Job, from ending.",
-                f"Make {other!r} a native sidecar (an init container with restartPolicy: Always), "
-                "or let it end by itself when the adapter has.",
-            )
+        if other in {adapter, setup.name}:
+            continue
+        if "running" in state:
+            how = "still runs: it keeps"
+        elif deadline and _longer(section(state, "terminated"), ended):
+            how = "ran until the deadline: it kept"
+        else:
+            continue
+        yield problem(
+            "kept-alive",
+            f"The adapter of Pod {name} has ended, but container {other!r} {how} the Pod, and so "
+            "the Job, from ending.",
+            f"Make {other!r} a native sidecar (an init container with restartPolicy: Always), or "
+            "let it end by itself when the adapter has.",
+        )
+
+
+def _longer(run: Object, adapter: Object) -> bool:
+    """Say whether a run ended later than the adapter's; the API's times are whole seconds."""
+    at, before = moment(run, "finishedAt"), moment(adapter, "finishedAt")
+    return at is not None and before is not None and at > before + 1

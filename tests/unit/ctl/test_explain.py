@@ -627,6 +627,24 @@ def test_what_keeps_a_job_alive(made, kept):
     assert kept == ("kept-alive" in {each.code for each in explain(job(), made)})
 
 
+@pytest.mark.parametrize(("finished", "kept"), [("12:05:00", True), ("12:00:31", False)])
+def test_what_kept_a_job_alive_until_the_deadline(finished, kept):
+    """The adapter had ended long before it, and its verdict may well be good."""
+
+    def change(made):
+        beside(terminated(143, finished_at=f"2030-01-01T{finished}Z"))(made)
+        failed_pod("DeadlineExceeded")(made)
+
+    found = {
+        each.code: each
+        for each in explain(job(rows.result(GOOD)), pod(terminated(0), change=change))
+    }
+
+    assert kept == ("kept-alive" in found)
+    if kept:
+        assert "container 'istio-proxy' ran until the deadline" in found["kept-alive"].what
+
+
 def test_a_restart_is_no_end():
     """Under OnFailure the adapter runs again."""
     for code, kept in ((0, True), (1, False)):
