@@ -92,7 +92,10 @@ def explain_container(container: Object, around: Around) -> Iterator[Finding]:
         yield from _terminated(ended, who, name, around)
     if ours and not around.judged:
         yield from _unwritten(
-            around.log, who, around.pod, going="running" in section(container, "state")
+            around.log,
+            who,
+            around.pod,
+            failed=bool(waiting) or number(ended, "exitCode") not in {None, 0},
         )
     if ours and (trouble := link_trouble(around.log)):
         yield warning(
@@ -105,8 +108,8 @@ def explain_container(container: Object, around: Around) -> Iterator[Finding]:
         )
 
 
-def _unwritten(log: str, who: str, pod: str, *, going: bool) -> Iterator[Finding]:
-    """Say why the reporter's word is not on the Job, if its log does; its end tells the same."""
+def _unwritten(log: str, who: str, pod: str, *, failed: bool) -> Iterator[Finding]:
+    """Say why the Job has not the reporter's word, if its log does; its failure tells the same."""
     if line := refused(log):
         yield problem(
             "missing-rights",
@@ -115,7 +118,7 @@ def _unwritten(log: str, who: str, pod: str, *, going: bool) -> Iterator[Finding
             "pods: get, watch).",
             line,
         )
-    elif going and (found := not_written(log)):
+    elif not failed and (found := not_written(log)):
         yield problem(
             "not-written",
             f"{who} of Pod {pod} could not write to the Job.",

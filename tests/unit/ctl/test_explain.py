@@ -600,6 +600,21 @@ def test_what_the_log_of_a_running_reporter_tells(lines, codes):
     assert codes == found & {"not-written", "missing-rights", "link"}
 
 
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [(running(), True), (terminated(0), True), (terminated(1), False)],
+    ids=["it runs", "it ended in the native form", "its end is told with its log"],
+)
+def test_a_job_that_the_reporter_never_saw(state, told):
+    """Native, it idles and ends well; classic, its exit code is told with the same words."""
+    line = logged("No such Job: check JOB_NAME and JOB_NAMESPACE", job="nobody")
+    found = explain(job(), pod(terminated(0), reporter=state), logs={POD: line})
+    codes = {each.code for each in found}
+
+    assert told == ("not-written" in codes)
+    assert told == ("reporter-failed" not in codes)
+
+
 def test_the_last_word_of_a_reporter_needs_no_rights_any_more():
     """With a link its log is read after the verdict, too; old refusals are no news then."""
     made = job(rows.timeout(300))
