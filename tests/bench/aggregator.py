@@ -216,9 +216,8 @@ def steady(seconds: float) -> Row:
         ):
             time.sleep(BEGINNING)
             before, began = server.used(), time.monotonic()
-            process.wait()
+            found = load.finish(process, 2 * seconds)
             after, took = server.used(), time.monotonic() - began
-            found = load.finish(process, 60.0)
         assert not found.errors, found.errors
         share = 100 * (after.cpu_seconds - before.cpu_seconds) / took
         cells.append(f"{share:.1f} % of a core, peak {after.peak_bytes / MB:.0f} MB ({name})")
