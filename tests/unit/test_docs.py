@@ -78,16 +78,29 @@ def test_the_runbook_has_one_entry_per_reason():
     assert {*OWN_REASONS, "NoReasonProvided"} == entries
 
 
-def test_every_metric_is_documented():
-    """The table names exactly the families that are served."""
+def full_metrics(*, link: bool) -> str:
+    """Return the page of a reporter that knows everything it can know."""
     metrics = Metrics("1")
     metrics.set_condition("True", "x", from_file=True, final=True)
     metrics.set_adapter(0, 1)
     metrics.set_progress(completed=1, total=1, failures=0, errors=0)
     metrics.observe_publish("written", seconds=0.1, now=1.0)
     metrics.observed(1.0)
-    metrics.set_link(up=True)
-    page = metrics.render().body.decode()
+    if link:
+        metrics.set_link(up=True)
+    return metrics.render().body.decode()
+
+
+def test_the_number_of_series_is_documented():
+    """Two numbers: without and with a link to an aggregator."""
+    counts = [len(re.findall("^[^#]", full_metrics(link=link), re.M)) for link in (False, True)]
+
+    assert counts == [int(n) for n in re.findall(r"\b(\d+) series", METRICS)]
+
+
+def test_every_metric_is_documented():
+    """The table names exactly the families that are served."""
+    page = full_metrics(link=True)
     served = set(re.findall(r"^# TYPE (\S+)", page, re.MULTILINE))
     table = section(METRICS, "metrics").replace(
         "`status_reporter_progress_completed`, `_expected`, `_failures`, `_errors`",
@@ -99,6 +112,28 @@ def test_every_metric_is_documented():
     named = set(re.findall(r"`(status_reporter_\w+)", table))
 
     assert served == named
+
+
+@pytest.mark.parametrize("answer", ["True", "False"])
+def test_the_readmes_kubectl_wait_ends_with_either_answer(tmp_path, answer):
+    """The other `kubectl wait` is ended too: it would hold the output open."""
+    (snippet,) = blocks(README, "bash")
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in\n'
+        f'"wait job/JOB "*=Available={answer}" "*) exit 0 ;;\n'
+        "wait*) exec sleep 600 ;;\n"
+        '"get job JOB "*) echo Checked ;;\n'
+        "esac\n"
+    )
+    kubectl.chmod(0o755)
+    environ = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", snippet], env=environ, capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert "Checked\n" == done.stdout
 
 
 def test_json_examples_are_valid():
