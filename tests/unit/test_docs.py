@@ -136,6 +136,22 @@ def test_the_readmes_kubectl_wait_ends_with_either_answer(tmp_path, answer):
     assert "Checked\n" == done.stdout
 
 
+def test_the_table_of_modules_is_the_tree():
+    """docs/design.md names each package and module of `reporter`, and none that is not there."""
+    package = ROOT / "reporter"
+    table = (ROOT / "docs" / "design.md").read_text().split("## Modules")[1].split("\n\n")[1]
+    paths = re.findall(r"`(reporter/[\w/.]+|\w+\.py)`", table)
+    names = {path.split("/")[1] for path in paths if "/" in path} | set(paths)
+    there = {
+        f"{each.name}/" if each.is_dir() else each.name
+        for each in package.iterdir()
+        if each.name not in ("__init__.py", "__pycache__", "py.typed")
+    }
+
+    assert set() == {each for each in there if each.rstrip("/") not in names}
+    assert [] == [path for path in paths if "/" in path and not (ROOT / path).exists()]
+
+
 def test_json_examples_are_valid():
     """What an author copies is accepted."""
     results = [text for text in blocks(README + AUTHORS, "json") if '"status"' in text]
