@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import requests
@@ -16,6 +18,8 @@ from jsonschema import Draft202012Validator
 from schemathesis import Case, GenerationMode
 from schemathesis.specs.openapi import checks
 
+from reporter.aggregator.http import page
+from reporter.aggregator.reception import Reception
 from tests.collecting.nursery import Nursery
 from tests.collecting.served import ROOT, Aggregator
 
@@ -140,6 +144,22 @@ def test_status_listener(aggregator: Aggregator, name: str) -> None:
         session.trust_env = False
         for known in (True, False):
             play(name, known, GenerationMode.POSITIVE, url, session)
+
+
+def test_the_page_is_documented() -> None:
+    """All of its files."""
+    assert page.PATHS <= DOCUMENT["paths"].keys()
+
+
+@pytest.mark.parametrize("name", STATUS)
+def test_answers_while_the_aggregator_starts_are_documented(name: str) -> None:
+    """Only the liveness probes are 200 then."""
+    request = SimpleNamespace(raw_path=name.removeprefix("GET "))
+    answer = asyncio.run(Reception()(cast("Any", request)))
+    described = DOCUMENT["paths"][request.raw_path]["get"]["responses"]
+
+    assert answer.status == (200 if name.endswith(("/livez", "/healthz")) else 503)
+    assert str(answer.status) in described
 
 
 @pytest.mark.parametrize("name", WORKER)
