@@ -116,13 +116,14 @@ def test_every_metric_is_documented():
 
 @pytest.mark.parametrize("answer", ["True", "False"])
 def test_the_readmes_kubectl_wait_ends_with_either_answer(tmp_path, answer):
-    """The other `kubectl wait` is ended too: it would hold the output open."""
-    (snippet,) = blocks(README, "bash")
+    """A `kubectl wait` for the other answer ends with its time limit, never by itself."""
+    (snippet,) = blocks(README, "sh")
     kubectl = tmp_path / "kubectl"
     kubectl.write_text(
         "#!/bin/sh\n"
         'case "$*" in\n'
-        f'"wait job/JOB "*=Available={answer}" "*) exit 0 ;;\n'
+        f'"wait job/JOB "*=Available={answer}" "*) echo met ;;\n'
+        '"wait job/JOB "*" --timeout=5s") exit 1 ;;\n'
         "wait*) exec sleep 600 ;;\n"
         '"get job JOB "*) echo Checked ;;\n'
         "esac\n"
@@ -130,10 +131,10 @@ def test_the_readmes_kubectl_wait_ends_with_either_answer(tmp_path, answer):
     kubectl.chmod(0o755)
     environ = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
-        ["bash", "-c", snippet], env=environ, capture_output=True, text=True, check=True, timeout=60
+        ["sh", "-c", snippet], env=environ, capture_output=True, text=True, check=True, timeout=60
     )
 
-    assert "Checked\n" == done.stdout
+    assert "met\nChecked\n" == done.stdout
 
 
 def test_the_table_of_modules_is_the_tree():
