@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reporter.core.run.annotation import annotations
@@ -156,6 +156,7 @@ def test_merging_in_a_client_is_combining_in_turn(stored, first, second):
 
 
 @given(updates, updates)
+@example(Progress(failures=("\ud800",)), Progress(appendcompleted=1))
 def test_two_appending_updates_stay_appending(first, second):
     """So that the aggregator adds them and does not replace what it has."""
     merged = merge(first, second)

@@ -242,7 +242,8 @@ def _shortened(texts: tuple[str, ...], room: int) -> tuple[str, ...]:
 
 
 def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
+    # A plugin's own text may hold lone surrogates: 3 bytes, as the U+FFFD they become.
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def _sizes(texts: tuple[str, ...]) -> int:
