@@ -316,6 +316,7 @@ class TestRights:
             ("patch", "jobs", "status"),
             ("get", "pods", ""),
             ("watch", "pods", ""),
+            ("create", "events", ""),
         }
 
     def test_aggregator_asks_for_nothing_else(self, finished: Finished) -> None:
