@@ -120,6 +120,31 @@ def test_wait_for_a_job_that_does_not_exist_yet(
     assert (code, said, "") == (process.returncode, out.decode(), err.decode())
 
 
+@pytest.mark.parametrize("success", [True, False])
+def test_the_readmes_kubectl_wait_ends_with_either_answer(
+    controlplane: ControlPlane, namespace: str, tmp_path: Path, success: bool
+) -> None:
+    """As it stands in the README, with the Job's name put in."""
+    make_job(controlplane, namespace, "checked")
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    snippet = readme.split("```sh\n")[1].split("```")[0].replace("JOB", "checked")
+    kubectl = tmp_path / "kubectl"
+    where = f"--kubeconfig {controlplane.kubeconfig} --namespace {namespace}"
+    kubectl.write_text(f'#!/bin/sh\nexec {binaries.program("kubectl")} {where} "$@"\n')
+    kubectl.chmod(0o755)
+    with subprocess.Popen(
+        ["sh", "-c", snippet],
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        judge(controlplane, namespace, "checked", rows.running(None, None))
+        judge(controlplane, namespace, "checked", rows.result(ResultPayload(success, "Done", "x")))
+        out, _ = process.communicate(timeout=100)
+
+    assert "job.batch/checked condition met\nDone\n" == out
+
+
 def test_a_verdict_is_seen_by_jobs_watch(
     ctl: Home, controlplane: ControlPlane, namespace: str
 ) -> None:
