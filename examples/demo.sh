@@ -1,6 +1,6 @@
 #!/bin/sh
-# Three example adapters without a cluster. Needs `status-ctl` in PATH; `make demo` sees to that.
-# Ends with 0 when each of them came out as announced.
+# Runs three example adapters without a cluster. Needs `status-ctl` in PATH, as `make demo` sets it.
+# Exits with 0 if each of them has the expected result.
 set -eu
 cd "$(dirname "$0")"
 shown=$(mktemp)
@@ -36,4 +36,4 @@ run 3 "An adapter that needs too much memory and reports nothing" 3 \
   "AdapterOOMKilled|AdapterExitedWithError" \
   try --timeout 30 --memory 32Mi -- ./out-of-memory.sh
 
-printf '\nAll three came out as they should.\n'
+printf '\nAll three have the expected results.\n'

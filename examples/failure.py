@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An adapter that finds something wrong and says what: a failure with details."""
+"""An adapter that finds a problem and reports it: a failure with details."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def main() -> int:
         "message": f"{len(failed)} of {len(CHECKS)} checks failed: {', '.join(failed)}",
         "details": {"checks": CHECKS},
     }
-    # Written beside the result and renamed: nobody ever reads half of it.
+    # Written to a temporary file and renamed, so that it is never read half-written.
     new = path.with_suffix(".new")
     new.write_text(json.dumps(result, indent=2), encoding="utf-8")
     new.replace(path)

@@ -1,3 +1,3 @@
 #!/bin/sh
-# An adapter that wants more and more memory and never reports: run it with a memory limit.
+# An adapter that allocates memory without end and never reports: run it with a memory limit.
 exec tail /dev/zero

@@ -1,5 +1,5 @@
 #!/bin/sh
-# An adapter that does its work, tells how far it is, and reports success.
+# An adapter that does its work, reports progress, and then success.
 set -eu
 result=${RESULTS_PATH:-/results/adapter-result.json}
 progress=${PROGRESS_PATH:-$(dirname "$result")/progress.json}
@@ -10,7 +10,7 @@ for step in 1 2 3; do
   mv "$progress.new" "$progress"
 done
 
-# Written beside the result and renamed: nobody ever reads half of it.
+# Written to a temporary file and renamed, so that it is never read half-written.
 cat >"$result.new" <<'JSON'
 {
   "status": "success",

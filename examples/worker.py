@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A worker of your own for an aggregator: it does some work, tells of it, and delivers a file.
+"""A worker of your own for an aggregator: it does some work, reports progress, uploads a file.
 
 Needs urllib3 only. Settings come from the environment: AGGREGATOR_URL, RESULT_TYPE, CA_CERT,
-CLIENT_CERT, CLIENT_KEY (docs name the rest). Usage: worker.py FILE
+CLIENT_CERT, CLIENT_KEY (see docs/plugin-authors.md). Usage: worker.py FILE
 """
 
 import os
@@ -22,7 +22,7 @@ from reporter.link import (
 
 
 def main() -> int:
-    """Exit 0: delivered; 1: not delivered; 2: the settings do not fit."""
+    """Exit 0: uploaded; 1: not uploaded; 2: invalid settings."""
     try:
         config = WorkerConfig.from_env(os.environ, drop_key=True)
     except ConfigError as error:
@@ -30,14 +30,14 @@ def main() -> int:
         return 2
     with AggregatorClient(config) as client:
         heart = Heart(client, interval=config.heartbeat_seconds or 15.0)
-        heart.start()  # the aggregator hears that we are alive
+        heart.start()  # sends heartbeats
         try:
             for step in range(1, 4):
                 work(step)
                 try:
                     client.post_progress(Progress(f"step {step}", total=3, completed=step))
                 except NoAnswer as error:
-                    print("progress not told:", error, file=sys.stderr)  # the next one may be
+                    print("progress not sent:", error, file=sys.stderr)  # the next update may be
             delivery = client.put_result(ResultSource.from_file(sys.argv[1]))
         except (SourceError, TrustError) as error:
             print(error, file=sys.stderr)
