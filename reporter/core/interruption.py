@@ -93,6 +93,23 @@ def ended_by_itself(pod: Pod, ended: Terminated) -> bool:
     return ended.finished_at is not None and ended.finished_at < min(asked)
 
 
+def own_end(case: Case) -> EndedRun | None:
+    """Return the adapter's newest run if it ended by itself and no other one has begun.
+
+    As remembered: at a deletion the API's `lastState` vanishes, and what a waiting container then
+    shows may be an end that the kubelet has invented.
+    """
+    pod, last = case.pod, case.o.memory.last_run
+    adapter = pod.adapter if pod else None
+    if pod is None or adapter is None or isinstance(adapter.state, Running):
+        return None
+    if last is not None and last.restarts == adapter.restarts:
+        return last
+    if isinstance(adapter.state, Terminated) and ended_by_itself(pod, adapter.state):
+        return EndedRun(adapter.state, adapter.restarts, case.o.file)
+    return None
+
+
 def _disruption(case: Case) -> Disruption | None:
     """Return why the platform has taken the Pod away; what it only means to do is no reason."""
     pod = case.pod
@@ -126,17 +143,10 @@ def _behind(case: Case, passed: Deadline) -> Report | None:
 
 def _between_runs(case: Case) -> EndedRun | None:
     """Return the failed run after which the kubelet was waiting to start the adapter again."""
-    pod, last = case.pod, case.o.memory.last_run
-    adapter = pod.adapter if pod else None
-    if pod is None or adapter is None or isinstance(adapter.state, Running):
+    found = own_end(case)
+    if found is None or case.pod is None:
         return None
-    if last is not None and last.restarts == adapter.restarts:
-        found = last
-    elif isinstance(adapter.state, Terminated) and ended_by_itself(pod, adapter.state):
-        found = EndedRun(adapter.state, adapter.restarts, case.o.file)
-    else:
-        return None
-    return found if pod.restart.restarts_after(found.run.exit_code) else None
+    return found if case.pod.restart.restarts_after(found.run.exit_code) else None
 
 
 def _deadline(pod: Pod, job: Job | None) -> Deadline | None:

@@ -18,7 +18,13 @@ from dataclasses import dataclass
 from reporter.core import rows
 from reporter.core.case import Case, Observation, Policy
 from reporter.core.facts import Form, PodGone, PodNeverSeen, PodRefused, pod_of
-from reporter.core.interruption import contradicts, ended_by_itself, hidden_cause, interruption
+from reporter.core.interruption import (
+    contradicts,
+    ended_by_itself,
+    hidden_cause,
+    interruption,
+    own_end,
+)
 from reporter.core.payloads import FileValid, ResultPayload
 from reporter.core.rows import Report
 from reporter.core.trouble import trouble_of
@@ -113,12 +119,11 @@ def _received(case: Case) -> ResultPayload | None:
     With RESULT_TRUST=at-exit not one that the end of its run contradicts. What ended because it
     was told to says nothing.
     """
-    file, pod, run = case.o.file, case.pod, case.ended_run
+    file = case.o.file
     if not isinstance(file, FileValid):
         return None
-    if case.policy.at_exit and pod and run and ended_by_itself(pod, run):
-        return None if contradicts(run, file.result) else file.result
-    return file.result
+    ended = own_end(case) if case.policy.at_exit else None
+    return None if ended and contradicts(ended.run, file.result) else file.result
 
 
 def _at_exit(case: Case, report: Report) -> Verdict | None:

@@ -83,6 +83,8 @@ def again(state, *, end=None, restarts=1, **fields):
 
 
 NO_ADAPTER = pod(adapter=None, misfit="no container 'adapter'; containers: worker")
+BETWEEN_RUNS = pod(LOOPING, restart=ON_FAILURE)
+"""As a deletion leaves it: without `lastState`."""
 EVICTED = Disruption("EvictionByEvictionAPI", "drained")
 THROWN_AWAY = Job(failure="BackoffLimitExceeded")
 
@@ -162,6 +164,46 @@ CASES = {
             stopped=13,
         ),
         final(*FAILED),
+    ),
+    "back-off limit: success and exit 1, the last state not shown any more": (
+        observed(
+            (11, again(LOOPING, restarts=0), valid(9)),
+            (13, deleted(BETWEEN_RUNS, 13), valid(9)),
+            job=THROWN_AWAY,
+            stopped=13,
+        ),
+        final(*FAILED),
+    ),
+    "deadline: success and exit 1, the last state not shown any more": (
+        observed(
+            (19, again(LOOPING, restarts=0), valid(9)),
+            (20, deleted(BETWEEN_RUNS, 20), valid(9)),
+            job=Job("u", at(0), 20.0),
+            stopped=20,
+        ),
+        final(*FAILED[:3], f"{FAILED[3]}; the Job's activeDeadlineSeconds (20s) passed"),
+    ),
+    "the Pod's deadline, whose time is that of the run's end: success and exit 1": (
+        observed(
+            (19, again(LOOPING, restarts=0, deadline=20.0), valid(9)),
+            (20, again(LOOPING, restarts=0, deadline=20.0, failing_at=at(10)), valid(9)),
+            stopped=20,
+        ),
+        final(*FAILED[:3], f"{FAILED[3]}; the Pod's activeDeadlineSeconds (20s) passed"),
+    ),
+    "deletion: success and exit 1, then an end that the kubelet has invented": (
+        observed(
+            (19, again(LOOPING, restarts=0), valid(9)),
+            (20, deleted(pod(LOST, restart=ON_FAILURE), 20), valid(9)),
+            stopped=20,
+        ),
+        final(
+            "N",
+            "Unknown",
+            "AdapterInterrupted",
+            "Pod was deleted before a verdict was known; adapter container ended with exit code"
+            " 137",
+        ),
     ),
     "back-off limit: success and OOM kill of the run before the extra run": (
         observed(
