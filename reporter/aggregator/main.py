@@ -66,7 +66,7 @@ def run(
         return asyncio.run(Service(chosen, plan, stop, api, package_again=package_again).run())
     except SettingsError as error:
         for problem in error.problems:
-            log.get().error("Setting refused", problem=problem)
+            log.get().error("Invalid setting", problem=problem)
         return USAGE
     except (ReporterError, OSError) as error:
         log.get().error("Aggregator cannot run", error=error)

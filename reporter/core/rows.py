@@ -148,9 +148,7 @@ def _limit(owner: str, seconds: float) -> str:
 def evicted(reason: str, message: str) -> Report:
     """E: the platform took the Pod away."""
     said = f"{reason}: {message}" if message else reason
-    return _report(
-        "E", UNKNOWN, f"Pod was taken away from the adapter: {said or 'no reason given'}"
-    )
+    return _report("E", UNKNOWN, f"Pod was disrupted: {said or 'no reason given'}")
 
 
 def interrupted(cause: str, state: State | None) -> Report:
@@ -160,7 +158,7 @@ def interrupted(cause: str, state: State | None) -> Report:
 
 def misfit(problem: str) -> Report:
     """M: the reporter's own settings do not fit."""
-    return _report("M", UNKNOWN, f"The reporter's settings do not fit: {problem}")
+    return _report("M", UNKNOWN, f"Invalid reporter settings: {problem}")
 
 
 def running(

@@ -221,7 +221,7 @@ def _trouble(case: Case) -> Report | None:
 
 def _misfit(case: Case) -> Report | None:
     if isinstance(case.o.pod, PodNeverSeen):
-        return rows.misfit("no Pod of the name given as POD_NAME exists in the namespace")
+        return rows.misfit("the namespace has no Pod with the name in POD_NAME")
     if case.pod and case.pod.misfit:
         return rows.misfit(case.pod.misfit)
     return None

@@ -17,73 +17,74 @@ def whole(means: str, default: int, low: int, high: int = LONGEST) -> Any:
 class Limits(Variables):
     """Uploads, connections, event streams, archives, what is refused."""
 
-    max_result_bytes: Integer = whole("largest body of a result", 512 * MIB, 1, 4 * GIB)
-    max_uploads: Integer = whole("uploads read at one time", 64, 1, 1_024)
-    max_uploads_per_key: Integer = whole("of these for one plugin on one node", 2, 1, 64)
+    max_result_bytes: Integer = whole("largest result body", 512 * MIB, 1, 4 * GIB)
+    max_uploads: Integer = whole("concurrent uploads", 64, 1, 1_024)
+    max_uploads_per_key: Integer = whole("concurrent uploads per plugin and node", 2, 1, 64)
     slot_wait_seconds: Integer = whole(
-        "how long further uploads wait for their turn, unread", 1_800, 0, 86_400
+        "how long an upload waits for a free slot before it is read", 1_800, 0, 86_400
     )
-    body_silence_seconds: Integer = whole("longest silence in a body", 15, 1, 600)
-    min_upload_bytes_per_second: Integer = whole(
-        "least average speed of an upload", 64 * KIB, 0, GIB
-    )
+    body_silence_seconds: Integer = whole("longest pause while a body is received", 15, 1, 600)
+    min_upload_bytes_per_second: Integer = whole("minimum average upload speed", 64 * KIB, 0, GIB)
     upload_rate_after_seconds: Integer = whole(
-        "age from which on an upload's speed counts", 30, 1, 3_600
+        "how long an upload runs before its speed is checked", 30, 1, 3_600
     )
     disk_reserve_bytes: Integer = whole(
-        "space that stays free: uploads that would take it are refused", 64 * MIB, 0, 2**50
+        "disk space kept free; uploads that would use it are refused", 64 * MIB, 0, 2**50
     )
 
     connection_memory_bytes: Integer = whole(
-        "memory for the workers' connections, 41 KiB each; beyond it they are closed after each "
-        "answer",
+        "memory for worker connections, 41 KiB each; above it they are closed after each response",
         128 * MIB,
         4 * MIB,
         2**40,
     )
-    backlog: Integer = whole("connections that wait to be taken", 1_024, 1, 65_535)
-    handshake_seconds: Integer = whole("longest TLS handshake", 10, 1, 600)
-    header_seconds: Integer = whole("longest time to send a request's head", 10, 1, 600)
+    backlog: Integer = whole(
+        "connections waiting to be accepted (listen backlog)", 1_024, 1, 65_535
+    )
+    handshake_seconds: Integer = whole("timeout of a TLS handshake", 10, 1, 600)
+    header_seconds: Integer = whole("timeout for receiving the headers of a request", 10, 1, 600)
     discard_seconds: Integer = whole(
-        "how long the rest of a refused body is read, so that its sender sees the answer",
+        "how long the rest of a refused body is read, so that the sender receives the response",
         5,
         0,
         600,
     )
     max_request_line_bytes: Integer = whole("longest request line", 8 * KIB, 256, MIB)
-    max_header_bytes: Integer = whole("all headers of a request", 32 * KIB, KIB, MIB)
-    max_headers: Integer = whole("number of headers of a request", 100, 8, 10_000)
+    max_header_bytes: Integer = whole("total size of the headers of a request", 32 * KIB, KIB, MIB)
+    max_headers: Integer = whole("maximum number of headers of a request", 100, 8, 10_000)
     max_progress_waiting: Integer = whole(
-        "progress updates that wait for one plugin on one node", 16, 1, 10_000
+        "progress updates queued per plugin and node", 16, 1, 10_000
     )
 
     max_event_streams: Integer = whole(
-        "streams of `/events` at one time; further readers ask `/status`", 32, 0, 4_096
+        "concurrent `/events` streams; further clients poll `/status`", 32, 0, 4_096
     )
     event_comment_seconds: Integer = whole(
-        "how often such a stream is written to when nothing happens", 15, 1, 600
+        "keep-alive interval of an idle `/events` stream", 15, 1, 600
     )
     event_history: Integer = whole(
-        "revisions that its reader may have missed and still be told only what has changed",
+        "how many revisions a client may have missed to be sent only the changes",
         1_000,
         0,
         1_000_000,
     )
 
-    archive_max_members: Integer = whole("members of an archive", 20_000, 1, 10_000_000)
+    archive_max_members: Integer = whole(
+        "maximum number of members of an archive", 20_000, 1, 10_000_000
+    )
     archive_max_file_bytes: Integer = whole("largest file in an archive", GIB, 1, 2**50)
-    archive_max_bytes: Integer = whole("all files of an archive", 2 * GIB, 1, 2**50)
-    archive_max_ratio: Integer = whole("how far a body may unpack", 200, 1, 100_000)
+    archive_max_bytes: Integer = whole("total size of the files in an archive", 2 * GIB, 1, 2**50)
+    archive_max_ratio: Integer = whole("maximum compression ratio of an archive", 200, 1, 100_000)
     archive_free_bytes: Integer = whole(
-        "size up to which the ratio does not count", 64 * MIB, 0, 2**50
+        "unpacked size up to which the ratio is not checked", 64 * MIB, 0, 2**50
     )
     archive_max_header_bytes: Integer = whole(
         "largest extended header of a member", 64 * KIB, KIB, 64 * MIB
     )
     archive_max_path_bytes: Integer = whole("longest path of a member", 4_096, 255, 4_096)
-    archive_seconds: Integer = whole("longest time to unpack", 60, 1, 3_600)
-    unpack_threads: Integer = whole("archives unpacked at one time", 2, 1, 64)
+    archive_seconds: Integer = whole("timeout for unpacking an archive", 60, 1, 3_600)
+    unpack_threads: Integer = whole("archives unpacked concurrently", 2, 1, 64)
     quarantine_body_bytes: Integer = whole(
-        "largest refused body that is kept whole", 16 * MIB, 0, 4 * GIB
+        "largest refused body that is kept in full", 16 * MIB, 0, 4 * GIB
     )
-    quarantine_bytes: Integer = whole("all refused bodies that are kept", 256 * MIB, 0, 2**50)
+    quarantine_bytes: Integer = whole("total size of the refused bodies kept", 256 * MIB, 0, 2**50)

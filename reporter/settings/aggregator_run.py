@@ -53,52 +53,54 @@ OptionalName = Annotated[str, AfterValidator(_optional_name)]
 class Run(Variables):
     """One run, and who is told of it."""
 
-    plan: Path = setting("the run plan, a JSON file", ..., _PATH_RULE)
-    state: Path = setting("directory of what a restart needs: store, blobs, keys", ..., _PATH_RULE)
-    output: Path = setting("directory of the results and the tarball", ..., _PATH_RULE)
-    listen: Listen = setting("where workers connect (HTTPS)", "0.0.0.0:8080", ADDRESS_RULE)
+    plan: Path = setting("run plan (a JSON file)", ..., _PATH_RULE)
+    state: Path = setting(
+        "directory for state that must survive a restart: store, blobs, keys", ..., _PATH_RULE
+    )
+    output: Path = setting("directory for the results and the tarball", ..., _PATH_RULE)
+    listen: Listen = setting("listen address for workers (HTTPS)", "0.0.0.0:8080", ADDRESS_RULE)
     status_listen: Listen = setting(
-        "where health, metrics and status are served", "0.0.0.0:8081", ADDRESS_RULE
+        "listen address for health, metrics and status", "0.0.0.0:8081", ADDRESS_RULE
     )
     export_certs: Path = setting(
-        "directory to which the workers' certificates go at the first start",
+        "directory to which the workers' certificates are exported at the first start",
         "",
         _PATH_RULE,
         shown="not exported",
     )
     export_secrets: Path = setting(
-        "file to which they go as manifests of Kubernetes Secrets",
+        "file to which the workers' certificates are exported as Kubernetes Secret manifests",
         "",
         _PATH_RULE,
         shown="not exported",
     )
     keep_blobs: Boolean = setting(
-        "whether the bodies as they were received stay after the tarball is made",
+        "whether to keep the result bodies as received after the tarball is made",
         False,
         "true or false",
     )
 
     advertise_address: Advertised = setting(
-        "address that workers are given",
+        "address given to workers",
         "",
         "HOST or HOST:PORT, with an IPv6 address in brackets",
         shown="SONOBUOY_ADVERTISE_IP or the host name, with the listener's port",
     )
     sonobuoy_advertise_ip: Ip = setting(
-        "the IP address that workers are given, where ADVERTISE_ADDRESS is unset",
+        "IP address given to workers if ADVERTISE_ADDRESS is unset",
         "",
         "an IP address",
         shown="unset",
     )
     server_names: Names = setting(
-        "further names and addresses of the server certificate, such as the Service's",
+        "additional names and addresses for the server certificate, such as the Service's",
         "",
-        "host names and IP addresses with commas between them",
+        "comma-separated host names and IP addresses",
         shown="none",
     )
     worker_ca: Path = setting(
-        "CA file of your own for the workers' certificates, in place of the run's; of what a run "
-        "makes, workers then need `ca.pem` alone, and nothing else is exported",
+        "your own CA file for the workers' certificates, instead of the run's CA; workers then "
+        "need only `ca.pem` from the run, and nothing else is exported",
         "",
         "a path, given with EXPORT_CERTS and without EXPORT_SECRETS",
         shown="the run's CA",
@@ -107,13 +109,13 @@ class Run(Variables):
         "certificate chain of the status listener", "", _PATH_RULE, shown="plain HTTP"
     )
     status_tls_key: Path = setting(
-        "its private key",
+        "private key of STATUS_TLS_CERT",
         "",
         "a path, given together with STATUS_TLS_CERT",
         shown="plain HTTP",
     )
     status_tls_client_ca: Path = setting(
-        "CA of the clients that may read run data from elsewhere",
+        "CA of the clients that may read run data over the network",
         "",
         "a path, given only with STATUS_TLS_CERT",
         shown="none",
@@ -124,62 +126,59 @@ class Run(Variables):
         "local or any",
     )
     status_values: Literal["sonobuoy", "strict"] = setting(
-        "last word of a run with failed plugins in the annotation: `complete`, as Sonobuoy says, "
-        "or `strict`: `failed`",
+        "final status in the annotation for a run with failed plugins: `sonobuoy` writes "
+        "`complete` as Sonobuoy does, `strict` writes `failed`",
         "sonobuoy",
         "sonobuoy or strict",
     )
     pod_namespace: OptionalName = setting(
-        "our Pod's namespace; set: the status is written to the Pod",
+        "namespace of the aggregator's Pod; if set, the status is written to the Pod",
         "",
         NAME_RULE,
         shown="not in a cluster",
     )
     pod_name: OptionalName = setting(
-        "our own Pod", "", NAME_RULE, shown="found by Sonobuoy's labels"
+        "name of the aggregator's Pod", "", NAME_RULE, shown="auto-detected by Sonobuoy's labels"
     )
     annotation_seconds: Integer = whole(
-        "least time between two writes of the status to the Pod", 5, 1, 3_600
+        "minimum interval between two writes of the status to the Pod", 5, 1, 3_600
     )
     annotation_bytes: Integer = whole(
-        "largest `sonobuoy.hept.io/status`; all annotations of a Pod have 262144 together",
+        "maximum size of `sonobuoy.hept.io/status`; all annotations of a Pod share 262144 bytes",
         192 * KIB,
         4 * KIB,
         256 * KIB,
     )
     kubernetes_relax_x509_strict: Boolean = setting(
-        "accept a cluster CA that Python 3.13's strict check refuses", False, "true or false"
+        "accept a cluster CA that Python 3.13's strict check rejects", False, "true or false"
     )
     log_level: LogLevel = rules.log_level()
     log_format: LogFormat = rules.log_format()
 
-    retry_window_seconds: Integer = whole(
-        "how long a failed upload may be tried again", 120, 1, 86_400
-    )
+    retry_window_seconds: Integer = whole("how long a failed upload may be retried", 120, 1, 86_400)
     retry_window_cap_seconds: Integer = setting(
-        "how far further failures move that end, from the first one on",
+        "how far further failures can extend that time, counted from the first failure",
         600,
         "an integer from RETRY_WINDOW_SECONDS to 86400",
         le=86_400,
     )
     hold_seconds: Integer = whole(
-        "how long the run stays open for a late result after a worker was given up", 20, 0, 3_600
+        "how long the run stays open for late results after a worker is given up", 20, 0, 3_600
     )
-    package_give_up_seconds: Integer = whole(
-        "how long packing is tried again after it has failed", 3_600, 0
-    )
+    package_give_up_seconds: Integer = whole("how long failed packing is retried", 3_600, 0)
     linger_seconds: Integer = whole(
-        "how long workers still get answers after the run is closed", 120, 0, 86_400
+        "how long workers are still answered after the run is closed", 120, 0, 86_400
     )
     heartbeat_interval_seconds: Integer = whole(
-        "how often workers are asked to beat; a run of many asks less often, for at most 200 "
-        "heartbeats per second",
+        "heartbeat interval of the workers; longer in a large run, for at most 200 heartbeats per "
+        "second",
         15,
         1,
         3_600,
     )
     heartbeat_timeout_seconds: Integer = setting(
-        "silence after which a worker that used to beat is lost; never less than four intervals",
+        "how long a worker that has sent heartbeats may stay silent before it counts as lost; "
+        "never less than four intervals",
         120,
         f"0 (never) or an integer to {LONGEST}",
         ge=0,

@@ -110,7 +110,7 @@ def setting(
 def log_level() -> Any:
     """Declare LOG_LEVEL."""
     return setting(
-        "least severe events that are logged",
+        "minimum severity of log events",
         "info",
         "debug, info, warning, warn or error",
         bad="default",
@@ -120,7 +120,7 @@ def log_level() -> Any:
 def log_format() -> Any:
     """Declare LOG_FORMAT."""
     return setting(
-        "`json` for machines, `console` for people", "json", "json or console", bad="default"
+        "`json`, or `console` for reading in a terminal", "json", "json or console", bad="default"
     )
 
 

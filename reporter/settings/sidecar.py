@@ -63,8 +63,8 @@ class Settings(Variables):
     """Validated settings. Fields are the variables in lower case; all times are in seconds."""
 
     job_name: ObjectName = setting("the Job to report on", ..., NAME_RULE)
-    job_namespace: ObjectName = setting("its namespace", ..., NAME_RULE)
-    pod_name: ObjectName = setting("our own Pod", ..., NAME_RULE)
+    job_namespace: ObjectName = setting("namespace of the Job", ..., NAME_RULE)
+    pod_name: ObjectName = setting("name of the reporter's own Pod", ..., NAME_RULE)
     results_path: File = setting(
         "the adapter's result file", "/results/adapter-result.json", FILE_RULE
     )
@@ -77,7 +77,7 @@ class Settings(Variables):
         le=LONGEST,
     )
     poll_interval_seconds: Integer = setting(
-        "longest time between two looks at the file; events come earlier",
+        "maximum interval between two checks of the file; file events are handled at once",
         _interval,
         "a positive integer, less than MAX_WAIT_TIME_SECONDS",
         shown="2",
@@ -87,7 +87,7 @@ class Settings(Variables):
         validate_default=False,
     )
     condition_type: Annotated[str, AfterValidator(_condition_type)] = setting(
-        "type of the condition that is written",
+        "type of the condition to write",
         DEFAULT_CONDITION_TYPE,
         f"none of {', '.join(_RESERVED_TYPES)}; after '/' -> '.' at most 63 of A-Za-z0-9-_., "
         "alphanumeric at both ends",
@@ -95,16 +95,18 @@ class Settings(Variables):
     log_level: LogLevel = rules.log_level()
     log_format: LogFormat = rules.log_format()
     adapter_container_name: str = setting(
-        "the container that does the work",
+        "name of the adapter container",
         "",
         "a regular container of the Pod",
-        shown="found by itself",
+        shown="auto-detected",
     )
     reporter_container_name: str = setting(
-        "our own container", "status-reporter", "our own name in the Pod"
+        "name of the reporter's own container",
+        "status-reporter",
+        "name of this container in the Pod",
     )
     reporter_form: Literal["auto", "native", "classic"] = setting(
-        "`native` sidecar or `classic` second container; `auto` reads the Pod",
+        "`native` sidecar or `classic` second container; `auto` detects it from the Pod",
         "auto",
         "auto, native or classic",
     )
@@ -112,8 +114,8 @@ class Settings(Variables):
         "whether exit code 0 without a result file is a failure", True, "true or false"
     )
     result_trust: Literal["at-once", "at-exit"] = setting(
-        "when a valid result becomes the verdict: `at-once`, or `at-exit`, when the adapter has "
-        "ended; then a non-zero exit code outranks a success",
+        "when a valid result becomes the verdict: `at-once`, or `at-exit` when the adapter has "
+        "ended; then a non-zero exit code overrides a success",
         "at-once",
         "at-once or at-exit",
     )
@@ -128,7 +130,7 @@ class Settings(Variables):
     )
     # After the type: its rule looks at that one.
     report_details: Boolean = setting(
-        "whether the result's `details` become an annotation",
+        "whether the result's `details` are written as an annotation",
         False,
         f"true or false; CONDITION_TYPE at most {_DETAILED_TYPE} bytes",
         bad="default",
@@ -142,27 +144,27 @@ class Settings(Variables):
         "the adapter's progress file",
         _beside_the_result,
         FILE_RULE,
-        shown="progress.json beside RESULTS_PATH",
+        shown="progress.json next to RESULTS_PATH",
         bad="off",
     )
     metrics_port: Integer = setting(
-        "port of metrics and health",
+        "port for metrics and health checks",
         9464,
-        "an integer from 0 to 65535; 0 turns the endpoint off",
+        "an integer from 0 to 65535; 0 disables the endpoint",
         bad="default",
         ge=0,
         le=65535,
     )
     metrics_address: Annotated[str, AfterValidator(_address)] = setting(
-        "address of metrics and health",
+        "listen address for metrics and health checks",
         "",
         "an IP address",
         shown="all interfaces",
         bad="default",
     )
     metrics_linger_seconds: Integer = setting(
-        "stay at most so long for one more scrape; in the native form after SIGTERM, within the "
-        "grace period less 2 s",
+        "maximum time to wait for one more scrape before exiting; in the native form after "
+        "SIGTERM, within the grace period minus 2 s",
         0,
         f"an integer from 0 to {LONGEST}",
         bad="default",
@@ -170,7 +172,7 @@ class Settings(Variables):
         le=LONGEST,
     )
     kubernetes_relax_x509_strict: Boolean = setting(
-        "accept a cluster CA that Python 3.13's strict check refuses", False, "true or false"
+        "accept a cluster CA that Python 3.13's strict check rejects", False, "true or false"
     )
 
     @field_validator("poll_interval_seconds")

@@ -32,7 +32,7 @@ def help_text() -> str:
     lines = [
         USAGE,
         "",
-        "Watches the adapter container of a Job's Pod and writes what became of it as one",
+        "Watches the adapter container of a Job's Pod and writes its outcome as one",
         "condition on the Job. Runs without arguments, configured by environment variables:",
         "",
     ]
@@ -41,9 +41,9 @@ def help_text() -> str:
     lines += [
         "",
         "With AGGREGATOR_URL it also forwards progress and the result to a status-aggregator:",
-        "README.md, Many Jobs: the aggregator.",
+        "see docs/aggregator.md.",
         "",
-        "  --check    validate the variables, print what is in force, exit 2 if any is wrong",
+        "  --check    validate the variables, print the effective settings, exit 2 on errors",
         "  --version  print the version",
     ]
     return "\n".join(lines)

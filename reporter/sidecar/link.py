@@ -35,21 +35,27 @@ LEAVE = 1.0  # seconds for an orderly end
 LONGEST_GRACE = 86400.0
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for
 _WORDS = {
-    "retry": ("warning", "The aggregator is tried again"),
-    "another_result_held": ("warning", "The aggregator holds another result of this plugin"),
+    "retry": ("warning", "Request to the aggregator failed, retrying"),
+    "another_result_held": (
+        "warning",
+        "The aggregator already has a different result for this plugin",
+    ),
     "checked_by_hand": (
         "info",
-        "The aggregator's certificate has Sonobuoy's shape and was checked by hand",
+        "The aggregator has a Sonobuoy-style certificate, verified without OpenSSL",
     ),
-    "certificate_expires": ("warning", "The certificate for the aggregator expires soon, or has"),
-    "relay_listens": ("info", "The relay for progress listens"),
-    "relay_gave_up": ("error", "The relay gave up on a connection"),
-    "relay_port_taken": ("warning", "No relay for progress yet: the port is taken"),
-    "progress_not_delivered": ("warning", "Progress was not delivered"),
-    "progress_unwanted": ("warning", "The aggregator takes no progress"),
-    "heartbeat_unanswered": ("warning", "A heartbeat was not answered"),
-    "heartbeat_refused": ("warning", "The aggregator refuses the heartbeats"),
-    "heartbeats_end": ("info", "The aggregator takes no heartbeats"),
+    "certificate_expires": (
+        "warning",
+        "The client certificate for the aggregator expires soon or has expired",
+    ),
+    "relay_listens": ("info", "Progress relay listening"),
+    "relay_gave_up": ("error", "Progress relay gave up on a connection"),
+    "relay_port_taken": ("warning", "Progress relay not listening yet: port already in use"),
+    "progress_not_delivered": ("warning", "Progress not delivered"),
+    "progress_unwanted": ("warning", "The aggregator does not accept progress"),
+    "heartbeat_unanswered": ("warning", "Heartbeat not answered"),
+    "heartbeat_refused": ("warning", "The aggregator rejects heartbeats"),
+    "heartbeats_end": ("info", "No more heartbeats: the aggregator does not accept them"),
 }
 """Level and sentence for what the link says in one word."""
 
@@ -181,7 +187,7 @@ class Link:
             self._metrics.observe_update(sent=status == 200)
             if status != 200 and status not in self._refused:
                 self._refused.add(status)
-                self._log.warning("The aggregator did not take the progress", status=status)
+                self._log.warning("The aggregator did not accept the progress", status=status)
             return
         delivery = fields["delivery"]
         self._metrics.observe_delivery(delivery.outcome if delivery else "untrusted")
@@ -217,7 +223,7 @@ def link_config(environ: Mapping[str, str], *, drop_key: bool = False) -> Worker
     scope = environ.get("AGGREGATOR_SCOPE", "").strip() or "global"
     problems = []
     if scope not in {"global", "node"}:
-        problems = [f"AGGREGATOR_SCOPE: {scope[:40]!r} is neither global nor node"]
+        problems = [f"AGGREGATOR_SCOPE: {scope[:40]!r} is not global or node"]
     known: Literal["global", "node"] = "node" if scope == "node" else "global"
     try:
         config = WorkerConfig.from_env(environ, scope=known, drop_key=drop_key)
@@ -246,9 +252,7 @@ def opened(
         link = Link(config, telemetry, metrics, results_path=results_path, wake=wake)
         link.start()
     except ConfigError as error:
-        log.get().error(
-            "No link to the aggregator: its settings do not fit", problems=error.problems
-        )
+        log.get().error("No link to the aggregator: invalid settings", problems=error.problems)
     except Exception as error:  # whatever this machine refuses: memory files, descriptors, threads
         log.get().error("No link to the aggregator", error=error)
     else:

@@ -55,7 +55,7 @@ def main(
         api = connect(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
     except SettingsError as error:
         for problem in error.problems:
-            log.get().error("Setting refused", problem=problem)
+            log.get().error("Invalid setting", problem=problem)
         report_problems(error.problems, environ, stop, connect)
         return BAD_SETTINGS
     for warning in chosen.warnings:
@@ -121,7 +121,7 @@ class Sidecar:
         progress = Path(self._settings.progress_path) if self._settings.progress_path else None
         events = DirectoryWatch.open(
             [result, progress] if progress else [result],
-            lambda cause: self._log.info("No file events", cause=cause),
+            lambda cause: self._log.info("File events are not available", cause=cause),
         )
         self._pod.start()
         self._link = self._open_link()
@@ -155,7 +155,7 @@ class Sidecar:
             if self._link is not None:
                 self._link.stay(loop, self._policy, self._stop, self._tick)
             self._log.info(
-                "Reporter ends", outcome=outcome.value, exitCode=code, **self._since_stop()
+                "Reporter exits", outcome=outcome.value, exitCode=code, **self._since_stop()
             )
             return code
         finally:
@@ -259,7 +259,7 @@ class Sidecar:
         try:
             endpoint.start()
         except OSError as error:
-            self._log.error("No metrics: the port cannot be had", error=error)
+            self._log.error("No metrics: cannot listen on the port", error=error)
             return None
         return endpoint
 

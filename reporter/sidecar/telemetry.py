@@ -52,7 +52,7 @@ class Telemetry:
         for remark in pod.remarks:
             self._once("Adapter container guessed; set ADAPTER_CONTAINER_NAME", remark=remark)
         if pod.misfit:
-            self._once("Settings do not fit the Pod", problem=pod.misfit)
+            self._once("Settings do not match the Pod", problem=pod.misfit)
         if pod.adapter is None:
             return
         state = pod.adapter.state
@@ -106,7 +106,7 @@ class Telemetry:
         """Take over a request that failed; the same failure again is said every half minute."""
         if what == "event" and isinstance(error, Forbidden):
             # Roles from before there were Events work as well.
-            self._log.debug("No right to create Events", error=str(error))
+            self._log.debug("Not allowed to create Events", error=str(error))
             return
         self._metrics.observe_failure(error.failure)
         if what == "job":
@@ -117,7 +117,7 @@ class Telemetry:
             return
         self._failing[what] = (error.failure, now)
         hint = (
-            {"hint": "does the ServiceAccount have its Role?"}
+            {"hint": "check that the Role is bound to the ServiceAccount"}
             if isinstance(error, Forbidden)
             else {}
         )

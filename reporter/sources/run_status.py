@@ -35,7 +35,7 @@ def find_aggregator(
         if picked.pod is not None:
             return picked.pod, picked.warning
     where = "any namespace" if namespace is None else f"namespace {namespace!r}"
-    raise NoAggregatorPod(f"no aggregator runs in {where}")
+    raise NoAggregatorPod(f"no aggregator found in {where}")
 
 
 def read_run_status(api: PodsApi, namespace: str | None, *, timeout: float = 5.0) -> Reading:

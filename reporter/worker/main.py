@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 DELIVERED, NOT_DELIVERED, BAD_USAGE = 0, 1, 2
 
 _EVENTS = {
-    "retry": ("warning", "A try failed; another follows"),
-    "another_result_held": ("warning", "The aggregator holds another result than this one"),
-    "checked_by_hand": ("info", "The aggregator's certificate has the shape of Sonobuoy's"),
-    "certificate_expires": ("warning", "The client certificate expires"),
-    "relay_listens": ("info", "The relay for progress listens"),
-    "relay_gave_up": ("error", "The relay gave up on a connection"),
-    "relay_port_taken": ("warning", "No relay for progress yet: the port is taken"),
-    "progress_not_delivered": ("warning", "Progress was not delivered"),
-    "progress_unwanted": ("warning", "The aggregator takes no progress of this worker"),
-    "heartbeat_unanswered": ("warning", "A heartbeat was not answered"),
-    "heartbeat_refused": ("warning", "The aggregator refuses the heartbeats"),
-    "heartbeats_end": ("info", "The aggregator takes no heartbeats"),
+    "retry": ("warning", "Request to the aggregator failed, retrying"),
+    "another_result_held": ("warning", "The aggregator already has a different result"),
+    "checked_by_hand": ("info", "The aggregator has a Sonobuoy-style certificate"),
+    "certificate_expires": ("warning", "The client certificate expires soon or has expired"),
+    "relay_listens": ("info", "Progress relay listening"),
+    "relay_gave_up": ("error", "Progress relay gave up on a connection"),
+    "relay_port_taken": ("warning", "Progress relay not listening yet: port already in use"),
+    "progress_not_delivered": ("warning", "Progress not delivered"),
+    "progress_unwanted": ("warning", "The aggregator does not accept progress from this worker"),
+    "heartbeat_unanswered": ("warning", "Heartbeat not answered"),
+    "heartbeat_refused": ("warning", "The aggregator rejects heartbeats"),
+    "heartbeats_end": ("info", "No more heartbeats: the aggregator does not accept them"),
 }
 """Level and sentence for what the link says in one word."""
 
@@ -95,7 +95,7 @@ def _work(
     try:
         config = WorkerConfig.from_env(environ, scope=command.scope, drop_key=True)
     except ConfigError as error:
-        log.get().error("Settings refused", problems=error.problems)
+        log.get().error("Invalid settings", problems=error.problems)
         return BAD_USAGE
     for warning in config.warnings:
         log.get().warning("Setting ignored", problem=warning)
@@ -162,7 +162,7 @@ class Worker:
         if not self._ending.is_set():
             self._relay.close(last_try=True)
         self._client.close()
-        log.get().info("Worker ends", exitCode=code)
+        log.get().info("Worker exits", exitCode=code)
         return code
 
     def _gather(self) -> Delivery:

@@ -171,7 +171,7 @@ def _stop_seconds(node: Node, jobs: Jobs, name: str) -> float:
     while time.monotonic() < end:
         for line in node.logs(jobs.namespace, pod, REPORTER):
             event: dict[str, Any] = json.loads(line.text)
-            if event["message"] == "Reporter ends":
+            if event["message"] == "Reporter exits":
                 return float(event["stopSeconds"])
         time.sleep(0.1)
     raise TimeoutError(f"the reporter of {name} did not end")

@@ -94,7 +94,7 @@ def says_interrupted(cause: str) -> tuple[str, ...]:
     return (
         f"problem: Available=Unknown AdapterInterrupted: {cause} before a verdict was known; "
         "adapter",
-        "What to do: Nobody can know how it would have ended: run it again.",
+        "What to do: The outcome is unknown: run the Job again.",
     )
 
 
@@ -103,7 +103,7 @@ def says_deadline(owner: str) -> tuple[str, ...]:
     return (
         f"problem: Available=False AdapterTimeout: Adapter did not finish within the {owner}'s "
         "activeDeadlineSeconds (6s) (final)",
-        "What to do: Give the Job or the Pod a longer activeDeadlineSeconds, or make the work "
+        "What to do: Raise the activeDeadlineSeconds of the Job or the Pod, or make the work "
         "shorter.",
         *says_beyond(owner),
     )
@@ -113,16 +113,16 @@ def says_beyond(owner: str) -> tuple[str, ...]:
     """The same of the wait time alone."""
     return (
         f"warning: The reporter may wait 5m0s, but the {owner}'s activeDeadlineSeconds ends all "
-        "work after 6s: a hanging adapter is never reported as such.",
+        "work after 6s: an adapter that hangs is never reported as such.",
         "What to do: Set the deadline to at least 310.",
     )
 
 
 SAYS_EVICTED = (
-    "problem: Available=Unknown AdapterEvicted: Pod was taken away from the adapter: "
-    "EvictionByEvictionAPI: Eviction API: evicting",
-    "What to do: Run it again; a podFailurePolicy that ignores DisruptionTarget does that by "
-    "itself.",
+    "problem: Available=Unknown AdapterEvicted: Pod was disrupted: EvictionByEvictionAPI: "
+    "Eviction API: evicting",
+    "What to do: Run the Job again; with a podFailurePolicy that ignores DisruptionTarget this is "
+    "automatic.",
 )
 POD_DELETED = "Pod was deleted"
 HOLD = "example.com/hold"
@@ -140,10 +140,9 @@ def _ask_while_it_is_evicted(run: Run) -> None:
     explains(
         run,
         *SAYS_EVICTED,
-        "problem: The platform took Pod <pod> away (EvictionByEvictionAPI: Eviction API: "
-        "evicting).",
-        "see whether the node was drained, short of memory or disk, or needed for a more important "
-        "Pod.",
+        "problem: Pod <pod> was disrupted (EvictionByEvictionAPI: Eviction API: evicting).",
+        "Check whether the node was drained, was short of memory or disk, or was needed for a Pod "
+        "of higher priority.",
     )
 
 
@@ -207,7 +206,7 @@ INTERRUPTED = [
         grace=SHORT,
         explain=(
             *says_deadline("Pod"),
-            "problem: Pod <pod> was ended by its activeDeadlineSeconds.",
+            "problem: Pod <pod> was terminated by its activeDeadlineSeconds.",
         ),
     ),
     Scenario(
@@ -264,7 +263,7 @@ INTERRUPTED = [
             "E",
             UNKNOWN,
             "AdapterEvicted",
-            "Pod was taken away from the adapter: EvictionByEvictionAPI: .+",
+            "Pod was disrupted: EvictionByEvictionAPI: .+",
         ),
         act=_ask_while_it_is_evicted,
         grace=LONGER,
@@ -289,7 +288,8 @@ INTERRUPTED = [
         judge=_newest_of_two_pods,
         explain=(
             "info:    Available=True Checked: by <pod> (final)",
-            "warning: The Job runs several Pods at once: only the newest one's verdict stands.",
+            "warning: The Job runs several Pods at once: only the verdict of the newest one "
+            "counts.",
             "What to do: Use one Job for each verdict.",
         ),
     ),
@@ -312,8 +312,7 @@ INTERRUPTED = [
             *says_interrupted("Reporter was stopped"),
             "problem: The reporter's container 'status-reporter' of Pod <pod> was killed, "
             "because its liveness probe failed: exit code 1 (Error).",
-            "What to do: Take the probe away: it costs verdicts, and /readyz tells how the "
-            "reporter is.",
+            "What to do: Remove the probe: it costs verdicts. /readyz shows the reporter's health.",
         ),
     ),
 ]

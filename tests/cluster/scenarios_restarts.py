@@ -215,7 +215,7 @@ RESTARTS = [
         job={"backoffLimit": 0},
         explain=(
             "problem: Available=False DiskFull: No space (final)",
-            "What to do: It is the adapter's own word: look at its log, or ask its author.",
+            "What to do: The adapter reported this itself: see its log, or ask its author.",
             FAILED_TOO_OFTEN,
         ),
     ),

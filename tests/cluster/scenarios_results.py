@@ -37,14 +37,16 @@ OUT_OF_MEMORY = Expected("O", FALSE, "AdapterOOMKilled", OOM_MESSAGE)
 SAYS_MISSING = (
     "problem: Available=False AdapterMissingResults: Adapter container exited successfully (code 0)"
     " but did not produce a valid result file: Completed (looked for /results/adapter-result.json",
-    "What to do: The adapter ended well and wrote nothing to RESULTS_PATH on the shared volume: "
-    "check path and mount, or set RESULT_REQUIRED=false if it is not meant to write.",
+    "What to do: The adapter exited successfully but wrote nothing to RESULTS_PATH on the shared "
+    "volume: check the path and the mount, or set RESULT_REQUIRED=false if it is not meant to "
+    "write a result.",
 )
 SAYS_OUT_OF_MEMORY = (
     "problem: Available=False AdapterOOMKilled: Adapter container was killed due to out of memory "
     "(OOMKilled) (final)",
-    "What to do: Raise the adapter's resources.limits.memory, or find what uses so much.",
-    "problem: Container 'adapter' of Pod <pod> was killed for memory (OOMKilled, exit code ",
+    "What to do: Raise the adapter's resources.limits.memory, or reduce its memory use.",
+    "problem: Container 'adapter' of Pod <pod> ran out of memory and was killed (OOMKilled, exit "
+    "code ",
 )
 
 
@@ -53,7 +55,7 @@ def says_exited(code: int) -> tuple[str, ...]:
     return (
         "problem: Available=False AdapterExitedWithError: Adapter container exited with code "
         f"{code}: Error (final)",
-        "What to do: Look at the adapter's log: it ended before it wrote a result.",
+        "What to do: See the adapter's log: it ended before it wrote a result.",
         f"info:    Container 'adapter' of Pod <pod> ended: exit code {code} (Error).",
         "What to do: kubectl logs <pod> -c adapter",
     )
@@ -64,8 +66,8 @@ def says_invalid(cause: str) -> tuple[str, ...]:
     return (
         "problem: Available=False InvalidResultFormat: Failed to parse adapter result: "
         f"{cause} (final)",
-        "What to do: Ask the adapter's author; `status-ctl validate FILE` names every fault of such"
-        " a file. Half-written files are avoided by writing another one and renaming it.",
+        "What to do: The adapter needs a fix: `status-ctl validate FILE` lists every problem of "
+        "such a file. To avoid half-written files, write a temporary file and rename it.",
     )
 
 
@@ -74,7 +76,7 @@ def says_timeout(said: str) -> tuple[str, ...]:
     return (
         f"problem: Available=False AdapterTimeout: Adapter did not produce results within {said} "
         "(final)",
-        "What to do: See whether the adapter hangs (kubectl logs), or give it more time: "
+        "What to do: Check whether the adapter hangs (kubectl logs), or give it more time: "
         "MAX_WAIT_TIME_SECONDS on the reporter.",
     )
 
@@ -171,7 +173,7 @@ RESULTS = [
         result(FALSE, "DiskFull", "No space on /data"),
         explain=(
             "problem: Available=False DiskFull: No space on /data (final)",
-            "What to do: It is the adapter's own word: look at its log, or ask its author.",
+            "What to do: The adapter reported this itself: see its log, or ask its author.",
             "What to do: kubectl logs <pod> -c adapter",
         ),
     ),
@@ -261,7 +263,7 @@ RESULTS = [
         settings={"RESULT_TRUST": "at-exit"},
         explain=(
             says_exited(1)[0],
-            "What to do: Look at the adapter's log: it reported success and then failed, and with "
+            "What to do: See the adapter's log: it reported success and then failed, and with "
             "RESULT_TRUST=at-exit its exit code counts.",
             "- result file: valid (Checked)",
             *says_exited(1)[2:],
@@ -294,7 +296,7 @@ RESULTS = [
         explain=(
             "Available=True Checked: All is well (final)",
             *SAYS_OUT_OF_MEMORY[2:],
-            "What to do: Raise its resources.limits.memory, or find what uses so much.",
+            "What to do: Raise its resources.limits.memory, or reduce its memory use.",
         ),
     ),
     Scenario(

@@ -35,27 +35,27 @@ def _wait_for_the_loop(run: Run) -> None:
 
 
 SAYS_PODS_REFUSED = (
-    "problem: The reporter may not read its Pod, so only the result file counts.",
+    "problem: The reporter is not allowed to read its Pod, so only the result file counts.",
     "What to do: Bind the Role of deploy/base to the Pod's service account (pods: get, watch).",
 )
 SAYS_NO_ADAPTER = (
     "problem: The reporter finds no adapter: 'nobody' is not a container of the Pod; containers: ",
-    "What to do: Set ADAPTER_CONTAINER_NAME to the container that does the work.",
+    "What to do: Set ADAPTER_CONTAINER_NAME to the adapter container.",
 )
 SAYS_BAD_SETTINGS = (
-    "problem: Available=Unknown ReporterConfigError: The reporter's settings do not fit: "
+    "problem: Available=Unknown ReporterConfigError: Invalid reporter settings: "
     'RESULTS_PATH="results/": must be the absolute path of a file (no trailing slash); '
     'MAX_WAIT_TIME_SECONDS="soon": must be an integer from 1 to 2147483647',
-    "What to do: Mend the reporter's settings as the message says;",
-    "What to do: Its settings are wrong: its log names each (status-reporter --check does, too).",
-    '- Setting refused: RESULTS_PATH="results/": must be the absolute path of a file',
-    '- Setting refused: MAX_WAIT_TIME_SECONDS="soon": must be an integer',
+    "What to do: Fix the reporter's settings as the message says;",
+    "What to do: Its settings are invalid: its log lists them (so does `status-reporter --check`).",
+    '- Invalid setting: RESULTS_PATH="results/": must be the absolute path of a file',
+    '- Invalid setting: MAX_WAIT_TIME_SECONDS="soon": must be an integer',
 )
 NO_SUCH_CONTAINER = (
-    "The reporter's settings do not fit: 'nobody' is not a container of the Pod;"
-    " containers: .*adapter; init containers: .*"
+    "Invalid reporter settings: 'nobody' is not a container of the Pod; containers: .*adapter; "
+    "init containers: .*"
 )
-BAD_TEXT = "The reporter's settings do not fit: RESULTS_PATH=.*; MAX_WAIT_TIME_SECONDS=.*soon.*"
+BAD_TEXT = "Invalid reporter settings: RESULTS_PATH=.*; MAX_WAIT_TIME_SECONDS=.*soon.*"
 BAD = {"MAX_WAIT_TIME_SECONDS": "soon", "RESULTS_PATH": "results/"}
 HARMLESS = {
     "METRICS_PORT": "tcp://10.0.0.1:9090",
@@ -94,9 +94,9 @@ SETTINGS = [
         misfit(NO_SUCH_CONTAINER),
         settings=WAIT | {"ADAPTER_CONTAINER_NAME": "nobody"},
         explain=(
-            "problem: Available=Unknown ReporterConfigError: The reporter's settings do not fit: "
-            "'nobody' is not a container of the Pod; containers: ",
-            "What to do: Mend the reporter's settings as the message says;",
+            "problem: Available=Unknown ReporterConfigError: Invalid reporter settings: 'nobody' "
+            "is not a container of the Pod; containers: ",
+            "What to do: Fix the reporter's settings as the message says;",
             *SAYS_NO_ADAPTER,
         ),
     ),
@@ -122,15 +122,15 @@ SETTINGS = [
         judge=_never_reported,
         errors=True,
         explain=(
-            "problem: The reporter is told JOB_NAME=nobody, but this Job's name is <job>: it "
-            "writes elsewhere, or nowhere.",
+            "problem: The reporter has JOB_NAME=nobody, but this Job's name is <job>: it "
+            "writes to another Job or to none.",
             "What to do: Set JOB_NAME to <job>, or take it from the Pod's labels and namespace.",
         ),
         explain_classic=(
-            "problem: The reporter's container 'status-reporter' of Pod <pod> ended by itself: "
-            "exit code 1 (Error).",
+            "problem: The reporter's container 'status-reporter' of Pod <pod> exited: exit code 1 "
+            "(Error).",
             "- No such Job: check JOB_NAME and JOB_NAMESPACE: nobody",
-            "What to do: Its log says why: kubectl logs <pod> -c status-reporter",
+            "What to do: For the cause, see its log: kubectl logs <pod> -c status-reporter",
         ),
         explain_native=(
             "problem: The reporter's container 'status-reporter' of Pod <pod> could not write to "
@@ -164,8 +164,8 @@ SETTINGS = [
         errors=True,
         explain=(
             *SAYS_BAD_SETTINGS,
-            "problem: The reporter's container 'status-reporter' of Pod <pod> ended by itself: "
-            "exit code 2 (Error), restarted ",
+            "problem: The reporter's container 'status-reporter' of Pod <pod> exited: exit code 2 "
+            "(Error), restarted ",
         ),
     ),
     Scenario(
@@ -184,8 +184,8 @@ SETTINGS = [
         errors=True,
         explain=(
             *SAYS_BAD_SETTINGS,
-            "problem: The reporter's container 'status-reporter' of Pod <pod> ended by itself: "
-            "exit code 2 (Error). No verdict will come until the setting is fixed.",
+            "problem: The reporter's container 'status-reporter' of Pod <pod> exited: exit code 2 "
+            "(Error). No verdict will come until the setting is fixed.",
         ),
     ),
 ]

@@ -20,8 +20,8 @@ CHECK_IMAGE = (
     "and imagePullSecrets."
 )
 CHECK_COMMAND = (
-    "What to do: Check the container's command, working directory and hooks, or what the init "
-    "container that is named needs."
+    "What to do: Check the container's command, working directory and hooks, or what the named "
+    "init container needs."
 )
 
 
@@ -58,8 +58,8 @@ def says_passed(row: str, limit: str, most: int) -> tuple[str, ...]:
     return (
         f"problem: Available=False {row}: ",
         f"; the Job's activeDeadlineSeconds ({limit}) passed (final)",
-        f"warning: The reporter may wait 5m0s, but the Job's activeDeadlineSeconds ends all work "
-        f"after {limit}: a hanging adapter is never reported as such.",
+        "warning: The reporter may wait 5m0s, but the Job's activeDeadlineSeconds ends all work "
+        f"after {limit}: an adapter that hangs is never reported as such.",
         f"What to do: Set MAX_WAIT_TIME_SECONDS to at most {most}, or the deadline to at least ",
     )
 
@@ -105,19 +105,19 @@ def _ask_while_no_node_takes_it(run: Run) -> None:
     name = run.pod()["metadata"]["name"]
     beyond = (
         "warning: The reporter may wait 5m0s, but the Job's activeDeadlineSeconds ends all work "
-        "after 2m0s: a hanging adapter is never reported as such.",
+        "after 2m0s: an adapter that hangs is never reported as such.",
         "What to do: Set MAX_WAIT_TIME_SECONDS to at most 110, or the deadline to at least 310.",
-        "What to do: Compare what it asks for (cpu, memory, node selector, tolerations, volumes) "
+        "What to do: Compare what it requests (cpu, memory, node selector, tolerations, volumes) "
         "with what the nodes have (kubectl describe node).",
     )
-    explains(run, "problem: Pod <pod> is pending: no node takes it yet.", *beyond)
+    explains(run, "problem: Pod <pod> is pending: it cannot be scheduled yet.", *beyond)
     why = "0/1 nodes are available: 1 Insufficient memory."
     refusal = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
     path = run.pod_path(name)
     merge = "application/strategic-merge-patch+json"
     request = run.controlplane.request
     request("PATCH", f"{path}/status", {"status": {"conditions": [refusal]}}, merge)
-    explains(run, f"problem: Pod <pod> is pending: no node takes it ({why}).", *beyond)
+    explains(run, f"problem: Pod <pod> is pending: it cannot be scheduled ({why}).", *beyond)
     target = {"apiVersion": "v1", "kind": "Node", "name": Node.name}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
     request("POST", f"{path}/binding", binding)
@@ -136,7 +136,7 @@ def _ask_for_the_reporters_image(run: Run) -> None:
     tail = " The adapter does not start before it." if run.form == "native" else ""
     explains(
         run,
-        "problem: The reporter's container 'status-reporter' of Pod <pod> has no image "
+        "problem: The reporter's container 'status-reporter' of Pod <pod> cannot pull its image "
         '(ErrImageNeverPull: Container image "localhost/absent:1" is not present with pull policy '
         f"of Never).{tail}",
         CHECK_IMAGE,
@@ -177,7 +177,7 @@ def _ask_for_the_rights(run: Run) -> None:
     run.wait_running(REPORTER)
     explains(
         run,
-        "problem: The reporter is not allowed to do its work: the API server refuses it.",
+        "problem: The reporter lacks permissions: the API server denies its requests.",
         'is forbidden: User "system:serviceaccount:<namespace>:default" cannot ',
         "What to do: Bind the Role of deploy/base to the Pod's service account "
         "(jobs/status: get, patch; pods: get, watch).",
@@ -334,8 +334,9 @@ STARTING = [
             "problem: Available=False AdapterConfigError: ",
             "What to do: Create the ConfigMap, Secret or key that the message names, or mend the "
             "reference.",
-            "info:    Pod <pod> was ended by its activeDeadlineSeconds.",
-            "info:    Container 'adapter' of Pod <pod> was not running when the Pod was ended.",
+            "info:    Pod <pod> was terminated by its activeDeadlineSeconds.",
+            "info:    Container 'adapter' of Pod <pod> was not running when the Pod was "
+            "terminated.",
             "warning: The reporter may wait 5m0s, but the Pod's activeDeadlineSeconds ends all "
             "work after 30s",
         ),

@@ -75,7 +75,7 @@ def test_explain_and_jobs(ctl: Home, controlplane: ControlPlane, namespace: str)
     code, out, err = ctl.run("explain", "stuck", "-n", namespace)
 
     assert (0, "") == (code, err)
-    assert "is pending: no node takes it" in out
+    assert "is pending: it cannot be scheduled" in out
     assert "may wait 2m0s, but the Job's activeDeadlineSeconds ends all work after 1m0s" in out
     for where in (["-n", namespace], ["-A"]):
         code, out, err = ctl.run("jobs", *where, "-o", "json")
@@ -178,7 +178,7 @@ def test_explain_reads_the_events_of_a_job(ctl, controlplane, namespace) -> None
     code, out, _ = ctl.run("explain", "refused", "-n", namespace)
 
     assert 0 == code
-    assert "The Job cannot make its Pod (FailedCreate: " in out
+    assert "The Job cannot create its Pod (FailedCreate: " in out
     assert "PodSecurity" in out
 
 

@@ -296,6 +296,6 @@ class TestAbsent:
 
         assert ("True", "Checked") == (told["status"], told["reason"])
         assert 0 == states["status-reporter"]["exitCode"]
-        assert ["No link to the aggregator: its settings do not fit"] == [
+        assert ["No link to the aggregator: invalid settings"] == [
             line["message"] for line in log if line["level"] == "error"
         ]

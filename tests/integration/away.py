@@ -39,7 +39,7 @@ def survive(scene: Scene, aggregator: Aggregator, seconds: float) -> None:
     scene.write_result()
 
     assert "AllGood" == scene.wait_final()["reason"]
-    scene.wait_log("The aggregator is tried again")
+    scene.wait_log("Request to the aggregator failed, retrying")
     assert not scene.said("Delivered to the aggregator")
     threading.Event().wait(seconds)
     assert reporter.alive

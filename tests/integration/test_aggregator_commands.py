@@ -32,7 +32,7 @@ class TestRefusals:
     def refusals(self, started: Aggregator) -> list[str]:
         """Wait for the end with exit code 2, and return what was wrong."""
         assert (2, "") == started.end()
-        return [event["problem"] for event in started.said("Setting refused")]
+        return [event["problem"] for event in started.said("Invalid setting")]
 
     def test_bad_settings(self, here):
         """All in one go."""

@@ -52,7 +52,7 @@ def test_without_the_right_to_create_events_nothing_is_said(scene: Scene, role: 
 
     assert 0 == reporter.join()
     assert [403] == [entry.status for entry in scene.fake.requests("POST")]
-    (said,) = scene.said("No right to create Events")
+    (said,) = scene.said("Not allowed to create Events")
     assert "debug" == said["level"]
     assert [] == [event for event in scene.said("Request failed") if event["request"] == "event"]
 

@@ -202,7 +202,7 @@ def test_absent_aggregator_has_the_grace_period_of_the_native_form(scene: Scene)
         scene.wait_final()
 
         assert 0 == reporter.finish()
-    (ended,) = scene.said("Reporter ends")
+    (ended,) = scene.said("Reporter exits")
     assert 2.0 <= ended["stopSeconds"]
     assert 1 == len(scene.said("Not delivered to the aggregator in time"))
     left = set(threading.enumerate()) - before
@@ -349,7 +349,7 @@ def test_link_settings_that_do_not_fit(
 
     assert 0 == reporter.join()
     assert "AllGood" == scene.condition()["reason"]
-    (said,) = scene.said("No link to the aggregator: its settings do not fit")
+    (said,) = scene.said("No link to the aggregator: invalid settings")
     assert any(problem.startswith(named) for problem in said["problems"])
     assert identities().client.sec1.splitlines()[1] not in str(scene.logs)
     assert [] == aggregator.requests

@@ -144,7 +144,7 @@ def test_bad_settings_that_cannot_be_shown(scene: Scene, away: str) -> None:
         scene.fake.stop()
     with scene.process(EXIT_POLICY="maybe") as process:
         assert process.stdout is not None
-        assert "Setting refused" in process.stdout.readline()
+        assert "Invalid setting" in process.stdout.readline()
         if away == "server":
             process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)

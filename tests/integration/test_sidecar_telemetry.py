@@ -114,7 +114,7 @@ def test_a_port_in_use_costs_the_metrics_only(scene: Scene) -> None:
         )
         assert 0 == reporter.join()
 
-    assert "error" == scene.wait_log("No metrics: the port cannot be had")["level"]
+    assert "error" == scene.wait_log("No metrics: cannot listen on the port")["level"]
 
 
 def test_the_linger_ends_with_the_first_scrape_of_the_verdict(scene: Scene, port: int) -> None:

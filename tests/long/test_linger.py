@@ -164,7 +164,7 @@ def _stayed(run: Run) -> float:
     """Seconds from the verdict to the reporter's last word."""
     verdict, end = (
         next(line["time"] for line in run.log() if line["message"] == message)
-        for message in ("Verdict", "Reporter ends")
+        for message in ("Verdict", "Reporter exits")
     )
     return _seconds(end) - _seconds(verdict)
 

@@ -115,12 +115,12 @@ EXACT = {
             "E",
             "Unknown",
             "AdapterEvicted",
-            "Pod was taken away from the adapter: Evicted: low on memory",
+            "Pod was disrupted: Evicted: low on memory",
         ),
     ),
     "E, without message": (
         rows.evicted("Preempting", ""),
-        Report("E", "Unknown", "AdapterEvicted", "Pod was taken away from the adapter: Preempting"),
+        Report("E", "Unknown", "AdapterEvicted", "Pod was disrupted: Preempting"),
     ),
     "D": (
         rows.deadline("Job", 600.0),
@@ -137,7 +137,7 @@ EXACT = {
             "M",
             "Unknown",
             "ReporterConfigError",
-            "The reporter's settings do not fit: POLL_INTERVAL_SECONDS: must be positive",
+            "Invalid reporter settings: POLL_INTERVAL_SECONDS: must be positive",
         ),
     ),
     "W2": (
@@ -190,7 +190,7 @@ def test_messages_are_safe_to_show():
     """Control characters from a termination message do not reach anybody's terminal."""
     report = rows.evicted("Evicted", "low\x1b[31m on\nmemory\u202e")
 
-    assert "Pod was taken away from the adapter: Evicted: low[31m on memory" == report.message
+    assert "Pod was disrupted: Evicted: low[31m on memory" == report.message
 
 
 @pytest.mark.parametrize(

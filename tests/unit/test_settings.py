@@ -369,7 +369,7 @@ def test_the_effective_settings_are_shown_in_the_spelling_of_the_environment():
     assert "false" == shown["RESULT_REQUIRED"]
     assert "warning" == shown["LOG_LEVEL"]
     assert "/results/progress.json" == shown["PROGRESS_PATH"]
-    assert "found by itself" == shown["ADAPTER_CONTAINER_NAME"]
+    assert "auto-detected" == shown["ADAPTER_CONTAINER_NAME"]
     assert "all interfaces" == shown["METRICS_ADDRESS"]
     assert [found.name for found in settings.describe()] == list(shown)
 

@@ -86,13 +86,12 @@ RUNS = ("A", "Unknown", "AdapterRunning", "Adapter container is running")
 STARTS = ("A", "Unknown", "AdapterRunning", "Adapter container has not started yet")
 UNSEEN = ("A", "Unknown", "AdapterRunning", "Adapter container cannot be observed")
 NO_SUCH = "no container 'adapter'; containers: worker"
-MISFIT = ("M", "Unknown", "ReporterConfigError", f"The reporter's settings do not fit: {NO_SUCH}")
+MISFIT = ("M", "Unknown", "ReporterConfigError", f"Invalid reporter settings: {NO_SUCH}")
 NO_POD = (
     "M",
     "Unknown",
     "ReporterConfigError",
-    "The reporter's settings do not fit: no Pod of the name given as POD_NAME exists in the"
-    " namespace",
+    "Invalid reporter settings: the namespace has no Pod with the name in POD_NAME",
 )
 LOOPS = (
     "C",

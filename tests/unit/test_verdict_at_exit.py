@@ -274,7 +274,7 @@ CASES = {
             "M",
             "Unknown",
             "ReporterConfigError",
-            "The reporter's settings do not fit: no container 'adapter'; containers: worker",
+            "Invalid reporter settings: no container 'adapter'; containers: worker",
         ),
     ),
     "misfit at the end of the wait time": (

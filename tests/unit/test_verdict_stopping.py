@@ -71,13 +71,13 @@ EVICTED = (
     "E",
     "Unknown",
     "AdapterEvicted",
-    "Pod was taken away from the adapter: EvictionByEvictionAPI: by the API",
+    "Pod was disrupted: EvictionByEvictionAPI: by the API",
 )
 SHUT_DOWN = (
     "E",
     "Unknown",
     "AdapterEvicted",
-    "Pod was taken away from the adapter: Terminated: node shutdown",
+    "Pod was disrupted: Terminated: node shutdown",
 )
 KILLED = (
     "O",
@@ -175,7 +175,7 @@ TAKEN_AWAY = {
     "evicted, then the Job deadline": (observed((21, evicting), job=limited), EVICTED),
     "evicted without a word": (
         observed((21, replace(going, disruption=Disruption("", "")))),
-        (*EVICTED[:3], "Pod was taken away from the adapter: no reason given"),
+        (*EVICTED[:3], "Pod was disrupted: no reason given"),
     ),
     "node shutdown": (observed((21, shut_down)), SHUT_DOWN),
 }

@@ -36,7 +36,7 @@ def kept_alive(pod: Object, setup: Setup) -> Iterator[Finding]:
             f"The adapter of Pod {name} has ended, but container {other!r} {how} the Pod, and so "
             "the Job, from ending.",
             f"Make {other!r} a native sidecar (an init container with restartPolicy: Always), or "
-            "let it end by itself when the adapter has.",
+            "let it exit when the adapter has ended.",
         )
 
 

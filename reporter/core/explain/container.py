@@ -15,16 +15,16 @@ from reporter.core.trouble import CONFIG, IMAGE, START
 _TODO: Final = {
     "image": "Check the image's name and tag, that the registry can be reached from the node, and "
     "imagePullSecrets.",
-    "config": "Create the ConfigMap, Secret or key that is named, or mend the reference.",
+    "config": "Create the ConfigMap, Secret or key that is named, or fix the reference.",
     "start": "Check the container's command, working directory, mounts and hooks.",
 }
 _UNWRITTEN: Final = {
     "": "Its log says more: kubectl logs.",
     "not_found": "Set JOB_NAME and JOB_NAMESPACE to this Job's.",
-    "refused": "An admission policy or webhook refuses the change: the message names it.",
-    "unauthorized": "The Pod's token is not accepted: is its service account still there?",
-    "unavailable": "See whether the Pod can reach the API server: a NetworkPolicy, a proxy or a "
-    "service mesh may hold its requests back.",
+    "refused": "An admission policy or webhook denies the change: see the message.",
+    "unauthorized": "The Pod's token is not accepted: check that its service account still exists.",
+    "unavailable": "Check that the Pod can reach the API server: a NetworkPolicy, a proxy or a "
+    "service mesh may block its requests.",
 }
 _NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
 _FROM_OUTSIDE: Final = _NOT_STARTED | {"OOMKilled", "ContainerStatusUnknown"}
@@ -68,7 +68,7 @@ def explain_container(container: Object, around: Around) -> Iterator[Finding]:
     if sort:
         said = f"{reason}: {message}" if message else reason
         hint = _pull(around.events, message) if sort == "image" else ""
-        what = {"image": "has no image", "config": "lacks a part of its configuration"}
+        what = {"image": "cannot pull its image", "config": "is missing part of its configuration"}
         found = problem(
             f"{sort}-trouble",
             f"{who} of Pod {pod} {what.get(sort, 'cannot be started')} ({said}).{tail}",
@@ -100,8 +100,8 @@ def explain_container(container: Object, around: Around) -> Iterator[Finding]:
     if ours and (trouble := link_trouble(around.log)):
         yield warning(
             "link",
-            f"{who} of Pod {pod} has trouble with the link to the aggregator. The condition on the "
-            "Job does not depend on it.",
+            f"{who} of Pod {pod} has problems with the link to the aggregator. The condition on "
+            "the Job does not depend on it.",
             "Check AGGREGATOR_URL, the certificates and that the Pod can reach the aggregator "
             "(`status-reporter --check` checks the settings).",
             trouble,
@@ -113,7 +113,7 @@ def _unwritten(log: str, who: str, pod: str, *, failed: bool) -> Iterator[Findin
     if line := refused(log):
         yield problem(
             "missing-rights",
-            "The reporter is not allowed to do its work: the API server refuses it.",
+            "The reporter lacks permissions: the API server denies its requests.",
             "Bind the Role of deploy/base to the Pod's service account (jobs/status: get, patch; "
             "pods: get, watch).",
             line,
@@ -155,13 +155,13 @@ def _own_end(container: Object, who: str, around: Around, tail: str) -> Iterator
         yield problem(
             "reporter-failed",
             f"{who} of Pod {around.pod} was killed, because its liveness probe failed: {how}.",
-            "Take the probe away: it costs verdicts, and /readyz tells how the reporter is.",
+            "Remove the probe: it costs verdicts. /readyz shows the reporter's health.",
             probe,
         )
         return
     yield problem(
         "reporter-failed",
-        f"{who} of Pod {around.pod} ended by itself: {how}.{_no_verdict(ended)}{tail}",
+        f"{who} of Pod {around.pod} exited: {how}.{_no_verdict(ended)}{tail}",
         _todo(ended, f"kubectl logs {around.pod} -c {name}", ours=True),
         *complaints(text(ended, "message") or around.log),
     )
@@ -172,8 +172,8 @@ def _terminated(ended: Object, who: str, name: str, around: Around) -> Iterator[
     if reason == "OOMKilled":
         yield problem(
             "oom-killed",
-            f"{who} of Pod {pod} was killed for memory (OOMKilled, exit code {code}).",
-            "Raise its resources.limits.memory, or find what uses so much.",
+            f"{who} of Pod {pod} ran out of memory and was killed (OOMKilled, exit code {code}).",
+            "Raise its resources.limits.memory, or reduce its memory use.",
         )
     elif reason in _NOT_STARTED:
         found = problem(
@@ -184,17 +184,19 @@ def _terminated(ended: Object, who: str, name: str, around: Around) -> Iterator[
         yield replace(found, about=name)
     elif reason == "ContainerStatusUnknown" and around.hidden:
         # So the kubelet shows what did not run when it ended the Pod.
-        yield info("not-running", f"{who} of Pod {pod} was not running when the Pod was ended.")
+        yield info(
+            "not-running", f"{who} of Pod {pod} was not running when the Pod was terminated."
+        )
     elif reason == "ContainerStatusUnknown":
         yield problem(
             "lost",
-            f"{who} of Pod {pod} was lost: the kubelet found it gone.",
-            "Look at the node: it was restarted, or its runtime was.",
+            f"{who} of Pod {pod} was lost: the kubelet could not find it any more.",
+            "Check the node: it or its container runtime was restarted.",
         )
     elif code:
         # A grace period that ends leaves 137, too.
         suspect = code == 137 and not around.stopped
-        maybe = " It may have been killed for memory." if suspect else ""
+        maybe = " It may have run out of memory." if suspect else ""
         yield info(
             "exited",
             f"{who} of Pod {pod} ended: {_ended(ended)}.{maybe}",
@@ -219,5 +221,5 @@ def _todo(run: Object, log: str, *, ours: bool) -> str:
     if not ours:
         return log
     if number(run, "exitCode") == 2:
-        return "Its settings are wrong: its log names each (status-reporter --check does, too)."
-    return f"Its log says why: {log}"
+        return "Its settings are invalid: its log lists them (so does `status-reporter --check`)."
+    return f"For the cause, see its log: {log}"

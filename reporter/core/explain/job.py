@@ -99,8 +99,8 @@ def _doubts(verdict: Verdict, objects: Objects, newest: Object | None) -> Iterat
     if verdict.running and (over or ended(objects.job)) and "pods" not in objects.unread:
         yield problem(
             "reporter-gone",
-            "It says that work goes on, but nothing runs any more: the reporter was killed "
-            "together with its Pod, so nobody could write how it ended.",
+            "It says that work is in progress, but nothing is running: the reporter was killed "
+            "together with its Pod and could not write the outcome.",
             "What follows is all that is known; run the Job again if that is not enough.",
         )
     name = text(section(newest or {}, "metadata"), "name")
@@ -112,7 +112,7 @@ def _doubts(verdict: Verdict, objects: Objects, newest: Object | None) -> Iterat
     if text(section(verdict.evidence or {}, "pod"), "look") == "forbidden":
         yield problem(
             "missing-rights",
-            "The reporter may not read its Pod, so only the result file counts.",
+            "The reporter is not allowed to read its Pod, so only the result file counts.",
             "Bind the Role of deploy/base to the Pod's service account (pods: get, watch).",
         )
 
@@ -153,16 +153,16 @@ def _no_pod(objects: Objects) -> Iterator[Finding]:
     elif why := last_event(objects.events, _NOT_CREATED):
         yield problem(
             "no-pod",
-            f"The Job cannot make its Pod ({why}).",
-            "A quota, an admission policy or a missing service account is in the way: the message "
-            "names it.",
+            f"The Job cannot create its Pod ({why}).",
+            "A quota, an admission policy or a missing service account prevents it: see the "
+            "message.",
         )
     else:
         yield problem(
             "no-pod",
             "The Job has no Pod.",
-            "If that lasts longer than a few seconds: is the controller manager running? "
-            "kubectl describe job",
+            "If this lasts longer than a few seconds, check that the controller manager is "
+            "running: kubectl describe job",
         )
 
 
@@ -171,7 +171,7 @@ def _silent(pod: Object, reporter: str) -> Finding:
     return problem(
         "no-condition",
         f"The reporter has written nothing on the Job yet (Pod {name}).",
-        f"If that lasts: kubectl logs {name} -c {reporter} says what it waits for.",
+        f"If this lasts, see what it is waiting for: kubectl logs {name} -c {reporter}",
     )
 
 

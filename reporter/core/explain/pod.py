@@ -70,24 +70,27 @@ def _taken_away(pod: Object, name: str, now: float, *, hidden: bool) -> Iterator
         said = ": ".join(filter(None, (reason, message)))
         yield problem(
             "evicted",
-            f"The platform took Pod {name} away ({why or said}).",
-            "Run it again; see whether the node was drained, short of memory or disk, or needed "
-            "for a more important Pod.",
+            f"Pod {name} was disrupted ({why or said}).",
+            "Run the Job again. Check whether the node was drained, was short of memory or disk, "
+            "or was needed for a Pod of higher priority.",
             said if why else "",
         )
     elif reason == "DeadlineExceeded":
-        what = f"Pod {name} was ended by its activeDeadlineSeconds."
+        what = f"Pod {name} was terminated by its activeDeadlineSeconds."
         if hidden:
             yield info("deadline", what)
         else:
-            yield problem("deadline", what, "Give the Pod more time, or make the work shorter.")
+            yield problem(
+                "deadline", what, "Raise the Pod's activeDeadlineSeconds, or make the work shorter."
+            )
     if deletion is not None:
         if now > deletion + _STUCK:
             yield problem(
                 "stuck-terminating",
                 f"Pod {name} should have been gone {int(now - deletion)} s ago: its node "
-                f"{text(section(pod, 'spec'), 'nodeName')} is silent, or a finalizer holds it.",
-                "Look at the node (kubectl get node) and at the Pod's finalizers.",
+                f"{text(section(pod, 'spec'), 'nodeName')} does not respond, or a finalizer "
+                "blocks its deletion.",
+                "Check the node (kubectl get node) and the Pod's finalizers.",
             )
         elif not disruption:
             yield info("deleted", f"Pod {name} is being deleted.")
@@ -115,8 +118,8 @@ def _unscheduled(pod: Object, name: str, events: Sequence[Object], now: float) -
         )
         yield problem(
             "gated",
-            f"Pod {name} is pending: its scheduling gates are closed ({gates or 'unnamed'}).",
-            "Whoever set the gate has to take it away.",
+            f"Pod {name} is pending: it has scheduling gates ({gates or 'unnamed'}).",
+            "The controller that added the gate has to remove it.",
         )
         return
     created = moment(section(pod, "metadata"), "creationTimestamp")
@@ -129,17 +132,17 @@ def _unscheduled(pod: Object, name: str, events: Sequence[Object], now: float) -
         scheduler = text(section(pod, "spec"), "schedulerName") or "default-scheduler"
         yield problem(
             "no-scheduler",
-            f"Pod {name} is pending: no scheduler has looked at it for {int(waited)} s.",
-            f"Is there a scheduler named {scheduler!r} (spec.schedulerName), and does it run? "
-            "kubectl get pods -n kube-system",
+            f"Pod {name} is pending: no scheduler has picked it up for {int(waited)} s.",
+            f"Check that a scheduler named {scheduler!r} (spec.schedulerName) exists and is "
+            "running: kubectl get pods -n kube-system",
         )
         return
     why = text(condition, "message") or last_event(events, frozenset({"FailedScheduling"}))
     yield problem(
         "unschedulable",
-        f"Pod {name} is pending: no node takes it" + (f" ({why})." if why else " yet."),
-        "Compare what it asks for (cpu, memory, node selector, tolerations, volumes) with what the "
-        "nodes have (kubectl describe node).",
+        f"Pod {name} is pending: it cannot be scheduled" + (f" ({why})." if why else " yet."),
+        "Compare what it requests (cpu, memory, node selector, tolerations, volumes) with what "
+        "the nodes have (kubectl describe node).",
     )
 
 
@@ -162,13 +165,14 @@ def _not_created(pod: Object, name: str, events: Sequence[Object], now: float) -
         yield problem(
             "volume",
             f"Pod {name} is pending: a volume cannot be mounted ({volume}).",
-            "Create the ConfigMap, Secret or claim that is named, or see who holds the volume.",
+            "Create the ConfigMap, Secret or claim that is named, or check what else uses the "
+            "volume.",
         )
     elif sandbox:
         yield problem(
             "sandbox",
-            f"Pod {name} is pending: its node cannot set it up ({sandbox}).",
-            "Look at the node's network plugin and runtime.",
+            f"Pod {name} is pending: its node cannot create its sandbox ({sandbox}).",
+            "Check the node's network plugin and container runtime.",
         )
     elif since is not None and now - since > _QUIET:
         yield warning(

@@ -68,9 +68,9 @@ def judge(job: Object, setup: Setup | None) -> Iterator[Finding]:
     if setup is None:
         yield problem(
             "no-reporter",
-            "No status reporter runs in this Job's Pods, so nobody writes a condition.",
-            "Add the sidecar to the Pod template (deploy/ has it as a kustomize component), or ask "
-            "for another Job.",
+            "No status reporter runs in this Job's Pods, so no condition is written.",
+            "Add the sidecar to the Pod template (deploy/ has it as a kustomize component), or "
+            "check the Job's name.",
         )
         return
     spec = section(job, "spec", "template", "spec")
@@ -79,7 +79,7 @@ def judge(job: Object, setup: Setup | None) -> Iterator[Finding]:
     if (number(section(job, "spec"), "parallelism") or 1) > 1:
         yield warning(
             "parallel",
-            "The Job runs several Pods at once: only the newest one's verdict stands.",
+            "The Job runs several Pods at once: only the verdict of the newest one counts.",
             "Use one Job for each verdict.",
         )
 
@@ -95,8 +95,8 @@ def _times(job: Object, spec: Object, setup: Setup) -> Iterator[Finding]:
             yield warning(
                 "wait-beyond-deadline",
                 f"The reporter may wait {go_duration(setup.wait)}, but the {owner}'s "
-                f"activeDeadlineSeconds ends all work after {go_duration(limit)}: a hanging "
-                "adapter is never reported as such.",
+                f"activeDeadlineSeconds ends all work after {go_duration(limit)}: an adapter that "
+                "hangs is never reported as such.",
                 f"Set {shorter if limit > _MARGIN else ''}the deadline to at least "
                 f"{setup.wait + _MARGIN}.",
             )
@@ -116,8 +116,8 @@ def _names(job: Object, spec: Object, setup: Setup) -> Iterator[Finding]:
         if told and "$(" not in told and told != real:
             yield problem(
                 "settings",
-                f"The reporter is told {variable}={told}, but this Job's {owned} is {real}: it "
-                "writes elsewhere, or nowhere.",
+                f"The reporter has {variable}={told}, but this Job's {owned} is {real}: it writes "
+                "to another Job or to none.",
                 f"Set {variable} to {real}, or take it from the Pod's labels and namespace.",
             )
     _, misfit, _ = find_adapter({"metadata": {}, "spec": spec}, setup.names)
@@ -125,7 +125,7 @@ def _names(job: Object, spec: Object, setup: Setup) -> Iterator[Finding]:
         yield problem(
             "settings",
             f"The reporter finds no adapter: {misfit}.",
-            "Set ADAPTER_CONTAINER_NAME to the container that does the work.",
+            "Set ADAPTER_CONTAINER_NAME to the adapter container.",
         )
 
 

@@ -15,29 +15,32 @@ _NATIVE: Final = frozenset(
 )
 
 ADVICE: Final = {
-    "R": "It is the adapter's own word: look at its log, or ask its author.",
-    "T": "See whether the adapter hangs (kubectl logs), or give it more time: "
+    "R": "The adapter reported this itself: see its log, or ask its author.",
+    "T": "Check whether the adapter hangs (kubectl logs), or give it more time: "
     "MAX_WAIT_TIME_SECONDS on the reporter.",
-    "O": "Raise the adapter's resources.limits.memory, or find what uses so much.",
-    "I": "Ask the adapter's author; `status-ctl validate FILE` names every fault of such a file. "
-    "Half-written files are avoided by writing another one and renaming it.",
-    "X": "Look at the adapter's log: it ended before it wrote a result.",
-    "contradicted": "Look at the adapter's log: it reported success and then failed, and with "
+    "O": "Raise the adapter's resources.limits.memory, or reduce its memory use.",
+    "I": "The adapter needs a fix: `status-ctl validate FILE` lists every problem of such a file. "
+    "To avoid half-written files, write a temporary file and rename it.",
+    "X": "See the adapter's log: it ended before it wrote a result.",
+    "contradicted": "See the adapter's log: it reported success and then failed, and with "
     "RESULT_TRUST=at-exit its exit code counts.",
-    "missing": "The adapter ended well and wrote nothing to RESULTS_PATH on the shared volume: "
-    "check path and mount, or set RESULT_REQUIRED=false if it is not meant to write.",
+    "missing": "The adapter exited successfully but wrote nothing to RESULTS_PATH on the shared "
+    "volume: check the path and the mount, or set RESULT_REQUIRED=false if it is not "
+    "meant to write a result.",
     "S": "",
     "W1": "Check the image's name and tag, that the registry can be reached from the node, and "
     "imagePullSecrets.",
     "W2": "Create the ConfigMap, Secret or key that the message names, or mend the reference.",
-    "W3": "Check the container's command, working directory and hooks, or what the init container "
-    "that is named needs.",
-    "C": "Look at the log of the run before (kubectl logs --previous); backoffLimit says how often "
-    "it is tried again.",
-    "D": "Give the Job or the Pod a longer activeDeadlineSeconds, or make the work shorter.",
-    "E": "Run it again; a podFailurePolicy that ignores DisruptionTarget does that by itself.",
-    "N": "Nobody can know how it would have ended: run it again.",
-    "M": "Mend the reporter's settings as the message says; `status-reporter --check` checks them.",
+    "W3": "Check the container's command, working directory and hooks, or what the named init "
+    "container needs.",
+    "C": "See the log of the previous run (kubectl logs --previous); backoffLimit limits the "
+    "retries.",
+    "D": "Raise the activeDeadlineSeconds of the Job or the Pod, or make the work shorter.",
+    "E": "Run the Job again; with a podFailurePolicy that ignores DisruptionTarget this is "
+    "automatic.",
+    "N": "The outcome is unknown: run the Job again.",
+    "M": "Fix the reporter's settings as the message says; `status-reporter --check` validates "
+    "them.",
     "A": "",
 }
 
@@ -113,7 +116,7 @@ def tell(verdict: Verdict) -> Finding:
         todo = ""
     if verdict.after:
         weight = Weight.WARNING
-        todo = "It reported success and then ended badly: look at the adapter's log."
+        todo = "It reported success and then failed: see the adapter's log."
     what = f"{name}: {verdict.message}" + (f" ({how})" if how else "")
     return Finding("verdict", weight, what, todo, tuple(_evidence(verdict)))
 
@@ -154,11 +157,11 @@ def _evidence(verdict: Verdict) -> Iterator[str]:
         yield f"its last run that ended: {_ended(last)}"
     pod = section(shown, "pod")
     if blocked := section(pod, "blockedBy"):
-        yield f"init container {text(blocked, 'container')!r} is in the way: {_container(blocked)}"
+        yield f"init container {text(blocked, 'container')!r} blocks it: {_container(blocked)}"
     if text(pod, "disruption"):
-        yield f"the platform took the Pod away: {text(pod, 'disruption')}"
+        yield f"the Pod was disrupted: {text(pod, 'disruption')}"
     if text(pod, "look") not in {"", "seen"}:
-        yield f"the reporter's look at the Pod: {text(pod, 'look')}"
+        yield f"reading the Pod: {text(pod, 'look')}"
     if verdict.after:
         yield f"after that the adapter ended: {_ended(verdict.after)}"
     waited = shown.get("waitedSeconds")
@@ -174,11 +177,11 @@ def _container(shown: Mapping[str, Any]) -> str:
         return _ended(shown) + again
     why = ": ".join(filter(None, (text(shown, "reason"), text(shown, "message"))))
     last = section(shown, "last")
-    before = f"; the run before: {_ended(last)}" if last else ""
+    before = f"; previous run: {_ended(last)}" if last else ""
     return state + (f" ({why})" if why else "") + again + before
 
 
 def _ended(run: Mapping[str, Any]) -> str:
     said = ": ".join(filter(None, (text(run, "reason"), text(run, "message"))))
-    killed = ", killed, perhaps for memory" if run.get("maybeOutOfMemory") else ""
+    killed = ", killed, possibly out of memory" if run.get("maybeOutOfMemory") else ""
     return f"exit code {number(run, 'exitCode') or 0}" + (f" ({said})" if said else "") + killed

@@ -110,7 +110,7 @@ class TestExplain:
         code, out, _ = at_home.run("explain", "validate")
 
         assert 0 == code
-        assert "The reporter is not allowed to do its work" in out
+        assert "The reporter lacks permissions" in out
         assert "- Request failed: 403 Forbidden\n" in out
         (asked,) = fake.requests("GET", "/log")
         assert "status-reporter" == asked.query["container"]
@@ -145,7 +145,7 @@ class TestExplain:
         fake.fail(Answer(body=json.dumps(line).encode()), path="/log", times=None)
         _, out, _ = at_home.run("explain", "validate")
 
-        assert "has trouble with the link to the aggregator" in out
+        assert "has problems with the link to the aggregator" in out
         assert "- Not delivered to the aggregator in time\n" in out
 
     def test_what_may_not_be_read_is_said(self, at_home: Home, fake: FakeKube) -> None:

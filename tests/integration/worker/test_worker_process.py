@@ -86,7 +86,7 @@ def test_a_node_without_a_name(scripted: Scripted, results: Path) -> None:
     ) as process:
         assert 2 == process.join()
 
-    assert "NODE_NAME" in process.said("Settings refused")[0]["problems"][0]
+    assert "NODE_NAME" in process.said("Invalid settings")[0]["problems"][0]
     assert 0 == scripted.connections
 
 
@@ -192,7 +192,7 @@ def test_a_result_that_cannot_be_read(results: Path, peer: str) -> None:
 def test_sigterm_without_results(scripted: Scripted, results: Path) -> None:
     """W12: five seconds before the end of the grace period it says so and ends with 1."""
     with worker(environ=environment(scripted, results, WORKER_GRACE_SECONDS="6")) as process:
-        process.wait_log("The relay for progress listens")
+        process.wait_log("Progress relay listening")
         began = time.monotonic()
         process.signal()
         code = process.join()
@@ -206,7 +206,7 @@ def test_sigterm_without_results(scripted: Scripted, results: Path) -> None:
 def test_sigterm_and_results_soon_after(scripted: Scripted, results: Path) -> None:
     """W12: they still go out, and without the delay."""
     with worker(environ=environment(scripted, results, SONOBUOY_DONE_FILE_DELAY="1h")) as process:
-        process.wait_log("The relay for progress listens")
+        process.wait_log("Progress relay listening")
         process.signal()
         finish(results)
         assert 0 == process.join()
@@ -246,7 +246,7 @@ def test_sleep_ends_by_itself(scripted: Scripted, results: Path) -> None:
 def test_a_second_signal_ends_it_at_once(scripted: Scripted, results: Path) -> None:
     """Whoever sends two does not want to wait."""
     with worker(environ=environment(scripted, results)) as process:
-        process.wait_log("The relay for progress listens")
+        process.wait_log("Progress relay listening")
         process.signal()
         process.signal(signal.SIGINT)
         code = process.join()
@@ -261,7 +261,7 @@ def test_what_is_missing_is_said_at_once(results: Path) -> None:
         code = process.join()
 
     (line,) = process.lines
-    assert (2, "error", "Settings refused") == (code, line["level"], line["message"])
+    assert (2, "error", "Invalid settings") == (code, line["level"], line["message"])
     assert {"AGGREGATOR_URL", "CA_CERT", "CLIENT_CERT", "CLIENT_KEY", "RESULT_TYPE"} < {
         problem.partition(":")[0] for problem in line["problems"]
     }
@@ -399,7 +399,7 @@ def test_the_port_of_the_relay_is_taken(scripted: Scripted, results: Path) -> No
         with worker(environ=environ) as process:
             assert 0 == process.join()
 
-    assert 1 == len(process.said("No relay for progress yet: the port is taken"))
+    assert 1 == len(process.said("Progress relay not listening yet: port already in use"))
 
 
 @pytest.mark.parametrize("launcher", [("-I", str(LAUNCHER)), (str(LAUNCHER),)])

@@ -87,7 +87,12 @@ EXITED = Terminated(3, "Error")
 
 VERDICTS = {
     "success": (rows.result(GOOD), {}, "Available=True AllChecked: 12 of 12 (final)", ""),
-    "failure": (rows.result(BAD), {}, "Available=False QuotaMissing: no quota", "own word"),
+    "failure": (
+        rows.result(BAD),
+        {},
+        "Available=False QuotaMissing: no quota",
+        "reported this itself",
+    ),
     "hang until the wait time ends": (
         rows.timeout(300),
         {"adapter": {"container": "adapter", "restarts": 0, "state": "running"}},
@@ -153,25 +158,25 @@ VERDICTS = {
         rows.deadline("Job", 60),
         {},
         "within the Job's activeDeadlineSeconds (1m0s)",
-        "longer activeDeadlineSeconds",
+        "Raise the activeDeadlineSeconds",
     ),
     "evicted": (
         rows.evicted("EvictionByEvictionAPI", "drained"),
         {"pod": {"look": "seen", "disruption": "EvictionByEvictionAPI: drained"}},
-        "taken away from the adapter: EvictionByEvictionAPI: drained",
+        "disrupted: EvictionByEvictionAPI: drained",
         "podFailurePolicy",
     ),
     "interrupted": (
         rows.interrupted("The Pod was deleted", Running()),
         {},
         "The Pod was deleted before a verdict was known",
-        "run it again",
+        "run the Job again",
     ),
     "wrong container name": (
         rows.misfit("'x' is not a container of the Pod"),
         {},
         "'x' is not a container of the Pod",
-        "Mend the reporter's settings",
+        "Fix the reporter's settings",
     ),
     "running": (
         rows.running(Running(), Progress("step 3", 10, 3, (), ())),
@@ -219,12 +224,12 @@ def test_the_evidence_is_told_in_words():
 
     assert (
         "result file: invalid (not JSON)",
-        "adapter 'adapter': waiting (CrashLoopBackOff), restarted 2 times; the run before: exit "
-        "code 137, killed, perhaps for memory",
+        "adapter 'adapter': waiting (CrashLoopBackOff), restarted 2 times; previous run: exit "
+        "code 137, killed, possibly out of memory",
         "its last run that ended: exit code 1 (Error)",
-        "init container 'init' is in the way: exit code 2",
-        "the platform took the Pod away: Preempted: by x",
-        "the reporter's look at the Pod: gone",
+        "init container 'init' blocks it: exit code 2",
+        "the Pod was disrupted: Preempted: by x",
+        "reading the Pod: gone",
         f"waited 12 s; seen at 2030-01-01T12:00:30Z in Pod {POD}",
     ) == first.evidence
 
@@ -319,32 +324,32 @@ def failed(failure, error, request="job"):
 REFUSED = '{"message":"Request failed","failure":"forbidden","error":"... is forbidden: User ..."}'
 
 PODS = {
-    "no node takes it": (
+    "cannot be scheduled": (
         pod(change=scheduled("Unschedulable", "0/3 nodes are available: 3 Insufficient memory.")),
         {},
         "unschedulable",
-        f"Pod {POD} is pending: no node takes it (0/3 nodes are available",
+        f"Pod {POD} is pending: it cannot be scheduled (0/3 nodes are available",
         "cpu, memory",
     ),
-    "no node takes it, by the event": (
+    "cannot be scheduled, by the event": (
         pod(change=scheduled("")),
         {"events": [event("FailedScheduling", "no luck", count=4)]},
         "unschedulable",
-        "no node takes it (FailedScheduling: no luck (4 times))",
+        "it cannot be scheduled (FailedScheduling: no luck (4 times))",
         "",
     ),
     "scheduling gate": (
         pod(change=scheduled("SchedulingGated")),
         {},
         "gated",
-        "its scheduling gates are closed (example.com/wait)",
-        "take it away",
+        "it has scheduling gates (example.com/wait)",
+        "has to remove it",
     ),
     "image of the adapter": (
         pod(waiting("ImagePullBackOff", 'Back-off pulling image "x"'), phase="Pending"),
         {"events": [event("Failed", 'Failed to pull image "x": not found')]},
         "image-trouble",
-        "Container 'adapter' of Pod validate-x7k2p has no image (ImagePullBackOff",
+        "Container 'adapter' of Pod validate-x7k2p cannot pull its image (ImagePullBackOff",
         "registry",
     ),
     "invalid image name": (
@@ -358,7 +363,7 @@ PODS = {
         pod(waiting(), reporter=waiting("ErrImagePull", "not found"), phase="Pending"),
         {},
         "image-trouble",
-        "The reporter's container 'status-reporter' of Pod validate-x7k2p has no image "
+        "The reporter's container 'status-reporter' of Pod validate-x7k2p cannot pull its image "
         "(ErrImagePull: not found). The adapter does not start before it.",
         "registry",
     ),
@@ -387,36 +392,36 @@ PODS = {
         pod(terminated(137, "OOMKilled"), phase="Failed"),
         {},
         "oom-killed",
-        "was killed for memory (OOMKilled, exit code 137)",
+        "ran out of memory and was killed (OOMKilled, exit code 137)",
         "resources.limits.memory",
     ),
     "killed by somebody": (
         pod(terminated(137), phase="Failed"),
         {},
         "exited",
-        "ended: exit code 137 (Error). It may have been killed for memory.",
+        "ended: exit code 137 (Error). It may have run out of memory.",
         "kubectl logs",
     ),
     "container lost": (
         pod(terminated(137, "ContainerStatusUnknown"), phase="Failed"),
         {},
         "lost",
-        "the kubelet found it gone",
+        "the kubelet could not find it any more",
         "node",
     ),
     "settings of the reporter": (
         classic(running(), terminated(2)),
         {},
         "reporter-failed",
-        "The reporter's container 'status-reporter' of Pod validate-x7k2p ended by itself: exit "
-        "code 2 (Error).",
-        "Its settings are wrong",
+        "The reporter's container 'status-reporter' of Pod validate-x7k2p exited: exit code 2 "
+        "(Error).",
+        "Its settings are invalid",
     ),
     "the reporter failed": (
         classic(running(), terminated(1)),
         {},
         "reporter-failed",
-        "ended by itself: exit code 1 (Error).",
+        "exited: exit code 1 (Error).",
         "kubectl logs validate-x7k2p -c status-reporter",
     ),
     "a probe ends the reporter": (
@@ -424,7 +429,7 @@ PODS = {
         {"events": [event("Killing", "Container status-reporter failed liveness probe")]},
         "reporter-failed",
         "was killed, because its liveness probe failed: exit code 1 (Error).",
-        "Take the probe away",
+        "Remove the probe",
     ),
     "the reporter cannot start": (
         pod(waiting(), reporter=waiting("CrashLoopBackOff")),
@@ -437,7 +442,7 @@ PODS = {
         pod(),
         {"logs": {POD: f'{{"message":"Started"}}\n{REFUSED}\n'}},
         "missing-rights",
-        "The reporter is not allowed to do its work",
+        "The reporter lacks permissions",
         "jobs/status: get, patch",
     ),
     "the API server is out of reach": (
@@ -467,19 +472,19 @@ PODS = {
         {
             "logs": {
                 POD: logged(
-                    "No link to the aggregator: its settings do not fit", problems=["CA_CERT: ..."]
+                    "No link to the aggregator: invalid settings", problems=["CA_CERT: ..."]
                 )
             }
         },
         "link",
-        "has trouble with the link to the aggregator. The condition on the Job does not depend",
+        "has problems with the link to the aggregator. The condition on the Job does not depend",
         "AGGREGATOR_URL",
     ),
     "no scheduler": (
         pod(change=unseen),
         {},
         "no-scheduler",
-        "Pod validate-x7k2p is pending: no scheduler has looked at it for 600 s.",
+        "Pod validate-x7k2p is pending: no scheduler has picked it up for 600 s.",
         "a scheduler named 'mine'",
     ),
     "another container goes on": (
@@ -493,7 +498,7 @@ PODS = {
         pod(change=evicted),
         {},
         "evicted",
-        "The platform took Pod validate-x7k2p away (EvictionByEvictionAPI: Eviction API: evicting)",
+        "Pod validate-x7k2p was disrupted (EvictionByEvictionAPI: Eviction API: evicting)",
         "drained",
     ),
     "evicted by the kubelet": (
@@ -507,8 +512,8 @@ PODS = {
         pod(change=failed_pod("DeadlineExceeded")),
         {},
         "deadline",
-        "was ended by its activeDeadlineSeconds",
-        "more time",
+        "was terminated by its activeDeadlineSeconds",
+        "make the work shorter",
     ),
     "being deleted": (
         pod(change=deleted("2030-01-01T12:10:20Z")),
@@ -535,7 +540,7 @@ PODS = {
         pod(change=creating),
         {"events": [event("FailedCreatePodSandBox", "no CNI")]},
         "sandbox",
-        "its node cannot set it up (FailedCreatePodSandBox: no CNI)",
+        "its node cannot create its sandbox (FailedCreatePodSandBox: no CNI)",
         "network plugin",
     ),
     "slow creation": (
@@ -580,10 +585,10 @@ def test_the_newest_log_line_that_tells_the_refusal_is_evidence():
         ([failed("forbidden", "403 Forbidden")], {"missing-rights"}),
         ([failed("unavailable", "e", request="pod")], set()),
         ([logged("Not delivered to the aggregator", text="x")], {"link"}),
-        ([logged("A heartbeat was not answered", "warning", plugin="e2e")], {"link"}),
+        ([logged("Heartbeat not answered", "warning", plugin="e2e")], {"link"}),
         (
             [
-                logged("The aggregator is tried again"),
+                logged("Request to the aggregator failed, retrying"),
                 logged("Delivered to the aggregator", "info"),
             ],
             set(),
@@ -723,8 +728,8 @@ def test_trouble_that_the_verdict_names_is_not_told_twice(report, state, code):
 TAIL = """\
 atus":"Unknown","reason":"AdapterRunning","level":"error","message":"cut off"}
 {"level":"info","message":"Adapter state"}
-{"level":"error","message":"Setting refused","problem":"A=1"}
-{"level":"error","message":"Setting refused","problem":"A=1"}
+{"level":"error","message":"Invalid setting","problem":"A=1"}
+{"level":"error","message":"Invalid setting","problem":"A=1"}
 {"level":"error","message":"No such Job","job":"nobody","hint":"check JOB_NAME"}
 {"level":"error"}
 []
@@ -734,7 +739,7 @@ atus":"Unknown","reason":"AdapterRunning","level":"error","message":"cut off"}
 @pytest.mark.parametrize(
     ("tail", "said"),
     [
-        (TAIL, ("Setting refused: A=1", "No such Job: nobody (check JOB_NAME)")),
+        (TAIL, ("Invalid setting: A=1", "No such Job: nobody (check JOB_NAME)")),
         ("first\nTraceback: last\n", ("Traceback: last",)),
         ('{"level":"info","message":"Adapter state"}', ()),
     ],
@@ -827,7 +832,7 @@ def test_a_longer_deadline_is_no_advice_where_the_verdict_names_the_cause(
     codes = {"deadline", "lost", "not-running"}
 
     assert expected == [f"{each.weight} {each.code}" for each in said if each.code in codes]
-    longer = [each.todo for each in said if "longer" in each.todo or "more time" in each.todo]
+    longer = [each.todo for each in said if "make the work shorter" in each.todo]
     assert bool(longer) == ("problem deadline" in expected)
 
 
@@ -892,8 +897,8 @@ def test_a_native_reporter_that_waits_for_its_next_try():
     (found,) = [each for each in explain(job(), made) if each.code == "reporter-failed"]
 
     assert (
-        "ended by itself: exit code 2 (Error), restarted 3 times. No verdict will come until the "
-        "setting is fixed. The adapter" in found.what
+        "exited: exit code 2 (Error), restarted 3 times. No verdict will come until the setting "
+        "is fixed. The adapter" in found.what
     )
 
 
@@ -954,7 +959,7 @@ JOBS = {
         setting(job(), "JOB_NAME", "other"),
         [pod()],
         "settings",
-        "is told JOB_NAME=other, but this Job's name is validate",
+        "has JOB_NAME=other, but this Job's name is validate",
         "Set JOB_NAME to validate",
     ),
     "no such container": (
@@ -968,7 +973,7 @@ JOBS = {
         job(spec={"parallelism": 3}),
         [pod()],
         "parallel",
-        "only the newest one's verdict stands",
+        "only the verdict of the newest one counts",
         "one Job for each",
     ),
     "deadline that leaves no time to wait": (
@@ -989,7 +994,7 @@ JOBS = {
         job(),
         [],
         "no-pod",
-        "cannot make its Pod (FailedCreate: exceeded quota)",
+        "cannot create its Pod (FailedCreate: exceeded quota)",
         "quota",
     ),
     "no Pod yet": (job(), [], "no-pod", "The Job has no Pod.", "controller manager"),
@@ -1026,7 +1031,7 @@ JOBS = {
         job(rows.timeout(300, refused=True), evidence={"pod": {"look": "forbidden"}}),
         [pod()],
         "missing-rights",
-        "may not read its Pod",
+        "is not allowed to read its Pod",
         "pods: get, watch",
     ),
 }
@@ -1139,7 +1144,7 @@ def test_the_row_of_a_condition_without_an_annotation(reason):
     first, *_ = explain(made, pod())
     todo = {"AdapterExitedWithError": "log", "AdapterMissingResults": "RESULT_REQUIRED"}
 
-    assert todo.get(reason, "own word") in first.todo
+    assert todo.get(reason, "reported this itself") in first.todo
 
 
 def test_what_could_not_be_read_is_said():
