@@ -83,6 +83,7 @@ class Control:
         self._silence = Silence(store, timing.heartbeat_timeout, timing.heartbeat_interval, full)
         self._launched: set[str] = set()
         self._looked: float | None = None  # Unix time
+        self._back = -math.inf  # Unix time since which workers can reach us
         self._told_alive = 0.0  # Unix time
         self._seldom = Seldom()
         self._log = log.get()
@@ -147,7 +148,7 @@ class Control:
             self._store.shift_heartbeats(math.inf, self._clock())
         if self._looked is None or now - self._looked > LATE:
             await self._store.workers_return(at=now)
-            self._told_alive = now
+            self._told_alive = self._back = now
         elif abs(now - self._told_alive) >= _ALIVE_EVERY:
             self._store.note_alive(now)
             self._told_alive = now
@@ -180,7 +181,11 @@ class Control:
         if self._store.phase is Phase.RUNNING:
             entries = self._store.snapshot().entries.values()
             if not may_close(
-                entries, self._wall(), hold=self._timing.hold, reading=self._holding()
+                entries,
+                self._wall(),
+                hold=self._timing.hold,
+                reading=self._holding(),
+                back=self._back,
             ):
                 return
             await self._store.advance_run(Phase.POST_PROCESSING)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
 from reporter.core.objects import number, section, text
+from reporter.core.run.view import over
 from reporter.ctl import origin, show
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
 from reporter.ctl.origin import ByHttp
@@ -76,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
     announced = section(look.document, "tar-info")
     name, digest = text(announced, "name"), text(announced, "sha256")
     if not name or not digest:
+        if over(look.document):
+            raise CannotTell("there are no results: packing was given up")
         status = text(look.document, "status")
         raise CannotTell(f"there are no results yet: the run is {status}")
     path: Path = options.file or Path(name if _NAME.fullmatch(name) else "results.tar.gz")

@@ -428,6 +428,29 @@ class TestDeadlines:
 
         play(story())
 
+    @pytest.mark.parametrize("how", ["restart", "pause"])
+    def test_away_after_it(self, world, how):
+        """A worker between two tries can come in the hold: that counts from our return."""
+
+        async def story():
+            await world.start()
+            await world.result(NODE1)
+            await world.result(NODE2)
+            await world.pass_time(3_600, step=10)
+            assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
+            if how == "restart":
+                await world.restart(after=60)
+            else:
+                world.move(60)
+                await world.control.tick()
+            await world.pass_time(19)
+            assert Phase.RUNNING is world.store.phase
+            assert Outcome.ACCEPTED is await world.result(E2E)
+            await world.control.tick()
+            assert Phase.CLOSED is world.store.phase
+
+        play(story())
+
     def test_passed_inside_a_retry_window(self, world):
         """The window decides: its worker was told to try again."""
 

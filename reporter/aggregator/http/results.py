@@ -120,7 +120,7 @@ class Uploads:
         if unfit := self._unfit(request, meta):
             return await self._fail(key, subject, *unfit)
         length = self._limits.result_bytes if meta.length is None else meta.length
-        upload = Upload(self._wall(), length)
+        upload = Upload(self._wall(), length, retry=self._store.entry(key).retrying)
         self._known.setdefault(key, set()).add(upload)
         try:
             upload.waited = not self._slots.available(key)

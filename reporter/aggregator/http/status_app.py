@@ -129,7 +129,7 @@ class StatusApp:
             return self._events.answer(request) if self._events else answers.NOT_FOUND
         snapshot = self._snapshot()
         if path == "/results":
-            return tarball.answer(self._output, snapshot.tar)
+            return tarball.answer(self._output, snapshot)
         key = None
         if path != "/status":
             key = _key(path)

@@ -12,17 +12,21 @@ from aiohttp import web
 
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
-from reporter.core.run.snapshot import Tar
+from reporter.core.run.snapshot import Snapshot, Tar, final
 
 NOT_YET: Final = answers.text(404, "there are no results yet: the run is not over")
+GIVEN_UP: Final = answers.text(404, "there are no results: packing was given up")
 _GONE: Final = answers.text(503, "the results cannot be read", close=True)
 _PIECE = 256 * 1024
 _PATIENCE = 60.0  # seconds for a reader to take a piece
 
 
-def answer(output: Path | None, tar: Tar | None) -> Answer:
-    """Return the file that lies in `output`; 404 while there is none."""
-    return NOT_YET if output is None or tar is None else Tarball(output / tar.name, tar)
+def answer(output: Path | None, snapshot: Snapshot) -> Answer:
+    """Return the file that lies in `output`; 404 where there is none, or none yet."""
+    tar = snapshot.tar
+    if output is None or tar is None:
+        return GIVEN_UP if final(snapshot) else NOT_YET
+    return Tarball(output / tar.name, tar)
 
 
 class Tarball(Answer):

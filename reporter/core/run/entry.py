@@ -7,6 +7,7 @@ All times are Unix seconds, because they outlive a restart.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf
 from typing import Final
 
 from reporter.core.run.plan import Key
@@ -242,24 +243,27 @@ def may_close(
     *,
     hold: float = HOLD,
     reading: Collection[Key] = (),
+    back: float = -inf,
 ) -> bool:
     """Whether the run may close: every entry decided, no result on its way, no fresh guess of ours.
 
-    `reading` are the keys that have an upload being read.
+    `reading` are the keys that have an upload being read; `back` is as in `next_close`.
     """
     entries = tuple(entries)
     if any(entry.key in reading and entry.state is not State.COMPLETE for entry in entries):
         return False
-    moment = next_close(entries, now, hold)
+    moment = next_close(entries, now, hold, back)
     return moment is not None and moment <= now
 
 
-def next_close(entries: Iterable[Entry], now: float, hold: float = HOLD) -> float | None:
+def next_close(
+    entries: Iterable[Entry], now: float, hold: float = HOLD, back: float = -inf
+) -> float | None:
     """When the run may close if nothing more happens, `now` at the earliest; None: not yet known.
 
     Whoever was silent or late may be between two tries, so such an error of ours is held for a
-    while before it is final. A Pod that is gone or never was delivers nothing any more, and after
-    a retry window there was time enough.
+    while before it is final, during which workers can reach us: they can since `back`. A Pod that
+    is gone or never was delivers nothing any more, and after a retry window there was time enough.
     """
     moment = now
     for entry in entries:
@@ -267,7 +271,7 @@ def next_close(entries: Iterable[Entry], now: float, hold: float = HOLD) -> floa
         if held is None:
             return None
         if held.rank <= Rank.AGGREGATOR and held.cause in _MAY_STILL_COME:
-            moment = max(moment, held.at + hold)
+            moment = max(moment, max(held.at, back) + hold)
     return moment
 
 

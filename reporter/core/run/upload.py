@@ -27,13 +27,15 @@ class Allowance:
 class Upload:
     """One upload of a key: when it came, how long it may be, and since when it is read.
 
-    `began` is None while it waits unread; `waited` says whether it ever did.
+    `began` is None while it waits unread; `waited` says whether it ever did. `retry` says that
+    it came within the retry window of its key, which decides instead of the deadline.
     """
 
     arrived: float
     length: int
     began: float | None = None
     waited: bool = False
+    retry: bool = False
 
     def cut_at(self, deadline: float | None, allowance: Allowance) -> float:
         """Return when a body that is being read is cut; infinite without a deadline."""
@@ -44,9 +46,9 @@ class Upload:
     def holds(self, deadline: float | None, now: float, allowance: Allowance) -> bool:
         """Say whether the run stays open for it.
 
-        It does for one that was there at the deadline, which either is read to its end or cut. Who
-        comes later is taken if there is time, but cannot keep the run open by coming again.
+        It does for one that came in time, which either is read to its end or cut. Who comes later
+        is taken if there is time, but cannot keep the run open by coming again.
         """
-        if deadline is None or self.arrived <= deadline:
+        if deadline is None or self.retry or self.arrived <= deadline:
             return True
         return self.began is not None and now < deadline + allowance.seconds(self.length)

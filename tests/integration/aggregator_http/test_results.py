@@ -527,6 +527,26 @@ async def test_an_upload_after_its_deadline(tmp_path):
 
 
 @situation
+async def test_a_retry_after_the_deadline_within_its_window(tmp_path):
+    """The window decides: the run stays open for it, though it has to wait."""
+    limits = Limits(uploads=1)
+    plan = {**PLAN, "timeout_seconds": 1}
+    async with serving(tmp_path, limits, plan=plan) as scene, scene.connect() as busy:
+        await scene.store.launch("sysd", at=time.time() - 500.0)
+        await scene.store.mark_failed(NODE1, Failure("attempt", time.time(), "cut off"))
+        await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
+        await scene.holds(busy)
+        retry = asyncio.create_task(scene.put(NODE1, b"again"))
+        async with asyncio.timeout(HANG):
+            while NODE1 not in scene.app.reading:
+                await asyncio.sleep(0.005)
+        assert {E2E, NODE1} == set(scene.app.holding)
+        await busy.send(b"lf")
+
+        assert 200 == (await retry).status
+
+
+@situation
 async def test_keys_with_an_upload_are_named(tmp_path):
     """A57: the run may not close over a body that is being read."""
     async with serving(tmp_path) as scene, scene.connect() as wire:

@@ -17,6 +17,7 @@ from reporter.aggregator.http import Audience, Limits, Listener, StatusApp
 from reporter.aggregator.store import MemoryStore
 from reporter.core.run.plan import parse_plan
 from reporter.core.run.progress import Progress
+from reporter.core.run.snapshot import Phase
 from reporter.metrics.page import Page
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import E2E, PLAN, Seen, situation
@@ -297,6 +298,19 @@ async def test_readiness():
         assert (200, b"[+]worker-listener ok\n[+]store ok\nready\n") == verbose.said
         lines = b"[+]worker-listener ok\n[-]store: not writable\nnot ready\n"
         assert (503, lines) == bad.said
+
+
+@situation
+async def test_results_that_are_not_there():
+    """Not yet, or never: packing was given up, and asking again is no use."""
+    async with serving(plan={"run": certs.RUN, "plugins": []}) as status:
+        await status.store.advance_run(Phase.POST_PROCESSING)
+        early = await status.ask("/results")
+        await status.store.advance_run(Phase.CLOSED, error="disk full")
+        late = await status.ask("/results")
+
+        assert (404, b"there are no results yet: the run is not over\n") == early.said
+        assert (404, b"there are no results: packing was given up\n") == late.said
 
 
 @situation

@@ -159,6 +159,15 @@ class TestFile:
         assert 4 == code
         assert "there are no results yet: the run is running" in err
 
+    def test_a_run_whose_packing_was_given_up(self, home: Home) -> None:
+        """4: there will be none."""
+        document = run_status("failed", entry("e2e", status="complete"), final=True)
+        with Scripted(status=Reply(body=document)) as server:
+            code, _, err = home.run("retrieve", "--url", server.url)
+
+        assert 4 == code
+        assert "there are no results: packing was given up" in err
+
     def test_through_the_cluster(self, at_home: Home, fake: FakeKube) -> None:
         """4: what to do instead."""
         add_aggregator(fake, "complete", plugin("e2e", status="complete"))

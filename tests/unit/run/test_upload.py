@@ -45,6 +45,12 @@ def test_the_time_counts_from_the_later_of_the_deadline_and_its_turn(began, dead
         pytest.param(
             Upload(1_119.0, 1, 1_119.0), DEADLINE, 1_120.0, False, id="cannot go on for ever"
         ),
+        pytest.param(
+            Upload(1_300.0, 1, retry=True), DEADLINE, 9e9, True, id="a retry in its window waits"
+        ),
+        pytest.param(
+            Upload(1_300.0, 1, 1_301.0, retry=True), DEADLINE, 9e9, True, id="and is read"
+        ),
     ],
 )
 def test_who_holds_the_run_open(upload, deadline, now, expected):
