@@ -78,7 +78,7 @@ def test_no_pod_and_no_namespace(fake: FakeKube, api: KubeApi, namespace: str) -
     reading = read_run_status(api, namespace)
 
     assert (Found.NOT_FOUND, None) == outcome(reading)
-    with pytest.raises(NoAggregatorPod, match="no aggregator runs in namespace"):
+    with pytest.raises(NoAggregatorPod, match="no aggregator found in namespace"):
         find_aggregator(api, namespace)
     assert namespace in reading.detail
 

@@ -273,7 +273,7 @@ class TestCluster:
             out, err = process.communicate(timeout=30)
 
         assert (0, b"e2e/global\n") == (process.returncode, out)
-        assert b"no aggregator runs in namespace 'default'; waiting" in err
+        assert b"no aggregator found in namespace 'default'; waiting" in err
 
     def test_forbidden_ends_it(self, at_home: Home, fake: FakeKube) -> None:
         """4 at once."""
