@@ -80,6 +80,12 @@ class Store(SqliteStore):
         due("failure noted")
         return marked
 
+    async def mark_all_failed(self, *args: Any, **kwargs: Any) -> Any:
+        marked = await super().mark_all_failed(*args, **kwargs)
+        if marked:
+            due("failure noted")
+        return marked
+
     async def advance_run(self, phase: Any, **kwargs: Any) -> Any:
         due(f"advance to {phase}")
         snapshot = await super().advance_run(phase, **kwargs)

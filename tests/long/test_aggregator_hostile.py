@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import http.client
-import threading
+import multiprocessing
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.queues import Queue
 from pathlib import Path
 
 import pytest
 
 from reporter.link import AggregatorClient, ResultSource, WorkerConfig
 from tests.collecting.served import Aggregator, plan
-from tests.collecting.worker import reply
+from tests.collecting.worker import Worker, reply
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -38,7 +39,9 @@ def test_progress_of_all_nodes_is_as_large_as_it_can_be(tmp_path: Path) -> None:
 
         def send(number: int) -> int:
             key = f"by-node/{NODES[number % 200]}/sysd"
-            return worker.ask("POST", f"progress/{key}", body).status
+            while (status := worker.ask("POST", f"progress/{key}", body).status) == 503:
+                time.sleep(1.0)  # its turn did not come in time: as the answer asks for
+            return status
 
         with ThreadPoolExecutor(20) as pool:
             answers = list(pool.map(send, range(400)))
@@ -76,39 +79,51 @@ def test_foreign_targets(tmp_path: Path) -> None:
     assert 5 * MB > after - before
 
 
-def test_brackets_on_eighty_connections(tmp_path: Path) -> None:
-    """A mebibyte each: the probe is answered within 100 ms all the time."""
-    body = b'{"x":[' + b"[]," * ((MIB - 10) // 3) + b"1]}"
+def attack(port: int, certificates: Path, body: bytes, answers: Queue[int]) -> None:
+    """Send a body for each of eighty nodes at once; a process's main."""
+    worker = Worker.of(port, certificates, "sysd")
+
+    def send(node: str) -> int:
+        return worker.ask("POST", f"progress/by-node/{node}/sysd", body).status
+
+    with ThreadPoolExecutor(80) as pool:
+        for status in pool.map(send, NODES[:80]):
+            answers.put(status)
+
+
+@pytest.mark.parametrize(
+    ("unit", "answer"), [(b"[],", 200), (b"[" * 28 + b"]" * 28 + b",", 413)], ids=["flat", "nested"]
+)
+def test_brackets_on_eighty_connections(tmp_path: Path, unit: bytes, answer: int) -> None:
+    """A mebibyte each, from a process of their own: the probe is answered within 100 ms."""
+    body = b'{"x":[' + unit * ((MIB - 10) // len(unit)) + b"1]}"
+    spawn = multiprocessing.get_context("spawn")
     with Aggregator(tmp_path / "run", plan("sysd", NODES)) as aggregator:
-        worker, ended = aggregator.worker("sysd"), threading.Event()
-        slowest = 0.0
-
-        def send(number: int) -> int:
-            key = f"by-node/{NODES[number]}/sysd"
-            return worker.ask("POST", f"progress/{key}", body).status
-
-        def attack() -> list[int]:
-            with ThreadPoolExecutor(80) as pool:
-                answers = list(pool.map(send, range(80)))
-            ended.set()
-            return answers
-
-        with ThreadPoolExecutor(1) as pool:
-            attacked = pool.submit(attack)
-            probe = http.client.HTTPConnection("127.0.0.1", aggregator.status_port, timeout=60)
-            while not ended.wait(0.01):
-                began = time.monotonic()
-                probe.request("GET", "/livez")
-                answer = probe.getresponse()
-                answer.read()
-                assert 200 == answer.status
-                slowest = max(slowest, time.monotonic() - began)
-                if answer.will_close:
-                    probe.close()
-            probe.close()
-            assert {200, 503} >= set(attacked.result())
-    print(f"slowest probe {slowest * 1e3:.0f} ms")
-    assert 1.0 > slowest  # wanted are 100 ms; the machine may have other things to do
+        answers: Queue[int] = spawn.Queue()
+        arguments = (aggregator.port, aggregator.certificates, body, answers)
+        attacker = spawn.Process(target=attack, args=arguments)
+        attacker.start()
+        took: list[float] = []
+        probe = http.client.HTTPConnection("127.0.0.1", aggregator.status_port, timeout=60)
+        while attacker.is_alive():
+            began = time.monotonic()
+            probe.request("GET", "/livez")
+            answered = probe.getresponse()
+            answered.read()
+            assert 200 == answered.status
+            took.append(time.monotonic() - began)
+            if answered.will_close:
+                probe.close()
+            time.sleep(0.01)
+        probe.close()
+        assert 0 == attacker.exitcode
+        statuses = {answers.get(timeout=60) for _ in range(80)}
+    took.sort()
+    print(f"median probe {took[len(took) // 2] * 1e3:.0f} ms, slowest {took[-1] * 1e3:.0f} ms")
+    # 503: its turn did not come within 15 s.
+    assert {answer, 503} >= statuses
+    assert 0.1 > took[len(took) // 2]
+    assert 1.0 > took[-1]  # wanted are 100 ms; the machine may have other things to do
 
 
 def test_outage_over_the_deadline_of_forty_workers(tmp_path: Path) -> None:

@@ -28,9 +28,14 @@ from reporter.errors import InvalidPayload
 _SMALL = 16 * 1024  # bytes of a body that is parsed at once: 3 ms at most
 _LARGE_AT_ONCE = 8  # larger ones in memory
 _PIECE = 0.002  # seconds between two turns of the others
+_MOST_PIECES = 32_768  # of one body; twice as many as a mebibyte of long texts has
 _FREE_SPACE = 1.0  # seconds for which it is believed
 _SOON = (answers.retry_later(1),)
 _ID = istr("Progress-Id")
+
+
+class _TooManyParts(Exception):
+    """A body of lists in lists or of names without end: seconds of work for its reader."""
 
 
 class ProgressUpdates:
@@ -86,6 +91,8 @@ class ProgressUpdates:
             if update is None:
                 return _too_large(subject)
             return await self._take(request, key, subject, update)
+        except _TooManyParts:
+            return answers.text(413, f"{subject} has too many parts")
         except InvalidPayload as error:
             return answers.text(400, f"invalid progress update: {error}")
         except UploadStalled:
@@ -127,7 +134,7 @@ class ProgressUpdates:
             return parse_progress(data)
         async with self._parsing:
             pieces, turn = parse_in_pieces(data), time.perf_counter() + _PIECE
-            while True:
+            for _ in range(_MOST_PIECES):
                 try:
                     next(pieces)
                 except StopIteration as end:
@@ -136,6 +143,7 @@ class ProgressUpdates:
                 if time.perf_counter() >= turn:
                     await asyncio.sleep(0)
                     turn = time.perf_counter() + _PIECE
+            raise _TooManyParts
 
     async def _read(self, request: web.BaseRequest, heard: Callable[[], None]) -> bytes | None:
         """Return the body, or nothing when it is too large."""

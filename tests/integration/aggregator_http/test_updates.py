@@ -138,6 +138,33 @@ async def test_a_large_update(tmp_path):
         assert (413, line) == counted.said
 
 
+@pytest.mark.parametrize(
+    "unit", [b"[" * 28 + b"]" * 28 + b",", b'{"a":{"b":[]}},'], ids=["nested", "members"]
+)
+@situation
+async def test_a_large_update_of_too_many_parts(tmp_path, unit):
+    """Seconds of work, in which no other large one would have its turn: 413."""
+    async with serving(tmp_path) as scene:
+        body = b'{"x":[' + unit * ((2**20 - 10) // len(unit)) + b"1]}"
+        reply = await scene.post(body)
+
+        assert (413, b"progress update for e2e/global has too many parts\n") == reply.said
+        assert {} == scene.store.snapshot().progress
+
+
+@situation
+async def test_a_large_update_of_long_texts(tmp_path):
+    """Full of escapes, as a log in another script than Latin is."""
+    async with serving(tmp_path) as scene:
+        texts = ["\u6d4b\n" * 24] * 5_300
+        body = json.dumps({"failures": texts}).encode()
+        assert 900_000 < len(body) <= 2**20
+        reply = await scene.post(body)
+
+        assert 200 == reply.status
+        assert 5_300 == scene.store.snapshot().progress[E2E].progress.failures_total
+
+
 @situation
 async def test_large_updates_wait_for_their_turn(tmp_path):
     """Eight are in memory at a time, whoever sends them; the next has its turn when one ends."""
