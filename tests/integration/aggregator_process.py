@@ -7,13 +7,15 @@ import json
 import os
 import ssl
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
+
+from tests import forked
+from tests.forked import Forked
 
 BOUND = 60.0
 """Nothing takes so long unless it hangs."""
@@ -47,10 +49,15 @@ class Aggregator:
         self.folder, self.events = folder, list[Object]()
         self.lines = list[str]()
         self._changed = threading.Condition()
-        self.process = subprocess.Popen(
-            # Warnings show on stderr, which has to stay empty.
-            [sys.executable, "-W", "default", str(LAUNCHER), *arguments],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path.cwd()), **environ},
+        self.process = Forked(
+            [str(LAUNCHER), *arguments],
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(Path.cwd()),
+                # Warnings show on stderr, which has to stay empty.
+                "PYTHONWARNINGS": "default",
+                **environ,
+            },
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -205,14 +212,13 @@ class Site:
 
     def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run the program to its end."""
-        return subprocess.run(
-            [sys.executable, str(LAUNCHER), *arguments],
+        return forked.run(
+            [str(LAUNCHER), *arguments],
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path.cwd()), **environ},
             cwd=self.folder,
             capture_output=True,
             text=True,
             timeout=BOUND,
-            check=False,
         )
 
 

@@ -6,7 +6,6 @@ The reporter runs in a thread of the test, or as a process of its own where real
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from reporter.settings import sidecar as settings
 from reporter.sidecar.main import Sidecar
 from tests.fakekube import FakeKube, make_job, make_pod, running, terminated
 from tests.fakekube.answers import ApiError
+from tests.forked import Forked
 
 BOUND = 60.0
 """Nothing takes so long unless it hangs."""
@@ -218,13 +218,14 @@ class Scene:
         environ = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(Path.cwd()),
+            # Warnings show on stderr, which has to stay empty.
+            "PYTHONWARNINGS": "default",
             "SERVER": self.fake.server,
             "CA_FILE": self.fake.ca_file,
             "TOKEN_FILE": self.fake.token_file,
         }
-        # Warnings show on stderr, which has to stay empty.
-        command = [sys.executable, "-W", "default", str(LAUNCHER), *arguments]
-        with subprocess.Popen(
+        command = [str(LAUNCHER), *arguments]
+        with Forked(
             command,
             env=environ | self.environ(**variables),
             stdout=subprocess.PIPE,

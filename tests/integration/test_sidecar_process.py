@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.integration.scene import RUNNING, Scene
 
 UNWANTED = (
@@ -34,7 +35,7 @@ def test_the_output_is_one_json_object_a_line(scene: Scene) -> None:
     """From the first line to the last, and nothing on stderr."""
     scene.create()
     scene.write_result()
-    with scene.process() as process:
+    with scene.process(**forked.FRESH) as process:
         output, errors = process.communicate(timeout=60)
 
     assert (0, "") == (process.returncode, errors)
@@ -167,7 +168,7 @@ def test_only_what_is_needed_is_loaded(scene: Scene) -> None:
     """Each of these costs memory that every Pod would pay for."""
     scene.create()
     scene.write_result()
-    with scene.process("--modules") as process:
+    with scene.process("--modules", **forked.FRESH) as process:
         _, modules = process.communicate(timeout=60)
 
     assert 0 == process.returncode

@@ -14,10 +14,13 @@ import pytest
 import yaml
 
 from reporter.sources.memory_cgroup import places
+from tests import forked
+from tests.forked import Forked
 
 ROOT = Path(__file__).resolve().parents[2]
-STATUS_CTL = [sys.executable, str(ROOT / "cmd" / "status-ctl.py")]
+STATUS_CTL = [str(ROOT / "cmd" / "status-ctl.py")]
 BOUND = 60.0
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
 
 SUCCESS = """echo '{"status":"success","reason":"Fine","message":"It works"}' >"$RESULTS_PATH"; """
 FAILURE = """echo '{"status":"failure","reason":"Bad","details":{"a":1}}' >"$RESULTS_PATH"; """
@@ -49,12 +52,11 @@ def status_ctl_try(*arguments, before=()):
 @contextlib.contextmanager
 def started(*arguments, before=(), **options):
     """A run that is under way, for signals."""
-    process = subprocess.Popen(
-        [*before, *STATUS_CTL, "try", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
+    program = [*STATUS_CTL, "try", *arguments]
+    process = (
+        subprocess.Popen([*before, sys.executable, *program], **PIPES, **options)
+        if before
+        else Forked(program, **PIPES, **options)
     )
     try:
         yield process
@@ -86,7 +88,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def test_a_system_that_cannot_wait_without_reaping(script, code, reason):
     """The end is seen all the same, and ends what the command has left running."""
     process = subprocess.run(
-        [sys.executable, "-c", WITHOUT_WAITID, STATUS_CTL[1], "try", "--", "sh", "-c", script],
+        [sys.executable, "-c", WITHOUT_WAITID, *STATUS_CTL, "try", "--", "sh", "-c", script],
         capture_output=True,
         text=True,
         check=False,
@@ -357,7 +359,7 @@ def test_nobody_reads_the_output_any_more(tmp_path):
 
 def test_the_directory_of_the_results_is_removed(tmp_path):
     """Nothing stays in TMPDIR."""
-    done = subprocess.run(
+    done = forked.run(
         [*STATUS_CTL, "try", "--", "sh", "-c", SUCCESS],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
@@ -526,7 +528,7 @@ def test_what_is_wrong_with_the_file_is_told_like_validate_does():
 
 def test_the_condition_stands_before_the_annotation():
     """Four kilobytes of evidence must not hide it."""
-    out = subprocess.run(
+    out = forked.run(
         [*STATUS_CTL, "try", "--", "sh", "-c", SUCCESS],
         capture_output=True,
         text=True,

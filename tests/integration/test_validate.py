@@ -2,26 +2,25 @@
 
 import os
 import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests import forked
+
 ROOT = Path(__file__).resolve().parents[2]
-STATUS_CTL = [sys.executable, str(ROOT / "cmd" / "status-ctl.py")]
+STATUS_CTL = [str(ROOT / "cmd" / "status-ctl.py")]
 BOUND = 60.0
 
 
 def validate(*arguments, data=b""):
     """Run it; return exit code, remarks, condition and standard error."""
-    done = subprocess.run(
+    done = forked.run(
         [*STATUS_CTL, "validate", *arguments],
         input=data,
         capture_output=True,
         timeout=BOUND,
-        check=False,
     )
     out = done.stdout.decode()
     remarks = [line[2:] for line in out.splitlines() if line.startswith("# ")]
@@ -100,12 +99,11 @@ def test_a_pipe_is_read_like_a_file():
     reader, writer = os.pipe()
     os.write(writer, b'{"status": "success"}')
     os.close(writer)
-    done = subprocess.run(
+    done = forked.run(
         [*STATUS_CTL, "validate", f"/dev/fd/{reader}"],
         pass_fds=[reader],
         capture_output=True,
         timeout=BOUND,
-        check=False,
     )
     os.close(reader)
 
@@ -126,12 +124,11 @@ def test_several_files_at_once(tmp_path):
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text('{"status": "success"}')
     bad.write_text('{"status": "Success", "resaon": 5}')
-    done = subprocess.run(
+    done = forked.run(
         [*STATUS_CTL, "validate", str(bad), str(tmp_path / "absent"), str(good)],
         capture_output=True,
         text=True,
         timeout=BOUND,
-        check=False,
     )
 
     assert (2, f"status-ctl: cannot read {tmp_path}/absent: No such file or directory\n") == (
@@ -204,12 +201,11 @@ def test_colours_are_for_terminals_without_no_color(tmp_path, no_color, coloured
     file.write_text("{}")
     ours, theirs = pty.openpty()
     environ = {**os.environ, "NO_COLOR": no_color, "TERM": "xterm"}
-    subprocess.run(
+    forked.run(
         [*STATUS_CTL, "validate", str(file)],
         stdout=theirs,
         env=environ,
         timeout=BOUND,
-        check=False,
     )
     shown = os.read(ours, 65536)
     os.close(theirs)

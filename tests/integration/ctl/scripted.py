@@ -18,6 +18,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests import forked
+from tests.forked import Forked
+
 ROOT = Path(__file__).resolve().parents[3]
 STATUS_CTL = [sys.executable, str(ROOT / "cmd" / "status-ctl.py")]
 BOUND = 60.0
@@ -180,22 +183,21 @@ class Home:
 
     def run(self, *arguments: str, **environ: str) -> tuple[int, str, str]:
         """Run status-ctl in a pipe: exit code, standard output, standard error."""
-        done = subprocess.run(
-            [*STATUS_CTL, *arguments],
+        done = forked.run(
+            [STATUS_CTL[1], *arguments],
             env=self.environ | environ,
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=BOUND,
-            check=False,
         )
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
     @contextmanager
-    def started(self, *arguments: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
+    def started(self, *arguments: str, **environ: str) -> Iterator[Forked]:
         """Start it in a pipe."""
-        with subprocess.Popen(
-            [*STATUS_CTL, *arguments],
+        with Forked(
+            [STATUS_CTL[1], *arguments],
             env=self.environ | environ,
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
@@ -222,8 +224,8 @@ class Home:
         """
         controller, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        process = subprocess.Popen(
-            [*STATUS_CTL, *arguments],
+        process = Forked(
+            [STATUS_CTL[1], *arguments],
             env=self.environ | environ,
             cwd=self.folder,
             stdin=terminal,

@@ -7,12 +7,12 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.forked import Forked
 from tests.integration.link.scripted import Scripted
 
 LAUNCHER = Path("cmd/sonobuoy.py").absolute()
@@ -59,11 +59,11 @@ class Process:
 
 @contextmanager
 def worker(
-    *arguments: str, environ: dict[str, str], launcher: tuple[str, ...] = ("-I", str(LAUNCHER))
+    *arguments: str, environ: dict[str, str], launcher: tuple[str, ...] = (str(LAUNCHER),)
 ) -> Iterator[Process]:
     """Start it with just this environment."""
-    with subprocess.Popen(
-        [sys.executable, *launcher, *(arguments or ("worker", "global"))],
+    with Forked(
+        [*launcher, *(arguments or ("worker", "global"))],
         env={"PATH": os.environ["PATH"], **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
+from tests.forked import Forked
 from tests.integration.link.certs import Authority, Identities, identities
 from tests.integration.link.scripted import BEAT, Say, Scripted, Silence
 from tests.integration.worker.process import LAUNCHER, environment, worker
@@ -460,9 +462,7 @@ def test_splat(tmp_path: Path) -> None:
     """`sonobuoy retrieve` reads it: one archive of all archives, by base name."""
     (tmp_path / "run.tar.gz").write_bytes(gzip.compress(b"x" * 100_000))
     (tmp_path / "other.txt").write_bytes(b"-")
-    done = subprocess.run(
-        [sys.executable, "-I", LAUNCHER, "splat", str(tmp_path)], capture_output=True, check=True
-    )
+    done = forked.run([str(LAUNCHER), "splat", str(tmp_path)], capture_output=True, check=True)
 
     with tarfile.open(fileobj=io.BytesIO(done.stdout), mode="r:gz") as tar:
         (member,) = tar
@@ -476,9 +476,9 @@ def test_splat(tmp_path: Path) -> None:
 
 def test_splat_of_nothing(tmp_path: Path) -> None:
     """A directory that is not there is an error, an empty one an empty archive."""
-    command = [sys.executable, "-I", str(LAUNCHER), "splat"]
-    missing = subprocess.run([*command, str(tmp_path / "x")], capture_output=True, check=False)
-    empty = subprocess.run([*command, str(tmp_path)], capture_output=True, check=True)
+    command = [str(LAUNCHER), "splat"]
+    missing = forked.run([*command, str(tmp_path / "x")], capture_output=True)
+    empty = forked.run([*command, str(tmp_path)], capture_output=True, check=True)
 
     assert (1, b"") == (missing.returncode, missing.stdout)
     with tarfile.open(fileobj=io.BytesIO(empty.stdout), mode="r:gz") as tar:
@@ -488,8 +488,8 @@ def test_splat_of_nothing(tmp_path: Path) -> None:
 def test_splat_into_a_closed_pipe(tmp_path: Path) -> None:
     """Whoever asked has gone."""
     (tmp_path / "run.tar.gz").write_bytes(b"x" * (1 << 20))
-    with subprocess.Popen(
-        [sys.executable, "-I", str(LAUNCHER), "splat", str(tmp_path)],
+    with Forked(
+        [str(LAUNCHER), "splat", str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
