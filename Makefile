@@ -9,6 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UNIT := tests/unit tests/property
+# Tests that try few examples in `make test` and many in `make test-long`.
+PROPERTIES := tests/property tests/integration/store/test_store_model.py
 
 # Arguments for a person: PYTEST_ARGS="-k name", REQUIRE_CLUSTER=1 (a skipped cluster test fails).
 PYTEST_ARGS ?=
@@ -78,10 +80,11 @@ test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk
 	@$(bed)
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
 	$(PYTEST) -n $(WORKERS) -m "long and not cluster and not node"
+	PROPERTY_EXAMPLES=100 $(PYTEST) -n $(WORKERS) -m "not long" $(PROPERTIES)
 	$(PYTEST) -m "long and (cluster or node)"
 
 test-coverage: $(READY) ## measure coverage; core and wire must be complete
-	@$(PYTEST) -n $(WORKERS) -m "not cluster and not node and not long" \
+	@PROPERTY_EXAMPLES=100 $(PYTEST) -n $(WORKERS) -m "not cluster and not node and not long" \
 	  --cov=reporter --cov-branch --cov-report=term:skip-covered
 	$(BIN)/python -m coverage report --include='reporter/core/*,reporter/wire/*' \
 	  --show-missing --skip-covered --fail-under=100

@@ -54,10 +54,19 @@ class Attacker:
             writer.write(self._drip)
 
 
-def test_slow_loris(start: Start) -> None:
+@pytest.mark.parametrize(
+    "share",
+    [
+        pytest.param(10, id="37 connections"),
+        # A busy machine needs minutes for so many handshakes.
+        pytest.param(1, id="370", marks=[pytest.mark.long, pytest.mark.timeout(900)]),
+    ],
+)
+def test_slow_loris(start: Start, share: int) -> None:
     """A37: 200 dripping heads, 100 dripping bodies, 20 stalled bodies, 50 stalled handshakes.
 
-    A good upload and an update are answered meanwhile; all the others are cut off.
+    `make test` has a tenth of them. A good upload and an update are answered meanwhile; all the
+    others are cut off.
     """
     nodes = [f"n{number}" for number in range(30)]
     limits = ("handshake", "header", "body-silence", "upload-rate-after")
@@ -73,10 +82,10 @@ def test_slow_loris(start: Start) -> None:
         path = f"{PUT}/by-node/n{number % 30}/load"
         return Attacker(load, head("PUT", path, "Content-Length: 1000000") + b"b", drip)
 
-    heads = [Attacker(load, b"PUT /api", b"x") for _ in range(200)]
-    bodies = [body(number, b"b") for number in range(100)]
-    stalled = [body(number, b"") for number in range(20)]
-    handshakes = [Attacker(load, b"\x16\x03\x01\x02", b"", tls=False) for _ in range(50)]
+    heads = [Attacker(load, b"PUT /api", b"x") for _ in range(200 // share)]
+    bodies = [body(number, b"b") for number in range(100 // share)]
+    stalled = [body(number, b"") for number in range(20 // share)]
+    handshakes = [Attacker(load, b"\x16\x03\x01\x02", b"", tls=False) for _ in range(50 // share)]
 
     async def story() -> None:
         everybody = [*heads, *bodies, *stalled, *handshakes]
@@ -95,7 +104,7 @@ def test_slow_loris(start: Start) -> None:
     assert {b"HTTP/1.1 503 Service Unavailable"} == codes
     assert {True} == {b"upload stalled" in each.heard for each in (*bodies, *stalled)}
     found = aggregator.metrics()
-    assert 50 == found['status_aggregator_tls_failures_total{reason="timeout"}']
+    assert 50 // share == found['status_aggregator_tls_failures_total{reason="timeout"}']
     assert 0 == found["status_aggregator_uploads"]
     assert [] == unfinished(aggregator)
     assert 200 == load.put("by-node/n0/load").status

@@ -58,9 +58,14 @@ def why_refused(decode, data):
     return None
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 10))]
+)
 def test_damaged_documents_give_a_value_or_a_cause_of_our_own_words(seed):
-    """A tenth of the 200,000 each; a cause is made of our words and numbers only."""
+    """A tenth of the 200,000 each, most of them in the long tests.
+
+    A cause is made of our words and numbers only.
+    """
     valid = 0
     for data in mutations(seed, 20_000):
         for decode in (decode_result, decode_progress):

@@ -426,7 +426,7 @@ def test_a_status_document_is_json_in_the_order_of_the_plan(run):
     assert [str(key) for key in run.plan.keys] == [each["key"] for each in document["plugins"]]
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(snapshots(), st.integers(512, 20_000), st.booleans())
 def test_the_annotation_fits_and_reads_back(run, budget, strict):
     """Within the budget, valid JSON of known words, and no entry is told that is not there."""

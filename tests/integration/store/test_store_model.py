@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import Coroutine
@@ -277,7 +278,7 @@ def _memory() -> str | None:
 
 
 Ledgers.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "20")),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
