@@ -130,11 +130,12 @@ class TestRun:
         assert {"info"} == {event["level"] for event in running.events}
 
     def test_exported_files(self, here):
-        """ca.pem and a pair per plugin, for us only; no CA key anywhere."""
+        """ca.pem, and a pair and its worker's file per plugin, for us only; no CA key anywhere."""
         here.start().ready()
         certs = here.folder / "certs"
 
-        assert ["ca.pem", "e2e.crt", "e2e.key", "sysd.crt", "sysd.key"] == sorted(os.listdir(certs))
+        names = [f"{name}.{end}" for name in ("e2e", "sysd") for end in ("crt", "json", "key")]
+        assert ["ca.pem", *names] == sorted(os.listdir(certs))
         modes = {stat.S_IMODE(path.stat().st_mode) for path in certs.iterdir()}
         assert {0o600} == modes
         assert (certs / "e2e.key").read_text().startswith("-----BEGIN EC PRIVATE KEY-----")
