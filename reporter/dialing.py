@@ -122,7 +122,7 @@ def _lookup(host: str, port: int, left: Callable[[], float]) -> list[_Address]:
     while lookup.is_alive():
         pause = min(left(), SLICE_SECONDS)
         if pause <= 0:
-            raise TimeoutError(f"no answer from the name service for {host}")
+            raise TimeoutError(f"no DNS response for {host}")
         lookup.join(pause)
     with _lock:
         if _lookups.get((host, port)) is lookup:

@@ -279,7 +279,7 @@ class KubeApi:
         found = self._object(f"{kind}List", request, timeout)
         listed = found.get("items") or []
         if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-            raise Unavailable(f"the answer is no list of {kind}s")
+            raise Unavailable(f"the response is not a list of {kind}s")
         more = found["metadata"].get("continue")
         return listed, more if isinstance(more, str) else ""
 

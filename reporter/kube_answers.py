@@ -34,10 +34,10 @@ def plain(text: str, limit: int = 300) -> str:
 def decode_object(data: bytes, kind: str) -> dict[str, Any]:
     """Return the JSON object of that kind; Unavailable for anything else."""
     if len(data) > MAX_OBJECT:
-        raise Unavailable(f"the answer is larger than {MAX_OBJECT} bytes")
+        raise Unavailable(f"the response is larger than {MAX_OBJECT} bytes")
     found = decode_json(data)
     if found.get("kind") != kind or not isinstance(found.get("metadata"), dict):
-        raise Unavailable(f"the answer is no {kind}")
+        raise Unavailable(f"the response is not a {kind}")
     return found
 
 
@@ -46,9 +46,9 @@ def decode_json(data: bytes) -> dict[str, Any]:
     try:
         found = json.loads(data.decode())
     except (ValueError, RecursionError):
-        raise Unavailable("the answer is not JSON") from None
+        raise Unavailable("the response is not JSON") from None
     if not isinstance(found, dict):
-        raise Unavailable("the answer is no JSON object")
+        raise Unavailable("the response is not a JSON object")
     return found
 
 

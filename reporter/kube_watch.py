@@ -89,7 +89,7 @@ class Watch:
                 return bytes(response.read1(_READ, decode_content=False))
         except Unavailable as error:
             if isinstance(error.__cause__, ReadTimeoutError | TimeoutError):
-                raise Silence(f"nothing came for {self._silence:g} s") from error
+                raise Silence(f"no data for {self._silence:g} s") from error
             raise
 
 
@@ -101,5 +101,5 @@ def _event(line: bytes, kind: str) -> tuple[str, dict[str, Any]]:
     if sort == "ERROR":
         raise Unavailable(plain(f"the watch was ended: {found.get('code')} {found.get('message')}"))
     if not isinstance(sort, str) or sort not in EVENTS or found.get("kind") != kind:
-        raise Unavailable(plain(f"a watch event of unknown sort: {sort} {found.get('kind')}"))
+        raise Unavailable(plain(f"a watch event of unknown type: {sort} {found.get('kind')}"))
     return sort, found

@@ -230,7 +230,9 @@ class _Bridge(logging.Handler):
         except Exception as error:
             text = f"unreadable: {type(error).__name__}"
         write = get(logger=record.name, text=text)
-        (write.error if record.levelno >= logging.ERROR else write.warning)("A library reports")
+        (write.error if record.levelno >= logging.ERROR else write.warning)(
+            "Message from a library"
+        )
 
 
 def report_crashes() -> None:

@@ -71,8 +71,8 @@ def make_certs(options: argparse.Namespace) -> int:
     ca = options.out / "ca.pem"
     if not options.force and os.path.lexists(ca):
         print(
-            f"status-aggregator certs: {ca} already exists: whoever trusts it would be locked out; "
-            "choose another --out, or replace it with --force",
+            f"status-aggregator certs: {ca} already exists: clients that trust it would be locked "
+            "out; choose another --out, or replace it with --force",
             file=sys.stderr,
         )
         return USAGE
@@ -95,12 +95,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="judge the settings and the plan, print what is in force, exit 2 if any is wrong",
+        help="validate the settings and the plan, print the effective settings, exit 2 on errors",
     )
     parser.add_argument(
         "--package-again",
         action="store_true",
-        help="pack a run whose packing was given up once more; other runs are not changed",
+        help="retry packing a run whose packing was given up; other runs are not changed",
     )
     for name, default, rule, meaning in settings.describe():
         parser.add_argument(
@@ -114,8 +114,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _add_certs(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Makes a CA, a server certificate and a client certificate. Give the first two to the "
-        "aggregator (STATUS_TLS_CERT, STATUS_TLS_KEY, STATUS_TLS_CLIENT_CA), the last to whom "
-        "should see the run's status."
+        "aggregator (STATUS_TLS_CERT, STATUS_TLS_KEY, STATUS_TLS_CLIENT_CA), the last to those who "
+        "may see the run's status."
     )
     parser.add_argument(
         "--for", dest="purpose", required=True, choices=["status"], help="the listener"
@@ -124,7 +124,7 @@ def _add_certs(parser: argparse.ArgumentParser) -> None:
         "--host",
         required=True,
         action="append",
-        help="a name or address that the listener is reached by; may be repeated",
+        help="a host name or address of the listener; may be repeated",
     )
     parser.add_argument(
         "--port",
@@ -139,7 +139,7 @@ def _add_certs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace the CA and the certificates that are in --out already",
+        help="overwrite the CA and the certificates in --out",
     )
 
 

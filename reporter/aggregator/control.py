@@ -127,7 +127,7 @@ class Control:
         if found is None or (node is not None and not keys):
             self._count("unexpected_errors")
             self._log.warning(
-                "Error for something that the plan lacks",
+                "Error for a plugin or node that is not in the plan",
                 plugin=plugin,
                 node=node,
                 cause=str(failure.cause),
@@ -248,4 +248,4 @@ class Control:
         try:
             await self._results.clear()
         except OSError as error:
-            self._log.warning("Superfluous files not removed", error=error)
+            self._log.warning("Leftover files not removed", error=error)

@@ -216,12 +216,17 @@ class Service:
         while True:
             now = health.ticked = self._clock()
             if not health.done_listening and not workers.listening:
-                self._log.critical("Workers can no longer connect: a restart has to help")
+                self._log.critical("Workers can no longer connect: restart required")
                 await asyncio.sleep(_SHOWN)
                 self._grace = _NO_GRACE
                 return
             if not health.done_listening and (warning := authority.warning(self._wall())):
-                seldom.say(now, self._log.warning, "Certificates end", problem=warning)
+                seldom.say(
+                    now,
+                    self._log.warning,
+                    "Certificates expire soon or have expired",
+                    problem=warning,
+                )
             closed = control.closed_at
             over = closed is not None and now - closed >= self._settings.linger_seconds
             if over and not health.done_listening:

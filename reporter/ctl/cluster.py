@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TIMEOUT = 15.0  # seconds for one request
 _SORTS = ("", "job", "jobs", "job.batch", "jobs.batch", "job.v1.batch", "jobs.v1.batch")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-NEEDS = "a cluster can be asked only with the package's extra [sidecar]: {} is not installed"
+NEEDS = "access to a cluster requires the extra [sidecar] of the package: {} is not installed"
 
 
 def cluster_arguments(parser: argparse.ArgumentParser, *, everywhere: bool) -> None:
@@ -30,7 +30,7 @@ def cluster_arguments(parser: argparse.ArgumentParser, *, everywhere: bool) -> N
     )
     if everywhere:
         group.add_argument(
-            "-A", "--all-namespaces", action="store_true", help="look in all namespaces"
+            "-A", "--all-namespaces", action="store_true", help="search all namespaces"
         )
     group.add_argument("--context", metavar="NAME", help="the kubeconfig's context")
     group.add_argument(
@@ -80,13 +80,13 @@ def job_name(written: str, options: argparse.Namespace) -> str:
     """Return the name of a Job as other commands print it; a usage error for anything else."""
     sort, _, name = written.rpartition("/")
     if sort not in _SORTS or len(name) > 253 or not _NAME.fullmatch(name):
-        options.error(f"not the name of a Job: {written!r}")
+        options.error(f"not a valid Job name: {written!r}")
     return name
 
 
 def said(error: KubeError) -> str:
     """Say what the API server did not do."""
-    return f"the cluster does not tell ({error.failure.replace('_', ' ')}): {error}"
+    return f"cannot read from the cluster ({error.failure.replace('_', ' ')}): {error}"
 
 
 def _some(files: str) -> bool:

@@ -14,14 +14,14 @@ from reporter.ctl.exits import GOOD
 from reporter.ctl.shells import Known, Option, bash, fish, zsh
 
 DESCRIPTION = """\
-Prints a script for your shell:
+Prints a completion script for your shell:
   bash   source <(status-ctl completion bash)
   zsh    source <(status-ctl completion zsh)         after compinit
   fish   status-ctl completion fish | source
 
 exit codes:
   0    printed
-  2    wrong usage"""
+  2    usage error"""
 
 SHELLS: Final = ("bash", "zsh", "fish")
 _ASIDE: Final = re.compile(r" \(([^()]|\([^()]*\))*\)")

@@ -13,13 +13,13 @@ from reporter.ctl.show import put_names
 from reporter.wire.connection import Connection, Refused, decode, encode
 
 DESCRIPTION = """\
-Writes the connection file: the address of a status listener, with the certificates to trust and to
-show there, readable by you alone. The other commands find it for 48 hours. It is tried first, and
-its path is printed.
+Writes the connection file: the address of a status listener and the certificates for it, readable
+only by you. The other commands use it for 48 hours. Tests the connection first, and prints the path
+of the file.
 
 exit codes:
   0    written
-  2    wrong usage
+  2    usage error
   4    not written: not reachable, forbidden, no status there, or no place to write to
   130  Ctrl-C"""
 
@@ -27,24 +27,26 @@ exit codes:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--url", metavar="URL", help="the status listener (or STATUS_CTL_URL)")
-    parser.add_argument("--ca", metavar="FILE", help="who signed its certificate (STATUS_CTL_CA)")
-    parser.add_argument("--cert", metavar="FILE", help="your certificate (STATUS_CTL_CERT)")
-    parser.add_argument("--key", metavar="FILE", help="its key (STATUS_CTL_KEY)")
+    parser.add_argument("--ca", metavar="FILE", help="CA of its certificate (STATUS_CTL_CA)")
+    parser.add_argument("--cert", metavar="FILE", help="your client certificate (STATUS_CTL_CERT)")
+    parser.add_argument(
+        "--key", metavar="FILE", help="key of your client certificate (STATUS_CTL_KEY)"
+    )
     parser.add_argument(
         "--certs",
         metavar="DIR",
         type=Path,
-        help="take ca.pem, client.crt and client.key from here, where `status-aggregator certs` "
-        "has put them",
+        help="directory with ca.pem, client.crt and client.key, as created by `status-aggregator "
+        "certs`",
     )
     parser.add_argument(
         "-f",
         "--file",
         metavar="FILE",
         type=Path,
-        help="write it there (default: your state folder)",
+        help="where to write the file (default: your state directory)",
     )
-    parser.add_argument("--no-check", action="store_true", help="do not try the connection")
+    parser.add_argument("--no-check", action="store_true", help="do not test the connection")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,19 +57,17 @@ def run(options: argparse.Namespace) -> int:
         decode(encode(connection), now=time.time(), max_age=float(origin.MAX_AGE))
         server = by_connection(connection)
     except Refused as error:
-        options.error(f"what was given {error}")
+        options.error(f"the given connection {error}")
     except ValueError as error:
         options.error(str(error))
     if not options.no_check:
         look = ByHttp(server).look()
         server.close()
         if look.document is None:
-            raise CannotTell(
-                f"nothing was written: {look.detail} ({look.outcome.replace('_', ' ')})"
-            )
+            raise CannotTell(f"not written: {look.detail} ({look.outcome.replace('_', ' ')})")
     path = options.file or own_place(os.environ)
     if path is None:
-        raise CannotTell("your home directory is not known: say with --file where to write")
+        raise CannotTell("no home directory found: set --file")
     try:
         write_connection(path, connection)
     except OSError as error:
@@ -80,10 +80,10 @@ def _connection(options: argparse.Namespace) -> Connection:
     chosen = variables(options, os.environ)
     if options.certs is not None:
         if chosen["ca"] or chosen["cert"] or chosen["key"]:
-            options.error("--certs takes the place of --ca, --cert and --key")
+            options.error("--certs cannot be used with --ca, --cert or --key")
         names = {"ca": "ca.pem", "cert": "client.crt", "key": "client.key"}
         chosen |= {key: str(options.certs / name) for key, name in names.items()}
     if not chosen["url"]:
-        options.error("which --url?")
+        options.error("missing --url")
     texts = pem_texts(options, chosen)
     return Connection(chosen["url"], time.time(), texts["ca"], texts["cert"], texts["key"])

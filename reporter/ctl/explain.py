@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from reporter.kube import KubeApi
 
 DESCRIPTION = """\
-Reads a Job, its Pods and their events with your own rights, and says what happened and what to do.
+Reads a Job, its Pods and their events with your own permissions, and explains what happened and
+what to do.
 
 exit codes:
-  0    it could read the Job, whatever became of it
-  2    wrong usage
+  0    the Job could be read, whatever its outcome
+  2    usage error
   4    cannot tell: not reachable, forbidden, no such Job
   130  Ctrl-C"""
 
@@ -50,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
         job = api.view_job(namespace, name, timeout=TIMEOUT)
     except NotFound:
         raise CannotTell(
-            f"no Job {name!r} in namespace {namespace!r}: it was deleted, or is elsewhere (-n)"
+            f"no Job {name!r} in namespace {namespace!r}: it was deleted or is in another "
+            "namespace (-n)"
         ) from None
     except KubeError as error:
         raise CannotTell(said(error)) from None

@@ -20,15 +20,15 @@ from reporter.ctl.tell import tell
 from reporter.errors import KubeError
 
 DESCRIPTION = """\
-Lists the Jobs that a status reporter looks after: those with its condition, and those whose Pods
-have a reporter that has written none yet. No aggregator is needed.
+Lists the Jobs with a status reporter: those with its condition, and those whose Pods have a
+reporter that has not written one yet. No aggregator is needed.
 
-With --watch it goes on until Ctrl-C: every change of a condition is another line (with -o json or
+With --watch it runs until Ctrl-C and prints a line for every change of a condition (with -o json or
 yaml a document, with -o name a name).
 
 exit codes:
-  0    it could read them, whatever they say
-  2    wrong usage
+  0    the Jobs could be read, whatever their conditions
+  2    usage error
   4    cannot tell: not reachable, forbidden
   130  Ctrl-C"""
 
@@ -51,9 +51,11 @@ class Line:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("-l", "--selector", metavar="LABELS", default="", help="as KEY=VALUE,...")
     parser.add_argument(
-        "-w", "--watch", action="store_true", help="go on, with a line for every change"
+        "-l", "--selector", metavar="LABELS", default="", help="label selector, as KEY=VALUE,..."
+    )
+    parser.add_argument(
+        "-w", "--watch", action="store_true", help="keep running and print a line for every change"
     )
     show.arguments(parser)
     cluster_arguments(parser, everywhere=True)

@@ -26,16 +26,16 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("status", "status", "show how a run is"),
+    Command("status", "status", "show the status of a run"),
     Command("wait", "wait", "wait until a run is over, or until Jobs have their verdicts"),
-    Command("watch", "watch", "show a run while it goes on"),
-    Command("connect", "connect", "remember where a run's status is served"),
-    Command("retrieve", "retrieve", "fetch the results of a run"),
-    Command("explain", "explain", "say what happened to a Job and what to do"),
+    Command("watch", "watch", "watch a run until it is over"),
+    Command("connect", "connect", "save the connection to a run's status listener"),
+    Command("retrieve", "retrieve", "download the results of a run"),
+    Command("explain", "explain", "explain what happened to a Job and what to do"),
     Command("jobs", "jobs", "list the Jobs that have a status reporter"),
     Command("try", "trial", "run a command as the adapter on this machine, without a cluster"),
-    Command("validate", "validate", "say what is wrong with result files"),
-    Command("completion", "completion", "print a script that lets a shell complete all this"),
+    Command("validate", "validate", "validate result files"),
+    Command("completion", "completion", "print a shell completion script"),
 )
 _OWN_SIGNALS = ("try", "validate", "completion")
 """Commands that ask nobody else: one has its own word on signals, one has no time for any."""
@@ -72,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog=_called(),
-        description="The status reporter's command for people.",
-        epilog="`status-ctl COMMAND --help` tells more of one command.",
+        description="The command-line tool of the status reporter.",
+        epilog="Use `status-ctl COMMAND --help` for details of a command.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=__version__)

@@ -30,13 +30,13 @@ from reporter.wire.connection import Connection, Refused
 MAX_AGE = 48 * 3600
 AGES = 10.0  # seconds after which a document is asked for anew, changed or not
 HINTS = """\
-no run was named, and none could be found. One of these helps:
+no run given, and none found. Try one of these:
   status-ctl {command} -n NAMESPACE [--context NAME]
       reads the annotation on the aggregator's Pod
   kubectl -n NAMESPACE port-forward pod/status-aggregator-0 8081
       in another terminal, then: status-ctl {command} --url http://127.0.0.1:8081
   status-ctl connect --url https://HOST:PORT --ca ca.pem --cert client.crt --key client.key
-      where the status listener can be reached; afterwards: status-ctl {command}"""
+      if the status listener is reachable; then: status-ctl {command}"""
 _VARIABLES = {"url": "STATUS_CTL_URL", "ca": "STATUS_CTL_CA"} | {
     "cert": "STATUS_CTL_CERT",
     "key": "STATUS_CTL_KEY",
@@ -81,16 +81,16 @@ class ByHttp:
             case 401 | 403:
                 return Look(Found.FORBIDDEN, detail=f"{self.name}: {refusal(answer.body)}")
             case 404:
-                return Look(Found.NOT_FOUND, detail=f"{self.name}: serves no run's status")
+                return Look(Found.NOT_FOUND, detail=f"{self.name}: does not serve a run status")
         return Look(Found.UNREACHABLE, detail=f"{self.name}: answered {answer.status}")
 
     def _read(self, body: bytes, tag: str) -> Look:
         document = read_document(body)
         if document is None:
             self._tag = ""
-            return Look(Found.BAD_STATUS, detail=f"{self.name}: the answer is no run's status")
+            return Look(Found.BAD_STATUS, detail=f"{self.name}: the response is not a run status")
         version = text(document, "api_version") or API_VERSION
-        told = f"{self.name}: a status of version {version}, and this command knows {API_VERSION}"
+        told = f"{self.name}: status version {version}, but this command supports {API_VERSION}"
         self._last = Look(Found.OK, document, warning="" if version == API_VERSION else told)
         self._tag, self._until = tag, self._clock() + AGES
         return self._last
@@ -119,16 +119,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "without any of these: the connection file (see `status-ctl connect`), then the cluster",
     )
     group.add_argument("--url", metavar="URL", help="the status listener (or STATUS_CTL_URL)")
-    group.add_argument("--ca", metavar="FILE", help="who signed its certificate (STATUS_CTL_CA)")
-    group.add_argument("--cert", metavar="FILE", help="your certificate (STATUS_CTL_CERT)")
-    group.add_argument("--key", metavar="FILE", help="its key (STATUS_CTL_KEY)")
-    group.add_argument("--connection", metavar="FILE", help="this connection file and no other")
+    group.add_argument("--ca", metavar="FILE", help="CA of its certificate (STATUS_CTL_CA)")
+    group.add_argument("--cert", metavar="FILE", help="your client certificate (STATUS_CTL_CERT)")
+    group.add_argument(
+        "--key", metavar="FILE", help="key of your client certificate (STATUS_CTL_KEY)"
+    )
+    group.add_argument("--connection", metavar="FILE", help="use only this connection file")
     group.add_argument(
         "--max-age",
         metavar="TIME",
         type=length,
         default=MAX_AGE,
-        help="how old a connection file may be, as 48h or 30m (default: 48h)",
+        help="maximum age of a connection file, as 48h or 30m (default: 48h)",
     )
     cluster.cluster_arguments(parser, everywhere=True)
 
@@ -146,11 +148,11 @@ def choose(
     if cluster.named(options):
         by_flag.append("namespace")
     if len(by_flag) > 1:
-        options.error("name the run once: by --url, by --connection, or by the cluster's options")
+        options.error("use only one of --url, --connection and the cluster options")
     if not by_flag and environ.get(_VARIABLES["url"]):
         by_flag.append("url")
     if "url" not in by_flag and (options.ca or options.cert or options.key):
-        options.error("--ca, --cert and --key are for a --url (or STATUS_CTL_URL)")
+        options.error("--ca, --cert and --key require --url (or STATUS_CTL_URL)")
     match by_flag:
         case ["url"]:
             return ByHttp(by_url(options, environ))
@@ -177,7 +179,7 @@ def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusSer
     """Return the server that options and environment name; a usage error where they are wrong."""
     chosen = variables(options, environ)
     if bool(chosen["cert"]) < bool(chosen["key"]):
-        options.error("--key without --cert")
+        options.error("--key requires --cert")
     ca = pem_texts(options, chosen)["ca"]
     try:
         return StatusServer(Address(chosen["url"], ca, chosen["cert"], chosen["key"]))
@@ -192,7 +194,7 @@ def pem_texts(options: argparse.Namespace, chosen: Mapping[str, str]) -> dict[st
         try:
             texts[name] = Path(chosen[name]).read_text() if chosen[name] else ""
         except (OSError, UnicodeDecodeError) as error:
-            cause = error.strerror if isinstance(error, OSError) else "not text in PEM"
+            cause = error.strerror if isinstance(error, OSError) else "not PEM"
             options.error(f"cannot read {chosen[name]}: {cause}")
     return texts
 
@@ -228,7 +230,7 @@ def by_connection(connection: Connection) -> StatusServer:
 def refusal(body: bytes) -> str:
     """Say why run data was refused, in the server's words where it has any."""
     words = body[:300].decode(errors="replace")
-    return clean(words, 300, "it shows the run's status to others only")
+    return clean(words, 300, "it refused access to the run's status")
 
 
 def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = False) -> ByHttp:
@@ -242,7 +244,7 @@ def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = 
             raise
         raise CannotTell(f"{path} does not exist") from None
     except ValueError as error:
-        raise CannotTell(f"{path} is broken: {error}") from None
+        raise CannotTell(f"{path} is invalid: {error}") from None
 
 
 def _usage(options: argparse.Namespace, why: str) -> NoReturn:

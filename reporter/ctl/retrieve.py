@@ -22,19 +22,18 @@ from reporter.ctl.tell import tell
 from reporter.ctl.unpack import Unsafe, unpack
 
 DESCRIPTION = """\
-Fetches the tarball with the results of a run that is over, checks that it is the one the aggregator
-announced, and prints the path it was written to. With --extract it is unpacked, and the path of the
-directory is printed.
+Downloads the tarball with the results of a run that is over, verifies its SHA-256, and prints the
+path it was written to. With --extract it is unpacked, and the path of the directory is printed.
 
 exit codes:
-  0    fetched, and its SHA-256 is right
-  1    not what was announced, or it holds what is not safe to unpack; nothing is left of it
-  2    wrong usage, or the file is there already
+  0    downloaded, with the right SHA-256
+  1    SHA-256 mismatch, or not safe to unpack; nothing is kept
+  2    usage error, or the file already exists
   4    cannot tell: not reachable, forbidden, no results yet
   130  Ctrl-C"""
 
 CLUSTER: Final = """\
-results do not pass through the API server. Reach the status listener instead:
+results are not available through the API server. Connect to the status listener instead:
   kubectl -n NAMESPACE port-forward pod/status-aggregator-0 8081
       in another terminal, then: status-ctl retrieve --url http://127.0.0.1:8081"""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
@@ -49,9 +48,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--file",
         metavar="PATH",
         type=Path,
-        help="where to write it (default: here, under its own name)",
+        help="where to write it (default: the current directory, under its own name)",
     )
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.add_argument(
         "-x",
         "--extract",
@@ -83,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         raise CannotTell(f"there are no results yet: the run is {status}")
     path: Path = options.file or Path(name if _NAME.fullmatch(name) else "results.tar.gz")
     if path.is_dir():
-        options.error(f"{path} is a directory: --file is the name of a file")
+        options.error(f"{path} is a directory, --file must name a file")
     directory = options.extract
     if directory == Path():
         directory = path.with_name(path.name.removesuffix(".gz").removesuffix(".tar"))
@@ -91,7 +90,9 @@ def run(options: argparse.Namespace) -> int:
             directory = path.with_name(f"{path.name}.d")
     goal = path if directory is None else directory
     if (goal.exists() or goal.is_symlink()) and (directory is not None or not options.force):
-        options.error(f"{goal} is there already" + ("" if directory else "; --force replaces it"))
+        options.error(
+            f"{goal} already exists" + ("" if directory else "; use --force to overwrite it")
+        )
     try:
         return _deliver(chosen.server, announced, path, directory, options)
     except NoAnswer as error:
@@ -111,7 +112,7 @@ def _deliver(
         found = _fetch(server, file, number(announced, "size") or 0)
         file.close()
         if found != text(announced, "sha256"):
-            tell(f"the bytes are not those that were announced: {found or 'there are more'}")
+            tell(f"SHA-256 mismatch: {found or 'more bytes than announced'}")
             return FAILED
         files = None
         if directory is None:

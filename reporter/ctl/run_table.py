@@ -11,7 +11,7 @@ from reporter.core.text import clean
 from reporter.ctl import show
 from reporter.ctl.table import paint, table, terminal_columns
 
-_NARROW = ("PLUGIN", "NODE", "STATUS", "RESULT", "PROGRESS", "HEARD", "DETAIL")
+_NARROW = ("PLUGIN", "NODE", "STATUS", "RESULT", "PROGRESS", "SEEN", "DETAIL")
 _WIDE = (*_NARROW[:-1], "TRIES", "SIZE", "RECEIVED", _NARROW[-1])
 
 
@@ -56,7 +56,7 @@ def summary(document: Document, entries: Sequence[Row]) -> str:
     if over(document):
         parts.append("final")
     elif failed(document):
-        parts.append("not final, a late result can still turn it")
+        parts.append("may still change if a late result arrives")
     if run := text(document, "run"):
         parts.append(f"run {clean(run, 253)}")
     return ", ".join(parts)

@@ -174,7 +174,7 @@ def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
     while piece := response.read1(_CHUNK):
         left -= len(piece)
         if left < 0:
-            raise ValueError(f"the answer is larger than {LARGEST} bytes")
+            raise ValueError(f"the response is larger than {LARGEST} bytes")
         yield piece
     if response.length:
         raise http.client.IncompleteRead(b"", response.length)
@@ -184,21 +184,21 @@ def _said(error: Exception, url: str) -> str:
     """Say in words what is between us and the server."""
     match error:
         case ssl.SSLCertVerificationError():
-            why = f"its certificate is not trusted: {error.verify_message}"
+            why = f"certificate not trusted: {error.verify_message}"
         case ssl.SSLError() if is_refusal(error):
-            why = f"it refused our certificate ({(error.reason or '').lower()})"
+            why = f"the server rejected our certificate ({(error.reason or '').lower()})"
         case ssl.SSLError():
-            why = f"no TLS with it: {(error.reason or str(error)).lower()}"
+            why = f"TLS handshake failed: {(error.reason or str(error)).lower()}"
         case TimeoutError():
-            why = "no answer in time"
+            why = "timed out"
         case socket.gaierror():
-            why = f"its name cannot be resolved: {error.strerror}"
+            why = f"cannot resolve its host name: {error.strerror}"
         case OSError():
             why = error.strerror or str(error)
         case http.client.IncompleteRead():
-            why = "the answer was cut off"
+            why = "the response was truncated"
         case http.client.HTTPException():
-            why = f"no HTTP from it ({type(error).__name__})"
+            why = f"not an HTTP response ({type(error).__name__})"
         case _:
             why = str(error)
     return f"{url}: {why}"

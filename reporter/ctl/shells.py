@@ -6,7 +6,7 @@ Which commands there are and what they take is asked in `completion`.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-_OWN: Final = (("-h", "--help", "show what there is"), ("--version", "show the version"))
+_OWN: Final = (("-h", "--help", "show this help"), ("--version", "show the version"))
 
 
 class Option(NamedTuple):

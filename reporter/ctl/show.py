@@ -37,14 +37,14 @@ def arguments(parser: argparse.ArgumentParser, forms: Iterable[str] = FORMS) -> 
         "--output",
         choices=tuple(forms),
         default="table",
-        help="the form of the output (default: %(default)s)",
+        help="output format (default: %(default)s)",
     )
     colour_argument(parser)
 
 
 def colour_argument(parser: argparse.ArgumentParser) -> None:
     """Declare `--no-color`."""
-    parser.add_argument("--no-color", action="store_true", help="no colours; so does NO_COLOR")
+    parser.add_argument("--no-color", action="store_true", help="disable colors (as does NO_COLOR)")
 
 
 def colours(options: argparse.Namespace) -> Mapping[str, str]:

@@ -8,13 +8,13 @@ from reporter.ctl.run_table import put_run
 from reporter.ctl.tell import tell
 
 DESCRIPTION = """\
-Shows how a run is: its status and a line for each plugin and node. The status is read from the
+Shows the status of a run, with a line for each plugin and node. The status is read from the
 aggregator's status listener, or from the annotation on its Pod.
 
 exit codes:
   0    the run has not failed (it may be running)
-  1    it has failed: a result is missing, or says that its check failed
-  2    wrong usage
+  1    it has failed: a result is missing or reports a failed check
+  2    usage error
   4    cannot tell: not reachable, forbidden, no such run
   130  Ctrl-C"""
 

@@ -37,7 +37,7 @@ def tls_context(address: Address) -> ssl.SSLContext:
 
 def _no_pass_phrase() -> str:
     """Take the place of OpenSSL's question, which a script would wait for."""
-    raise ValueError("the key has a pass phrase: only one without can be used")
+    raise ValueError("the key is encrypted: use a key without a passphrase")
 
 
 def is_refusal(error: Exception) -> bool:

@@ -71,7 +71,7 @@ These of the reporter's settings are taken from the environment:
 exit codes:
   0    the adapter reported success
   1    the adapter reported failure
-  2    wrong usage
+  2    usage error
   3    the adapter reported nothing valid: the verdict is the reporter's own
   130  Ctrl-C (143: SIGTERM)"""
 
@@ -101,7 +101,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         type=size,
         help="the container's memory limit, as in Kubernetes (64Mi, 1G); a memory cgroup enforces "
-        "it, which not everybody may make",
+        "it, which may need root",
     )
     colour_argument(parser)
     parser.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="the adapter")

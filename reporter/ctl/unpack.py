@@ -32,7 +32,7 @@ def unpack(archive: Path, target: Path) -> int:
     All or nothing: it is made beside it and renamed. Raises Unsafe and OSError.
     """
     if target.exists() or target.is_symlink():
-        raise FileExistsError(17, "it exists already", str(target))
+        raise FileExistsError(17, "it already exists", str(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
@@ -64,7 +64,7 @@ class _Metered(gzip.GzipFile):
         found = super().read(size)
         self.due -= len(found)
         if self.due < 0:
-            raise Unsafe("a member is described at more length than anybody needs")
+            raise Unsafe("the headers of a member are too large")
         return found
 
 
@@ -78,7 +78,7 @@ def _all(opened: tarfile.TarFile, stream: _Metered, root: Path) -> int:
         members += 1
         size += member.size
         if members > MOST_MEMBERS or size > MOST_BYTES:
-            raise Unsafe("more than anybody wants to have unpacked")
+            raise Unsafe("too large to unpack")
         path = root.joinpath(*_parts(member.name))
         if member.isdir():
             _directory(path, member.name)
@@ -109,7 +109,7 @@ def _new(path: Path, name: str) -> BinaryIO:
     try:
         return path.open("xb")
     except FileExistsError:
-        raise Unsafe(f"{name!r} is there twice") from None
+        raise Unsafe(f"{name!r} is duplicated") from None
 
 
 def _parts(name: str) -> list[str]:
@@ -119,5 +119,5 @@ def _parts(name: str) -> list[str]:
         return []
     bad = any(part in {"", ".", ".."} or len(os.fsencode(part)) > _LONGEST for part in parts)
     if bad or "\0" in name or len(parts) > _DEEPEST:
-        raise Unsafe(f"{name[:200]!r} is no name inside the archive")
+        raise Unsafe(f"{name[:200]!r} is not a valid path in an archive")
     return parts

@@ -22,13 +22,13 @@ from reporter.wire import progress, result
 from reporter.wire.explain import Problem, explain
 
 DESCRIPTION = """\
-Says everything that is wrong with result files, with line, column and field, as comments; then the
-condition that each file would make, as YAML. `-` reads standard input.
+Validates result files: prints every problem with its line, column and field, as comments, then the
+condition that each file would produce, as YAML. `-` reads standard input.
 
 exit codes:
   0    all files are valid (there may be warnings and notes)
-  1    one is not
-  2    wrong usage, or a file cannot be read"""
+  1    a file is invalid
+  2    usage error, or a file cannot be read"""
 
 VALID, INVALID = 0, 1
 CONDITION = "Available"
@@ -38,7 +38,7 @@ _COLOURS = {"error": "31", "warning": "33", "note": "33"}
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--progress", action="store_true", help="they are progress files, not result files"
+        "--progress", action="store_true", help="the files are progress files, not result files"
     )
     colour_argument(parser)
     parser.add_argument("files", metavar="FILE", nargs="+", help="the files, - for standard input")

@@ -21,15 +21,16 @@ Without JOBs, waits until a run is over, and shows how it ended as `status-ctl s
 JOBs, waits until each of them, which need not exist yet, has its final verdict, and prints each as
 it comes. A verdict other than True counts once the Job ends or can start no further Pod.
 
-While nothing can be seen it goes on waiting. On a terminal a line tells how far it is.
+While the cluster or the aggregator cannot be reached, it keeps waiting. On a terminal a line shows
+the progress.
 
 exit codes:
   0    passed; every JOB is True
-  1    failed: a result is missing, or says that its check failed; a JOB is False or Unknown for
+  1    failed: a result is missing or reports a failed check; a JOB is False or Unknown for
        good
-  2    wrong usage
+  2    usage error
   3    timed out
-  4    cannot tell: forbidden, nothing that could be asked, a JOB that was deleted or has ended
+  4    cannot tell: forbidden, no source for the status, a JOB that was deleted or has ended
        without a final verdict
   130  Ctrl-C"""
 
@@ -51,10 +52,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "its entries are decided, and only they count",
     )
     parser.add_argument(
-        "--fail-fast", action="store_true", help="end with the first failure, in a run final or not"
+        "--fail-fast",
+        action="store_true",
+        help="stop at the first failure, in a run even if it may still change",
     )
     parser.add_argument(
-        "--timeout", metavar="TIME", type=length, help="as 90s, 30m or 6h (default: none)"
+        "--timeout", metavar="TIME", type=length, help="timeout, as 90s, 30m or 6h (default: none)"
     )
     run_exit.arguments(parser)
     show.arguments(parser)
@@ -81,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if look.document is not None:
         put_run(look.document, options)
     if code == TIME_OVER:
-        tell(f"the time is over: {look.detail or 'the run goes on'}")
+        tell(f"timed out: {look.detail or 'the run is not over'}")
     return code
 
 
@@ -94,7 +97,7 @@ def _wait_for_jobs(options: argparse.Namespace) -> int:
         **{f"--{name}": getattr(options, name) for name in ("ca", "cert", "key")},
     }
     if wrong := [name for name, given in run_only.items() if given]:
-        options.error(f"{wrong[0]} is for a run: leave it out, or the JOBs")
+        options.error(f"{wrong[0]} applies to a run and cannot be used with JOBs")
     from reporter.ctl.wait_jobs import run as run_jobs
 
     return run_jobs(options)

@@ -18,15 +18,15 @@ from reporter.ctl.table import cut, redraws, terminal_columns, terminal_lines, w
 from reporter.ctl.tell import tell
 
 DESCRIPTION = """\
-Shows a run while it goes on, until it is over. On a terminal the table is drawn again and again,
-failures first; elsewhere every change is a line (a document with -o json or yaml, a key with -o
+Watches a run until it is over. On a terminal the table is redrawn, failures first; elsewhere every
+change is a line (a document with -o json or yaml, a key with -o
 name).
 
 exit codes:
   0    the run has passed
-  1    it has failed: a result is missing, or says that its check failed
-  2    wrong usage
-  4    cannot tell: forbidden, or nothing that could be asked
+  1    it has failed: a result is missing or reports a failed check
+  2    usage error
+  4    cannot tell: forbidden, or no source for the status
   130  Ctrl-C"""
 
 

@@ -113,9 +113,9 @@ def _check(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         except ValueError as error:
             wrong("aggregator_url", str(error))
     if "plugin" in values and not _NAME.fullmatch(values["plugin"]):
-        wrong("plugin", f"{values['plugin'][:80]!r} is not a plugin's name ({_NAME.pattern})")
+        wrong("plugin", f"{values['plugin'][:80]!r} is not a valid plugin name ({_NAME.pattern})")
     if "node" in values and not _is_segment(values["node"]):
-        wrong("node", f"{values['node'][:80]!r} is not the name of a node")
+        wrong("node", f"{values['node'][:80]!r} is not a valid node name")
     for name, low, high in _BOUNDS:
         if name in values and not low <= values[name] <= high:  # not a number is not either
             wrong(name, f"{str(values[name])[:40]} is not between {low:g} and {high:g}")
@@ -182,7 +182,7 @@ def _address(url: str) -> str:
     if parts.scheme != "https" or not host or not port or re.search(r"[\x00-\x20\x7f%\\]", host):
         raise wrong
     if parts.username is not None:
-        raise ValueError("has a user in it")
+        raise ValueError("must not contain a user name")
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 

@@ -126,7 +126,7 @@ def _resolve(base: Path, text: str) -> Path:
         raise NoResult(f"the result {_shown(text)} is missing: {reason}", "no_result") from None
     if not resolved.is_relative_to(base):
         raise NoResult(
-            f"the result {_shown(text)} is not inside of the results directory", "foreign_path"
+            f"the result {_shown(text)} is outside the results directory", "foreign_path"
         )
     return resolved
 

@@ -112,14 +112,14 @@ def _config_file(path: str, problems: list[str]) -> dict[str, str]:
     found = {str(key).lower(): value for key, value in document.items() if value is not None}
     for fact in sorted(known & found.keys()):
         if isinstance(found[fact], bool) or not isinstance(found[fact], str | int):
-            problems.append(f"WORKER_CONFIG_FILE: {fact} is not a text")
+            problems.append(f"WORKER_CONFIG_FILE: {fact} is not a string")
     return {k: str(v) for k, v in found.items() if k in known and isinstance(v, str | int)}
 
 
 def _text_or_file(environ: Mapping[str, str], variable: str, problems: list[str]) -> str:
     text, path = environ.get(variable, ""), environ.get(f"{variable}_FILE", "")
     if text and path:
-        problems.append(f"{variable}_FILE: is set beside {variable}; one of them, please")
+        problems.append(f"{variable}_FILE: must not be set together with {variable}")
     elif path:
         try:
             return Path(path).read_text()
@@ -130,7 +130,9 @@ def _text_or_file(environ: Mapping[str, str], variable: str, problems: list[str]
 
 def _plain(error: Exception) -> str:
     # The bytes of a file that could not be decoded may be the key's.
-    return (error.strerror or type(error).__name__) if isinstance(error, OSError) else "bad content"
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return "invalid content"
 
 
 def _delay(text: str, warnings: list[str]) -> float:
@@ -138,7 +140,7 @@ def _delay(text: str, warnings: list[str]) -> float:
     if seconds is not None and seconds >= 0:
         return seconds
     warnings.append(
-        f"SONOBUOY_DONE_FILE_DELAY: {text[:40]!r} is not a duration; {DELAY_SECONDS:g}s it is"
+        f"SONOBUOY_DONE_FILE_DELAY: {text[:40]!r} is not a duration; using {DELAY_SECONDS:g}s"
     )
     return DELAY_SECONDS
 

@@ -162,7 +162,7 @@ class Content:
             if left <= 0:
                 return
         if left:
-            raise SourceChanged(f"{self._name}: became shorter while it was sent")
+            raise SourceChanged(f"{self._name}: was truncated while it was sent")
 
     def close(self) -> None:
         """Close the file."""

@@ -152,7 +152,7 @@ class _Walk:
         member.mtime = max(0, int(found.st_mtime))
         if stat.S_ISDIR(found.st_mode):
             if depth >= _DEEPEST:
-                raise OSError(f"more than {_DEEPEST} directories inside each other: {relative}")
+                raise OSError(f"more than {_DEEPEST} nested directories: {relative}")
             member.type, member.mode = tarfile.DIRTYPE, 0o755
             yield member, None
             yield from self._below(opened, relative + "/", depth + 1)

@@ -129,8 +129,8 @@ def check_by_hand(leaf: bytes, authority: str, host: str, now: float) -> None:
         from cryptography import x509
     except ImportError:
         raise TrustError(
-            "the aggregator's certificate has the shape of Sonobuoy's, which OpenSSL cannot check; "
-            "with the package cryptography installed it would be checked by hand"
+            "the aggregator's certificate is a Sonobuoy-style certificate, which OpenSSL cannot "
+            "verify; install the package cryptography to verify it"
         ) from None
     try:
         certificate = x509.load_der_x509_certificate(leaf)
@@ -160,19 +160,19 @@ def _doubt(
             extension.critical and isinstance(extension.value, x509.UnrecognizedExtension)
             for extension in certificate.extensions
         ):
-            return f"{what} has a critical extension that nobody here knows"
+            return f"{what} has an unknown critical extension"
     constraints = _extension(issuer, x509.BasicConstraints)
     usage = _extension(issuer, x509.KeyUsage)
     if not (constraints and constraints.ca and usage and usage.key_cert_sign):
-        return "the CA certificate is not one of a CA"
+        return "the CA certificate is not a CA certificate"
     if _extension(issuer, x509.NameConstraints):
-        return "the CA limits the names it signs, which is not checked here"
+        return "the CA has name constraints, which are not supported"
     purposes = _extension(leaf, x509.ExtendedKeyUsage)
     if not purposes or x509.oid.ExtendedKeyUsageOID.SERVER_AUTH not in purposes:
-        return "it is not one of a server"
+        return "it is not a server certificate"
     names = _extension(leaf, x509.SubjectAlternativeName)
     if not names or not _named(names, host):
-        return f"it is not for {host}"
+        return f"it is not valid for {host}"
     return None
 
 

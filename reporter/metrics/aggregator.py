@@ -115,29 +115,29 @@ class Metrics:
         yield from _current(self._shown)
 
     def _happened(self) -> Iterator[Metric]:
-        requests = _counter("requests", "Requests answered.", "route", "code")
+        requests = _counter("requests", "Requests answered, by status code.", "route", "code")
         for (route, code), count in sorted(self._requests.items()):
             requests.add_metric([route, str(code)], float(count))
         yield requests
         durations = HistogramMetricFamily(
             _PREFIX + "request_duration_seconds",
-            "Time from a request's head to its answer, its body included.",
+            "Time from the headers of a request to its response, including its body.",
             labels=["route"],
         )
         for route, spread in self._durations.items():
             durations.add_metric([route], spread.buckets(), spread.total)
         yield durations
-        received = _counter("received_bytes", "Bytes of bodies that were read.", "route")
+        received = _counter("received_bytes", "Bytes of request bodies received.", "route")
         for route, count in self._bytes.items():
             received.add_metric([route], float(count))
         yield received
-        failures = _counter("tls_failures", "TLS handshakes that failed.", "reason")
+        failures = _counter("tls_failures", "Failed TLS handshakes.", "reason")
         for reason, count in self._tls.items():
             failures.add_metric([reason], float(count))
         yield failures
         yield HistogramMetricFamily(
             _PREFIX + "store_commit_duration_seconds",
-            "Time of one transaction of the store, its fsync included.",
+            "Duration of a store transaction, including fsync.",
             buckets=self._commits.buckets(),
             sum_value=self._commits.total,
         )
@@ -145,23 +145,23 @@ class Metrics:
             yield CounterMetricFamily(_PREFIX + name, text, value=float(self._counts[name]))
         yield CounterMetricFamily(
             _PREFIX + "log_events_dropped",
-            "Log events that standard output did not take.",
+            "Log events dropped because standard output was blocked.",
             value=float(self._dropped_logs()),
         )
 
 
 def _current(now: Now) -> Iterator[Metric]:
-    status = _gauge("run_status", "1 for the status that the run has.", "status")
+    status = _gauge("run_status", "1 for the current status of the run.", "status")
     for name in STATUSES:
         status.add_metric([name], float(name == now.status))
     yield status
-    entries = _gauge("entries", "Expected results by their state.", "plugin", "state")
+    entries = _gauge("entries", "Expected results by state.", "plugin", "state")
     for plugin in sorted({plugin for plugin, _ in now.entries}):
         for state in STATES:
             entries.add_metric([plugin, state], float(now.entries.get((plugin, state), 0)))
     yield entries
-    verdict = _gauge("run_result", "1 for the verdict on the run, once there is one.", "result")
-    results = _gauge("results", "Results that were judged, by their verdict.", "plugin", "result")
+    verdict = _gauge("run_result", "1 for the verdict on the run, once it is known.", "result")
+    results = _gauge("results", "Results with a verdict, by verdict.", "plugin", "result")
     for name in RESULTS:
         verdict.add_metric([name], float(name == now.result_status))
         for plugin in sorted({plugin for plugin, _ in now.entries}):
@@ -170,25 +170,25 @@ def _current(now: Now) -> Iterator[Metric]:
     yield results
     ages = _gauge(
         "last_heartbeat_age_seconds",
-        "How long ago the most silent worker was heard whose result is still awaited.",
+        "Longest time since the last contact with a worker whose result is pending.",
         "plugin",
     )
     for plugin, age in sorted(now.heartbeat_age.items()):
         ages.add_metric([plugin], age)
     yield ages
     expiry = _gauge(
-        "certificate_expiry_timestamp_seconds", "When a certificate ends.", "certificate"
+        "certificate_expiry_timestamp_seconds", "Expiry time of a certificate.", "certificate"
     )
     for certificate, moment in sorted(now.expiry.items()):
         expiry.add_metric([certificate], moment)
     yield expiry
     values: dict[str, tuple[str, float | None]] = {
         "run_final": ("1 once the run is over: packed, or packing it has failed.", now.final),
-        "revision": ("Number of the last change of the run.", now.revision),
-        "connections": ("Connections of workers that are open.", now.connections),
-        "uploads": ("Results that are being read.", now.uploads),
-        "store_writable": ("1 while the store takes changes.", now.store_writable),
-        "disk_free_bytes": ("Space that is free for results.", now.disk_free),
+        "revision": ("Revision of the run status.", now.revision),
+        "connections": ("Open worker connections.", now.connections),
+        "uploads": ("Results being received.", now.uploads),
+        "store_writable": ("1 while the store accepts writes.", now.store_writable),
+        "disk_free_bytes": ("Free disk space for results.", now.disk_free),
     }
     for name, (text, value) in values.items():
         if value is not None:
@@ -197,10 +197,10 @@ def _current(now: Now) -> Iterator[Metric]:
 
 _COUNTERS = {
     "store_operations": "Operations committed by the store.",
-    "lost_results": "Results whose bytes were gone or changed at a start.",
-    "unexpected_errors": "Errors told from inside for plugins or nodes that the plan lacks.",
-    "annotation_failures": "Status annotations that could not be written.",
-    "package_failures": "Tarballs that could not be made.",
+    "lost_results": "Results found missing or corrupted at startup.",
+    "unexpected_errors": "Internal error reports for plugins or nodes that are not in the plan.",
+    "annotation_failures": "Failed writes of the status annotation.",
+    "package_failures": "Failed attempts to create the tarball.",
 }
 
 

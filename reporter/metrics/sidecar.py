@@ -147,12 +147,14 @@ class Metrics:
         if self._verdict is not None:
             status, reason = self._verdict
             condition = _gauge_family(
-                "condition", "1 for the status that the condition on the Job has.", "status"
+                "condition", "1 for the current status of the condition on the Job.", "status"
             )
             for name in STATUSES:
                 condition.add_metric([name], float(name == status))
             yield condition
-            verdict = _gauge_family("verdict", "1 for the reason of the condition.", "reason")
+            verdict = _gauge_family(
+                "verdict", "1 for the current reason of the condition.", "reason"
+            )
             verdict.add_metric([reason], 1.0)
             yield verdict
         yield _gauge_of("verdict_final", "1 once the verdict is final.", float(self._final))
@@ -165,18 +167,18 @@ class Metrics:
                 "Restarts of the adapter container.",
                 value=float(self._restarts),
             )
-        yield self._counter("result_reads", "Looks at the result file.", "read", "outcome")
-        yield self._counter("publishes", "Attempts to publish.", "publish", "result")
+        yield self._counter("result_reads", "Checks of the result file.", "read", "outcome")
+        yield self._counter("publishes", "Attempts to write the condition.", "publish", "result")
         yield self._counter("failures", "Failed API requests.", "failure", "failure")
         yield self._duration_family()
         if self._link_up is not None:
             up = float(self._link_up)
-            yield _gauge_of("link_up", "1 where the link to an aggregator could be set up.", up)
+            yield _gauge_of("link_up", "1 if the link to an aggregator is set up.", up)
             yield self._counter("link_updates", "Progress updates sent.", "update", "result")
-            yield self._counter("link_deliveries", "Deliveries ended.", "delivery", "outcome")
+            yield self._counter("link_deliveries", "Finished deliveries.", "delivery", "outcome")
         yield CounterMetricFamily(
             _PREFIX + "log_events_dropped",
-            "Log events that standard output did not take.",
+            "Log events dropped because standard output was blocked.",
             value=float(self._dropped_logs()),
         )
 
@@ -202,20 +204,20 @@ class Metrics:
     def _duration_family(self) -> Metric:
         return HistogramMetricFamily(
             _PREFIX + "publish_duration_seconds",
-            "Time one publish took: read, decide again, write.",
+            "Duration of a publish: read, decide again, write.",
             buckets=self._durations.buckets(),
             sum_value=self._durations.total,
         )
 
 
 _GAUGES = {
-    "adapter_exit_code": "Exit code of the adapter's last ended run.",
-    "last_publish_timestamp_seconds": "When a condition was last written.",
-    "last_observation_timestamp_seconds": "When the Pod and the file were last looked at.",
-    "progress_completed": "Items the adapter has completed.",
-    "progress_expected": "Items the adapter has to do.",
-    "progress_failures": "Failures the adapter has named.",
-    "progress_errors": "Errors the adapter has named.",
+    "adapter_exit_code": "Exit code of the adapter's last completed run.",
+    "last_publish_timestamp_seconds": "Time of the last condition write.",
+    "last_observation_timestamp_seconds": "Time of the last check of the Pod and the file.",
+    "progress_completed": "Items completed by the adapter.",
+    "progress_expected": "Total items of the adapter.",
+    "progress_failures": "Failures reported by the adapter.",
+    "progress_errors": "Errors reported by the adapter.",
 }
 
 

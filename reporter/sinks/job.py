@@ -137,7 +137,7 @@ class JobCondition:
         note = decode_note(self._annotation)
         standing = read_standing(job, self._type, note)
         if self._uid and standing.job.uid != self._uid:
-            raise Gone(f"Job {self._name!r} is another one now")
+            raise Gone(f"Job {self._name!r} was replaced by another Job")
         self._uid = standing.job.uid
         self.standing = standing
         return standing

@@ -84,7 +84,7 @@ class Timeline:
         state = pod.adapter_state if pod else None
         if isinstance(state, Terminated) and not self._ended:
             self._ended = True
-            self.remark(f"the adapter ended with exit code {_end(state)}")
+            self.remark(f"the adapter exited with code {_end(state)}")
 
     def published(self, statement: Statement, seconds: float) -> None:
         """Tell what the condition says from now on."""

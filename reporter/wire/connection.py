@@ -53,12 +53,12 @@ def decode(data: bytes, *, now: float, max_age: float) -> Connection:
     fields = _fields(data)
     created = epoch(text(fields, "created_at"))
     if created is None:
-        raise Refused("is broken: created_at is no time")
+        raise Refused("is invalid: created_at is not a time")
     if created > now + _SLACK:
-        raise Refused(f"is broken: it says it was made in the future, at {stamp(created)}")
+        raise Refused(f"is invalid: created in the future, at {stamp(created)}")
     if now - created > max_age:
         age, limit = go_duration(int(now - created)), go_duration(int(max_age))
-        raise Refused(f"is too old: made {age} ago, and at most {limit} is accepted (--max-age)")
+        raise Refused(f"is too old: created {age} ago, the limit is {limit} (--max-age)")
     for name in ("ca_cert", "client_cert"):
         if pem := text(fields, name):
             _check_end(name, pem, now)
@@ -73,20 +73,20 @@ def decode(data: bytes, *, now: float, max_age: float) -> Connection:
 
 def _fields(data: bytes) -> Mapping[str, Any]:
     if len(data) > MAX_BYTES:
-        raise Refused(f"is broken: larger than {MAX_BYTES} bytes")
+        raise Refused(f"is invalid: larger than {MAX_BYTES} bytes")
     try:
         fields = json.loads(data.decode())
     except (ValueError, RecursionError):
-        raise Refused("is broken: not JSON") from None
+        raise Refused("is invalid: not JSON") from None
     if not isinstance(fields, dict):
-        raise Refused("is broken: not a JSON object")
+        raise Refused("is invalid: not a JSON object")
     for name in ("host_address", "created_at", "ca_cert", *_CLIENT):
         if not isinstance(fields.get(name, ""), str):
-            raise Refused(f"is broken: {name} is no text")
+            raise Refused(f"is invalid: {name} is not a string")
     if not text(fields, "host_address"):
-        raise Refused("is broken: host_address is missing")
+        raise Refused("is invalid: host_address is missing")
     if bool(text(fields, _CLIENT[0])) != bool(text(fields, _CLIENT[1])):
-        raise Refused("is broken: client_cert and client_key belong together")
+        raise Refused("is invalid: client_cert and client_key must be given together")
     return fields
 
 
@@ -94,6 +94,6 @@ def _check_end(name: str, pem: str, now: float) -> None:
     try:
         end = not_after(pem)
     except ValueError as error:
-        raise Refused(f"is broken: {name}: {error}") from None
+        raise Refused(f"is invalid: {name}: {error}") from None
     if end <= now:
         raise Refused(f"has expired: its {name} ended at {stamp(end)}")

@@ -68,7 +68,7 @@ def explain(data: bytes) -> list[Problem]:
         text = _text_note(data, spans[field], *_TEXTS[field])
         remarks += [_problem(data, "note", spans, field, text)] if text else []
     if "status" in wrong and _has_status(data, spans.get("details")):
-        text = "a 'status' inside 'details' does not count, it belongs to the top level"
+        text = "a 'status' inside 'details' is ignored: it must be at the top level"
         remarks.append(_problem(data, "note", spans, "details", text))
     remarks += _misspelt(data, set(FIELDS) - spans.keys())
     return sorted(remarks, key=lambda problem: (problem.line, problem.column))

@@ -19,7 +19,7 @@ def not_after(pem: str) -> float:
     """Return the end of the first certificate in Unix seconds. ValueError if there is none."""
     found = _BLOCK.search(pem)
     if found is None:
-        raise ValueError("no PEM certificate")
+        raise ValueError("not a PEM certificate")
     try:
         data = base64.b64decode("".join(found[1].split()), validate=True)
     except binascii.Error:
@@ -27,7 +27,7 @@ def not_after(pem: str) -> float:
     try:
         return _validity_end(data)
     except IndexError:
-        raise ValueError("a certificate that is cut off") from None
+        raise ValueError("a truncated certificate") from None
 
 
 def _validity_end(data: bytes) -> float:
@@ -67,8 +67,8 @@ def _time(tag: int, value: bytes) -> float:
         century = "19" if written[:2] >= "50" else "20"
         written = century + written
     elif tag != _GENERALIZED_TIME:
-        raise ValueError("a certificate without an end")
+        raise ValueError("a certificate without an expiry time")
     try:
         return datetime.strptime(written, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
     except ValueError:
-        raise ValueError("a certificate whose end is no time") from None
+        raise ValueError("a certificate with an invalid expiry time") from None

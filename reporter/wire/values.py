@@ -96,5 +96,5 @@ def pick(data: bytes, members: Iterable[tuple[Span, Span]], wanted: tuple[str, .
 
 def _other_case(key: str, name: str, exact_is_there: bool) -> str:
     if exact_is_there:
-        return f"the key '{key}' is ignored, because '{name}' is there"
+        return f"the key '{key}' is ignored, because '{name}' is present"
     return f"the key '{key}' is read as '{name}'"

@@ -106,7 +106,7 @@ class AutoTar:
             try:
                 verdict = judge(self._get_pod(), self._worker)
             except (Forbidden, Unauthorized) as error:
-                self._log.info("No auto-tar: the Pod may not be read", error=error)
+                self._log.info("No auto-tar: not allowed to read the Pod", error=error)
                 return
             except KubeError:
                 verdict = AtWork()

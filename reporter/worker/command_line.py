@@ -99,4 +99,4 @@ def _seconds(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError(f"--sleep: {text!r} is no number of seconds") from None
+        raise UsageError(f"--sleep: {text!r} is not a number of seconds") from None

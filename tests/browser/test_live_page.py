@@ -60,7 +60,9 @@ def test_live_update(browser, stage):
 
     assert "6 of 12" in said
     assert "Worker reported an error (logs): no journal" in browser.text("#rows")
-    assert "1 of 4 results in · 1 failed · 2 open · 1 failed test" == browser.text("#hero-sub")
+    assert "1 of 4 results received · 1 failed · 2 open · 1 failed test" == browser.text(
+        "#hero-sub"
+    )
     assert browser.run("return document.title").startswith("50 % · Failed · ")
     assert "sysd/node2" == browser.run(f"return {KEYS}[0]")
     assert [] == browser.complaints()
@@ -103,7 +105,7 @@ def test_a_check_that_failed(browser, stage):
     assert "failed" == early
     assert "Complete, 1 of 4 failed" == browser.text("#hero-status")
     assert "failed" == browser.run("return document.querySelector('#hero').dataset.kind")
-    assert "4 of 4 results in · 1 failed check · 1 unknown" == browser.text("#hero-sub")
+    assert "4 of 4 results received · 1 failed check · 1 unknown" == browser.text("#hero-sub")
     assert browser.run("return document.title").startswith("100 % · Complete, 1 of 4 failed · ")
     assert ["sysd/node1", "sysd/node2"] == browser.run(f"return {KEYS}.slice(0, 2)")
     shown = [browser.run(f"return {row(key)}.innerText") for key in (node1, node2, node3)]
@@ -249,7 +251,7 @@ def test_filter_and_sort(browser, stage):
     } == orders
     assert ([e2e, one, two, three], "descending") == (descending, direction)
     assert ([three, e2e], [three]) == (sorted(running, reverse=True), found)
-    assert "Nothing fits the filter." == browser.text("#empty")
+    assert "No results match the filter." == browser.text("#empty")
 
 
 def test_all_failures_of_an_entry(browser, stage):
@@ -318,7 +320,7 @@ def test_by_keyboard(browser, stage):
 
     assert ("Skip to the results", "results", "search") == (skip, target, search)
     assert "solid" == outline
-    assert "Out of time" in opened_by_key
+    assert "Timed out" in opened_by_key
     assert browser.run("return document.activeElement.matches('.expand')"), "focus got lost"
 
 
@@ -337,7 +339,7 @@ def test_for_a_screen_reader(browser, stage):
     assert 20 == roles.count("cell") + roles.count("gridcell")
     assert {
         "Details of e2e/global",
-        "Theme: as the system",
+        "Theme: system",
         "Filter by plugin, node or text",
     } <= names
 

@@ -16,7 +16,8 @@ ALARMS = ("problem:", "warning:")
 GOOD = ("info:    Available=True Checked: All is well (final)",)
 """What is said of `jobs.writes`, and nothing else that anybody has to do."""
 SAYS_NO_JOB = (
-    "status-ctl: no Job '<job>' in namespace '<namespace>': it was deleted, or is elsewhere (-n)",
+    "status-ctl: no Job '<job>' in namespace '<namespace>': it was deleted or is in another "
+    "namespace (-n)",
 )
 
 

@@ -295,13 +295,13 @@ class TestRun:
         """A warning when an hour is left, and the moment is a metric."""
         here.write_plan(PLAN | {"timeout_seconds": 1})
         running = here.start().ready()
-        told = running.wait_log("Certificates end")
+        told = running.wait_log("Certificates expire soon or have expired")
         page = running.get("/metrics").body
 
         assert "warning" == told["level"]
         assert b'status_aggregator_certificate_expiry_timestamp_seconds{certificate="run"}' in page
         assert (0, "") == running.end(signal.SIGTERM)
-        assert 1 == len(running.said("Certificates end"))
+        assert 1 == len(running.said("Certificates expire soon or have expired"))
 
 
 class TestStart:
@@ -620,7 +620,7 @@ class TestStop:
         code, errors = running.end()
 
         assert (1, "") == (code, errors)
-        (noticed,) = running.said("Workers can no longer connect: a restart has to help")
+        (noticed,) = running.said("Workers can no longer connect: restart required")
         assert "critical" == noticed["level"]
         # Half of it; an upload that stops is given more time where nothing is wrong.
         spent = moment(running.events[-1]) - moment(noticed)

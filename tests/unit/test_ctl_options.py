@@ -49,7 +49,7 @@ def test_a_wait_time(text, seconds):
 @pytest.mark.parametrize("text", ["", "0", "0s", "-5", "1.5", "1_0", "\u0663", "9" * 12, "soon"])
 def test_what_is_no_wait_time(text):
     """A usage error."""
-    with pytest.raises(argparse.ArgumentTypeError, match=r"not a (length of time|wait time)"):
+    with pytest.raises(argparse.ArgumentTypeError, match=r"not a (duration|wait time)"):
         trial.wait_time(text)
 
 

@@ -116,7 +116,7 @@ def test_what_the_adapter_does_is_told_once(out):
     assert [
         "progress: 1 of 3 completed",
         "progress: nothing said",
-        "the adapter ended with exit code 137 (OOMKilled, SIGKILL)",
+        "the adapter exited with code 137 (OOMKilled, SIGKILL)",
     ] == lines(out)
 
 
@@ -124,7 +124,7 @@ def test_a_command_that_cannot_be_started_says_why(out):
     """The runtime's message is all there is."""
     Timeline(out, colour=False).observed(observation(Terminated(128, "StartError", "no such file")))
 
-    assert ["the adapter ended with exit code 128 (StartError): no such file"] == lines(out)
+    assert ["the adapter exited with code 128 (StartError): no such file"] == lines(out)
 
 
 def test_a_remark_cannot_leave_its_comment(out):

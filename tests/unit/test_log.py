@@ -187,7 +187,7 @@ def test_library_warnings_arrive_as_events(written):
         warnings.warn("old ways", UserWarning, stacklevel=1)
 
     first, second, third = (json.loads(line) for line in lines())
-    assert ("A library reports", "warning") == (first["message"], first["level"])
+    assert ("Message from a library", "warning") == (first["message"], first["level"])
     assert ("urllib3.connectionpool", "Retrying (a)") == (first["logger"], first["text"])
     assert ("error", "unreadable: TypeError") == (second["level"], second["text"])
     assert "py.warnings" == third["logger"]

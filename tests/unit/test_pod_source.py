@@ -262,7 +262,7 @@ def test_an_absurd_version_is_no_version(watching: Subject) -> None:
 
 def test_silence_is_no_failure_but_a_new_watch(watching: Subject) -> None:
     """On a cluster where nothing else happens bookmarks are rare: no warning, no GET."""
-    watching.tell(Silence("nothing came for 135 s"))
+    watching.tell(Silence("no data for 135 s"))
     watching.tell(("ADDED", pod(10)))
 
     assert [] == watching.failures

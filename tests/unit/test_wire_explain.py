@@ -45,7 +45,7 @@ def test_a_fine_file_needs_no_words():
                     2,
                     14,
                     "details",
-                    "a 'status' inside 'details' does not count, it belongs to the top level",
+                    "a 'status' inside 'details' is ignored: it must be at the top level",
                 ),
             ],
             id="status in the wrong place",

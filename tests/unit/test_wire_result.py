@@ -192,7 +192,7 @@ def test_invalid_results_are_refused_with_their_own_cause(data, expected):
     [
         (b'{"Status":"success"}', ("the key 'Status' is read as 'status'",)),
         (b'{"STATUS":"failure","status":"success"}', (
-            "the key 'STATUS' is ignored, because 'status' is there",)),
+            "the key 'STATUS' is ignored, because 'status' is present",)),
         (b'{"status":"failure","status":"success"}', (
             "the key 'status' is given more than once",)),
         (b'{"Status":"failure","STATUS":"success"}', (

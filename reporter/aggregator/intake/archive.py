@@ -157,7 +157,7 @@ class Archive:
         caps, pax = self._caps, extended.pax
         kind_byte = header[156:157]
         if kind_byte == b"S" or any(name.startswith(b"GNU.sparse.") for name in pax):
-            raise BadArchive("sparse members are not taken")
+            raise BadArchive("sparse members are not supported")
         raw = headers.name(header) if extended.name is None else extended.name
         if extended.name is None and pax.get(b"path"):
             raw = pax[b"path"]

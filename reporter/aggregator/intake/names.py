@@ -74,4 +74,4 @@ class Names:
 
 
 def _clash(path: tuple[bytes, ...]) -> BadArchive:
-    return BadArchive(f"a member stands where another one is: {show(b'/'.join(path))}")
+    return BadArchive(f"a member conflicts with another one: {show(b'/'.join(path))}")

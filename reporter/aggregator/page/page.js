@@ -11,7 +11,7 @@ const WORDS = {
 const CAUSES = {
   upload_failed: "Upload failed", worker_error: "Worker reported an error",
   start_failed: "Could not start", pod_failed: "Pod failed", lost: "Result lost",
-  deadline: "Out of time", heartbeat: "No heartbeat", "": "Failed",
+  deadline: "Timed out", heartbeat: "No heartbeat", "": "Failed",
 };
 const LINKS = {
   connecting: "Connecting…", live: "Live", polling: "Polling every 5 s", lost: "Reconnecting…",
@@ -243,7 +243,7 @@ class Row {
       say(this.why, entry.reason && entry.message ? `: ${entry.message}` : entry.message);
     }
     const said = progress && !error && !judged ? progress.msg : "";
-    say(this.message, said || (entry.late ? "Arrived after it had been given up" : ""));
+    say(this.message, said || (entry.late ? "Arrived after the worker was given up on" : ""));
     this.message.hidden = !this.message.textContent;
     say(this.fails, this.failures ? number.format(this.failures) : "–");
     this.fails.classList.toggle("some", this.failures > 0);
@@ -301,11 +301,11 @@ class Row {
     if (entry.received_at) add("Received", when(entry.received_at));
     if (entry.bytes !== null) add("Size", size(entry.bytes));
     if (entry.digest) pairs.push(["SHA-256", make("span", { className: "mono", textContent: entry.digest })]);
-    if (entry.late) add("Late", "The result came after it had been given up");
+    if (entry.late) add("Late", "The result arrived after the worker was given up on");
     if (entry.attempts) add("Failed uploads", entry.attempts);
     if (entry.retry_until) add("May retry until", when(entry.retry_until));
-    if (entry.notes) add("Notes", count(entry.notes, "remark") + " while it was unpacked");
-    if (!pairs.length) add("Nothing yet", "The worker has not told anything.");
+    if (entry.notes) add("Notes", count(entry.notes, "remark") + " from unpacking");
+    if (!pairs.length) add("Nothing yet", "The worker has not reported anything.");
     for (const [name, list] of [["Failures", "failures"], ["Errors", "errors"]]) {
       const total = progress?.[`${list}_total`] ?? 0;
       const texts = this.lists?.[list] ?? progress?.[list] ?? [];
@@ -370,7 +370,7 @@ function showRun() {
   sign($("hero-icon"), kind in WORDS ? kind : "unknown");
   say($("hero-status"), run.status === "failed" && !run.final ? "Failed, still running" : word);
   const received = all.complete + all.check_failed + all.unknown;
-  const parts = [`${number.format(received)} of ${count(total, "result")} in`];
+  const parts = [`${number.format(received)} of ${count(total, "result")} received`];
   if (all.failed) parts.push(`${number.format(all.failed)} failed`);
   if (all.timed_out) parts.push(`${number.format(all.timed_out)} timed out`);
   if (all.check_failed) parts.push(count(all.check_failed, "failed check"));
@@ -398,7 +398,7 @@ function showRun() {
   }
   $("tar").hidden = !tar;
   say($("run-id"), run.run);
-  say($("updated"), `State of ${when(run.time)}, revision ${number.format(run.revision)}`);
+  say($("updated"), `As of ${when(run.time)}, revision ${number.format(run.revision)}`);
   const title = `${percent} % · ${word} · ${run.run}`;
   if (document.title !== title) document.title = title;
 }
@@ -489,7 +489,7 @@ function showOrder() {
   if (first) requestAnimationFrame(() => performance.mark("shown"));
   first = false;
   $("empty").hidden = wanted.length > 0;
-  say($("empty"), rows.size ? "Nothing fits the filter." : "This run expects no results.");
+  say($("empty"), rows.size ? "No results match the filter." : "This run has no expected results.");
   for (const button of document.querySelectorAll("th button")) {
     const column = button.closest("th");
     if (button.dataset.sort === view.sort) column.setAttribute("aria-sort", view.down ? "descending" : "ascending");
@@ -601,7 +601,7 @@ setInterval(() => { if (!document.hidden) for (const row of rows.values()) row.s
 
 // -- what people do -------------------------------------------------------------------------------
 
-const THEMES = { auto: "as the system", light: "light", dark: "dark" };
+const THEMES = { auto: "system", light: "light", dark: "dark" };
 
 function theme(name) {
   if (name === "auto") delete document.documentElement.dataset.theme;

@@ -89,7 +89,7 @@ def test_a_connection_that_does_not_work_is_not_kept(home: Home, reply, words) -
     with Scripted(status=reply) as server:
         code, out, err = home.run("connect", "--url", server.url)
         assert (4, "") == (code, out)
-        assert f"nothing was written: {server.url}" in err
+        assert f"not written: {server.url}" in err
         assert words in err
         assert not home.connection.exists()
         assert 0 == home.run("connect", "--url", server.url, "--no-check")[0]
@@ -107,12 +107,12 @@ def test_no_place_to_write_to(home: Home) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "which --url?"),
+        ([], "missing --url"),
         (["--url", "ftp://x"], "not a URL"),
         (["--url", "http://x", "--ca", "/does/not/exist"], "cannot read /does/not/exist"),
-        (["--url", "http://x", "--ca", "/dev/null", "--certs", "."], "--certs takes the place"),
-        (["--url", "http://x", "--ca", "FILE"], "ca_cert: no PEM certificate"),
-        (["--url", "http://x", "--cert", "FILE"], "belong together"),
+        (["--url", "http://x", "--ca", "/dev/null", "--certs", "."], "--certs cannot be used with"),
+        (["--url", "http://x", "--ca", "FILE"], "ca_cert: not a PEM certificate"),
+        (["--url", "http://x", "--cert", "FILE"], "must be given together"),
     ],
 )
 def test_usage(home: Home, words: list[str], said: str) -> None:

@@ -75,7 +75,7 @@ def test_an_early_failure(home: Home, aggregator: Aggregator) -> None:
         out, _ = waiting.communicate(timeout=BOUND)
 
     assert 1 == waiting.returncode
-    assert "failed, 1 of 2 failed: 1 of 2 done (50%), not final" in out.decode()
+    assert "failed, 1 of 2 failed: 1 of 2 done (50%), may still change" in out.decode()
     assert re.search(r"sysd +node1 +failed .* it broke", out.decode())
     code, out_for, _ = home.run("wait", *local(aggregator), "--for", "sysd/node1", "-o", "name")
     assert (1, "sysd/node1\nsysd/node2\n") == (code, out_for)

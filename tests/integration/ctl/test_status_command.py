@@ -48,14 +48,14 @@ def judged(result: str) -> dict:
 TABLE = """\
 running: 1 of 2 done (50%), run 5e1f0c6a
 
-PLUGIN  NODE   STATUS    RESULT  PROGRESS          HEARD     DETAIL
+PLUGIN  NODE   STATUS    RESULT  PROGRESS          SEEN      DETAIL
 sysd    node1  complete  passed  -                 -         -
 e2e     -      running   -       17/80 (2 failed)  3m stale  on it
 """
 WIDE = """\
 running: 1 of 2 done (50%), run 5e1f0c6a
 
-PLUGIN  NODE   STATUS    RESULT  PROGRESS          HEARD     TRIES  SIZE     RECEIVED  DETAIL
+PLUGIN  NODE   STATUS    RESULT  PROGRESS          SEEN      TRIES  SIZE     RECEIVED  DETAIL
 sysd    node1  complete  passed  -                 -         1      2.0 KiB  -         -
 e2e     -      running   -       17/80 (2 failed)  3m stale  1      -        -         on it
 """
@@ -170,7 +170,7 @@ class TestExitCodes:
             code, out, err = home.run("status", "--url", server.url)
 
         assert (1, "") == (code, err)
-        assert "failed, 1 of 2 failed: 1 of 2 done (50%), not final" in out
+        assert "failed, 1 of 2 failed: 1 of 2 done (50%), may still change" in out
         assert "gone away" in out
 
     @pytest.mark.parametrize(
@@ -214,16 +214,16 @@ class TestExitCodes:
                 Reply(403, b"run data is for local peers\n"),
                 "run data is for local peers (forbidden)",
             ),
-            (Reply(403), "to others only (forbidden)"),
-            (Reply(404, b"no"), "serves no run's status (not found)"),
+            (Reply(403), "refused access to the run's status (forbidden)"),
+            (Reply(404, b"no"), "does not serve a run status (not found)"),
             (Reply(503, b"no"), "answered 503 (unreachable)"),
             (Reply(304), "answered 304 (unreachable)"),
             (Reply(302, b"", (("Location", "http://127.0.0.1:1/"),)), "answered 302 (unreachable)"),
-            (Reply(200, b"<html>"), "the answer is no run's status (bad status)"),
-            (Reply(200, b"[" * 100_000), "the answer is no run's status (bad status)"),
-            (Reply(200, {"status": "fine", "plugins": []}), "no run's status (bad status)"),
-            (Reply(200, {"status": "running"}), "no run's status (bad status)"),
-            (Reply(200, b"{}", length=100), "the answer was cut off (unreachable)"),
+            (Reply(200, b"<html>"), "the response is not a run status (bad status)"),
+            (Reply(200, b"[" * 100_000), "the response is not a run status (bad status)"),
+            (Reply(200, {"status": "fine", "plugins": []}), "not a run status (bad status)"),
+            (Reply(200, {"status": "running"}), "not a run status (bad status)"),
+            (Reply(200, b"{}", length=100), "the response was truncated (unreachable)"),
             (Reply(403, b"not\nfor\x1b[2Jyou"), "not for[2Jyou (forbidden)"),
         ],
     )
@@ -239,7 +239,7 @@ class TestExitCodes:
     @pytest.mark.parametrize("name", ["--ca", "--cert", "--key"])
     @pytest.mark.parametrize(
         ("content", "words"),
-        [(None, "No such file or directory"), (b"\xff\xfe", "not text in PEM")],
+        [(None, "No such file or directory"), (b"\xff\xfe", "not PEM")],
     )
     def test_a_file_that_cannot_be_read(self, home: Home, name, content, words: str) -> None:
         """2: which one, and why."""
@@ -260,7 +260,7 @@ class TestExitCodes:
             code, out, err = home.run("status", "--url", server.url)
 
         assert (0, TABLE) == (code, out)
-        assert err.endswith(": a status of version v2[2J, and this command knows v1\n")
+        assert err.endswith(": status version v2[2J, but this command supports v1\n")
 
     def test_nobody_listens(self, home: Home) -> None:
         """4: unreachable."""
@@ -357,7 +357,7 @@ class TestTls:
         code, out, err = home.run("status", "--url", secured.url)
 
         assert (4, "") == (code, out)
-        assert "its certificate is not trusted: " in err
+        assert "certificate not trusted: " in err
         assert [] == secured.asked
 
     def test_a_key_with_a_pass_phrase(self, home: Home, secured: Scripted, tmp_path) -> None:
@@ -370,7 +370,7 @@ class TestTls:
         code, out = home.terminal("status", "--url", secured.url, *flags)
 
         assert 2 == code
-        assert "the key has a pass phrase" in out
+        assert "the key is encrypted" in out
 
     def test_plain_http_to_a_tls_port(self, home: Home, secured: Scripted) -> None:
         """4, and no traceback."""

@@ -94,19 +94,19 @@ class TestConnectionFile:
     @pytest.mark.parametrize(
         ("changed", "words"),
         [
-            ({"created_at": "2020-01-01T00:00:00Z"}, "is too old: made "),
+            ({"created_at": "2020-01-01T00:00:00Z"}, "is too old: created "),
             (
                 {"created_at": "2999-01-01T00:00:00Z"},
-                "is broken: it says it was made in the future",
+                "is invalid: created in the future",
             ),
-            ({"created_at": "yesterday"}, "is broken: created_at is no time"),
-            ({"host_address": ""}, "is broken: host_address is missing"),
-            ({"host_address": 5}, "is broken: host_address is no text"),
-            ({"host_address": "ftp://x"}, "is broken: not a URL"),
-            ({"client_key": ""}, "is broken: client_cert and client_key belong together"),
-            ({"client_key": "rubbish"}, "is broken: the certificates cannot be used"),
-            ({"client_cert": "rubbish"}, "is broken: client_cert: no PEM certificate"),
-            ({"ca_cert": "rubbish"}, "is broken: ca_cert: no PEM certificate"),
+            ({"created_at": "yesterday"}, "is invalid: created_at is not a time"),
+            ({"host_address": ""}, "is invalid: host_address is missing"),
+            ({"host_address": 5}, "is invalid: host_address is not a string"),
+            ({"host_address": "ftp://x"}, "is invalid: not a URL"),
+            ({"client_key": ""}, "is invalid: client_cert and client_key must be given together"),
+            ({"client_key": "rubbish"}, "is invalid: the certificates cannot be used"),
+            ({"client_cert": "rubbish"}, "is invalid: client_cert: not a PEM certificate"),
+            ({"ca_cert": "rubbish"}, "is invalid: ca_cert: not a PEM certificate"),
         ],
     )
     def test_one_that_is_refused(
@@ -138,10 +138,10 @@ class TestConnectionFile:
     @pytest.mark.parametrize(
         ("content", "words"),
         [
-            (b"", "is broken: not JSON"),
-            (b"[]", "is broken: not a JSON object"),
-            (b"[" * 100_000, "is broken: not JSON"),
-            (b" " * 2**20 + b"{}", "is broken: larger than"),
+            (b"", "is invalid: not JSON"),
+            (b"[]", "is invalid: not a JSON object"),
+            (b"[" * 100_000, "is invalid: not JSON"),
+            (b" " * 2**20 + b"{}", "is invalid: larger than"),
         ],
     )
     def test_one_that_is_no_such_file(self, home: Home, content: bytes, words: str) -> None:
@@ -196,7 +196,7 @@ class TestConnectionFile:
         code, out, err = home.run(command)
 
         assert (4, "") == (code, out)
-        assert "it refused our certificate" in err
+        assert "the server rejected our certificate" in err
         assert "(forbidden)" in err
 
     def test_a_refused_one_is_told_and_the_cluster_is_asked(
@@ -242,7 +242,7 @@ class TestCluster:
         code, out, err = at_home.run("status")
 
         assert (1, "") == (code, err)
-        assert "failed, 1 of 2 failed: 1 of 2 done (50%), not final" in out
+        assert "failed, 1 of 2 failed: 1 of 2 done (50%), may still change" in out
         assert ["sysd", "node1", "timed_out", "timeout"] == out.splitlines()[3].split()[:4]
 
     def test_the_annotations_say_why(self, at_home: Home, fake: FakeKube) -> None:
@@ -413,11 +413,11 @@ class TestCluster:
         homeless = {"HOME": "~", "XDG_STATE_HOME": ""}
         code, _, err = home.run("status", **homeless)
         assert 4 == code
-        assert "status-ctl: no run was named" in err
+        assert "status-ctl: no run given" in err
         words = ("connect", "--url", "http://127.0.0.1:1", "--no-check")
         code, _, err = home.run(*words, **homeless)
         assert 4 == code
-        assert "your home directory is not known" in err
+        assert "no home directory found" in err
         assert 0 == home.run(*words, "--file", "here.json", **homeless)[0]
 
     def test_nothing_anywhere(self, home: Home) -> None:

@@ -135,7 +135,7 @@ class TestEnds:
             code, out, err = home.run("wait", "--url", server.url, "-o", "name", *words)
 
         assert (3, "e2e/global\nsysd/node1\n") == (code, out)
-        assert "status-ctl: the time is over: the run goes on\n" == err
+        assert "status-ctl: timed out: the run is not over\n" == err
 
     def test_a_run_that_is_never_seen(self, home: Home) -> None:
         """3, and what was in the way."""
@@ -143,7 +143,7 @@ class TestEnds:
 
         assert (3, "") == (code, out)
         assert "Connection refused; waiting" in err
-        assert "the time is over: http://127.0.0.1:1: Connection refused" in err
+        assert "timed out: http://127.0.0.1:1: Connection refused" in err
 
     @pytest.mark.parametrize(
         ("head", "drop"),
@@ -162,7 +162,7 @@ class TestEnds:
             code, _, err = home.run("wait", "--url", url, "--timeout", "1s")
 
         assert 3 == code
-        assert "no answer in time; waiting" in err
+        assert "timed out; waiting" in err
 
     def test_an_aggregator_that_does_not_answer(self, home: Home) -> None:
         """3: its time is not longer for that."""
@@ -171,7 +171,7 @@ class TestEnds:
             code, _, err = home.run("wait", "--url", server.url, "--timeout", "1s")
 
         assert 3 == code
-        assert "no answer in time" in err
+        assert "timed out" in err
 
 
 class TestTrouble:
@@ -184,11 +184,11 @@ class TestTrouble:
             code, out, err = home.run("wait", "--url", server.url, "-o", "name")
 
         assert (0, "e2e/global\n") == (code, out)
-        assert ["answered 503; waiting", "is no run's status; waiting", "status; waiting"] == [
+        assert ["answered 503; waiting", "is not a run status; waiting", "status; waiting"] == [
             line[-len(end) :]
             for line, end in zip(
                 err.splitlines(),
-                ["answered 503; waiting", "is no run's status; waiting", "status; waiting"],
+                ["answered 503; waiting", "is not a run status; waiting", "status; waiting"],
                 strict=True,
             )
         ]
@@ -230,7 +230,7 @@ class TestTerminal:
         assert 0 == code
         assert "[........................] running: 0 of 2 done (0%)" in out
         assert "\r\x1b[K\r\x1b[K" in out or "\r\x1b[Kcomplete: 1 of 1 done" in out
-        assert out.rstrip().endswith("e2e     -     complete  -       -         -      -")
+        assert out.rstrip().endswith("e2e     -     complete  -       -         -     -")
 
     def test_ctrl_c(self, home: Home) -> None:
         """130 at once, and the bar is gone."""

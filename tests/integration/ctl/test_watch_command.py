@@ -78,7 +78,7 @@ class TestPipe:
             code, _, err = home.run("watch", "--url", asked.url)
 
         assert 0 == code
-        assert ["a status of version v2, and this command knows v1"] == [
+        assert ["status version v2, but this command supports v1"] == [
             line.partition(": ")[2].partition(": ")[2] for line in err.splitlines()
         ]
 

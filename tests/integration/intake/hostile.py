@@ -32,7 +32,7 @@ GOOD = file(b"good.txt", b"good")
 KEPT = {"good.txt": b"good"}
 
 NOT_ALLOWED = "a member's name is not allowed: "
-CLASH = "a member stands where another one is: "
+CLASH = "a member conflicts with another one: "
 
 Outcome = str | dict[str, bytes]
 

@@ -340,7 +340,7 @@ def test_an_aggregator_of_sonobuoys_shape(results: Path) -> None:
     ):
         assert (0, "") == (process.join(), process.errors)
 
-    assert [] == process.said("A library reports")
+    assert [] == process.said("Message from a library")
 
 
 def test_heartbeats_that_hang_are_in_nobodys_way(results: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_length_of_time(text, seconds):
 @pytest.mark.parametrize("text", ["", "soon", "-5", "1.5h", "5x", "1m1h", "1" * 13, "٣s", "h"])
 def test_what_is_no_length_of_time(text):
     """A usage error."""
-    with pytest.raises(argparse.ArgumentTypeError, match="not a length of time"):
+    with pytest.raises(argparse.ArgumentTypeError, match="not a duration"):
         length(text)
 
 
@@ -112,4 +112,4 @@ def test_without_the_kubernetes_client(command):
     )
 
     assert "4" == done.stdout.splitlines()[0]
-    assert "only with the package's extra [sidecar]: kubernetes is not installed" in done.stderr
+    assert "requires the extra [sidecar] of the package: kubernetes is not installed" in done.stderr

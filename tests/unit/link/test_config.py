@@ -321,7 +321,7 @@ def test_both_forms_are_an_error_and_so_is_a_missing_file(tmp_path):
     """Which one was meant nobody can know."""
     environ = environment(CA_CERT_FILE="/x", CLIENT_KEY="", CLIENT_KEY_FILE=str(tmp_path / "none"))
     assert [
-        "CA_CERT_FILE: is set beside CA_CERT; one of them, please",
+        "CA_CERT_FILE: must not be set together with CA_CERT",
         "CLIENT_KEY_FILE: cannot be read: No such file or directory",
     ] == problems(environ)
 
@@ -330,7 +330,7 @@ def test_key_file_of_bytes_is_not_shown(tmp_path):
     """A decoder's message would repeat what it could not decode."""
     (tmp_path / "key").write_bytes(b"\xff\xfesecret")
     found = problems(environment(CLIENT_KEY="", CLIENT_KEY_FILE=str(tmp_path / "key")))
-    assert ["CLIENT_KEY_FILE: cannot be read: bad content"] == found
+    assert ["CLIENT_KEY_FILE: cannot be read: invalid content"] == found
 
 
 def test_config_file_with_the_same_facts(tmp_path):
