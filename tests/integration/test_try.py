@@ -227,7 +227,7 @@ def test_the_condition_over_time_is_told_in_comments(tmp_path):
     assert ["Unknown", "no", "AdapterRunning"] == words[1]
     assert ["progress:", "2", "of"] == words[2]
     # Its end may be seen together with its result.
-    assert [["True", "yes", "Fine"], ["the", "adapter", "ended"]] == sorted(words[3:])
+    assert [["True", "yes", "Fine"], ["the", "adapter", "exited"]] == sorted(words[3:])
     assert (0, "to stdout\nto stderr\n") == (run.code, run.err)
 
 
