@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tests.cluster.scenarios_asked import GOOD, Scenario
 from tests.cluster.scenarios_results import exited, says_exited, says_timeout
-from tests.runs.jobs import REPORTER, writes
+from tests.runs.jobs import ADAPTER, REPORTER, writes
 from tests.runs.run import Run, container_status
 from tests.runs.scenario import FALSE, UNKNOWN, Expected, reasons, result
+from tests.runs.stage import SERVICE
 
 WAIT = {"MAX_WAIT_TIME_SECONDS": "6"}
 
@@ -22,6 +23,15 @@ def _never_reported(run: Run) -> None:
     assert [] == run.history()
     said = [line for line in run.log() if line["message"].startswith("No such Job")]
     assert ["nobody"] == [line["job"] for line in said]
+
+
+def _kubernetes_named_a_port(run: Run) -> None:
+    """The kubelet set the variable, the reporter did not take it for a setting."""
+    given = [line for line in run.output(run.pod(), ADAPTER) if line.startswith("METRICS_PORT=tcp")]
+    said = [line["variable"] for line in run.log() if line["message"] == "Not a setting"]
+    assert (1, 1) == (len(given), len(said))
+    assert said[0].startswith("METRICS_PORT='tcp://")
+    assert said[0].endswith("set by Kubernetes for a Service, not a setting; using 9464")
 
 
 def _wait_for_the_loop(run: Run) -> None:
@@ -112,6 +122,15 @@ SETTINGS = [
         f"sleep 1; {writes()}; sleep 1",
         result(),
         settings=HARMLESS,
+        explain=GOOD,
+    ),
+    Scenario(
+        "service-named-metrics",
+        f"env | grep METRICS_PORT=; sleep 1; {writes()}; sleep 1",
+        result(),
+        pod={"enableServiceLinks": True},
+        role=SERVICE,
+        check=_kubernetes_named_a_port,
         explain=GOOD,
     ),
     Scenario(

@@ -15,8 +15,11 @@ from tests.runs.run import Run, play
 from tests.runs.scenario import Scenario
 
 JOB_STATUS = {"apiGroups": ["batch"], "resources": ["jobs/status"], "verbs": ["get", "patch"]}
+SERVICE = "service-named-metrics"
+"""The shipped rights, and a Service whose name makes the kubelet set METRICS_PORT."""
 ROLES: dict[str, list[Object] | None] = {
     "shipped": None,
+    SERVICE: None,
     "pods-refused": [JOB_STATUS],
     "go": [
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},
@@ -77,6 +80,9 @@ class Stage:
         # A Pod that mounts it before it is there waits for the kubelet's next try.
         trust = f"/api/v1/namespaces/{name}/configmaps/kube-root-ca.crt"
         self.controlplane.api.wait_for(trust, bool)
+        if role == SERVICE:
+            service = {"metadata": {"name": "metrics"}, "spec": {"ports": [{"port": 9090}]}}
+            request("POST", f"/api/v1/namespaces/{name}/services", service)
         for found in rights(self.controlplane):
             if found["kind"] == "Role" and (rules := ROLES[role]) is not None:
                 found["rules"] = rules
