@@ -144,6 +144,14 @@ def _ask_while_it_is_evicted(run: Run) -> None:
         "Check whether the node was drained, was short of memory or disk, or was needed for a Pod "
         "of higher priority.",
     )
+    release = {"metadata": {"$deleteFromPrimitiveList/finalizers": [HOLD]}}
+    name = run.pod()["metadata"]["name"]
+    run.controlplane.request("PATCH", run.pod_path(name), release, actions.STRATEGIC)
+
+
+def _hold_pod(job: Object, _: str) -> None:
+    """A finalizer keeps the Pod where it is until somebody has asked, however long that takes."""
+    job["spec"]["template"].setdefault("metadata", {})["finalizers"] = [HOLD]
 
 
 def _ask_while_it_is_suspended(run: Run) -> None:
@@ -265,6 +273,7 @@ INTERRUPTED = [
             "AdapterEvicted",
             "Pod was disrupted: EvictionByEvictionAPI: .+",
         ),
+        change=_hold_pod,
         act=_ask_while_it_is_evicted,
         grace=LONGER,
         explain=SAYS_EVICTED,

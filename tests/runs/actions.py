@@ -9,6 +9,7 @@ from tests.runs.jobs import ADAPTER, REPORTER
 from tests.runs.run import Run, state
 
 MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 
 
 def delete_pod(run: Run) -> None:
