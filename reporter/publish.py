@@ -105,6 +105,7 @@ class Publisher:
         """List when another pass is worth it for the sake of writing."""
         pauses = [self._began + FIRST_PATIENCE]
         pauses += [self._written_at + pause for pause in (REPEAT_PAUSE, TEXT_PAUSE)]
+        pauses.append(self._held_until(o))
         later = [end for end in pauses if end > self._clock()]
         return [*later, self.next_try] if self.wants(o) else later
 
@@ -177,7 +178,7 @@ class Publisher:
         return contradiction(note.row, standing.status, pod.adapter_state)
 
     def _worth_it(self, o: Observation) -> bool:
-        if isinstance(self.verdict, Pending):
+        if isinstance(self.verdict, Pending) or o.now < self._held_until(o):
             return False
         report, standing = self.verdict.report, self._sink.standing
         if standing is None:
@@ -192,6 +193,9 @@ class Publisher:
         if repeated and not final and since < REPEAT_PAUSE and o.stopping_since is None:
             return False
         return worth_writing(standing, attempt, report, final=final, since_last=since)
+
+    def _held_until(self, o: Observation) -> float:
+        return Case(o, self._options.policy).held_until
 
     def _just_starting(self, o: Observation) -> bool:
         pod = pod_of(o.pod)

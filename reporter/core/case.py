@@ -7,6 +7,7 @@ from reporter.core.facts import (
     Job,
     Pod,
     PodLook,
+    PodSeen,
     PodUnknown,
     State,
     Terminated,
@@ -21,6 +22,7 @@ POLL_AFTER_RETURN = 10.0  # the kubelet reports late after an outage
 GRACE_MARGIN = 2.0  # kept free before the kubelet kills
 LEAST_BUDGET = 1.5  # the kubelet leaves 2 s even when the grace period is used up
 LAST_WRITE = 1.0  # time kept for writing what was heard last
+CONTROLLER_PAUSE = 1.5  # the Job controller's own write, and its second try after 1 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +145,20 @@ class Case:
         if budget is None or stopped is None:
             return None
         return max(stopped + LEAST_BUDGET - LAST_WRITE, budget - LAST_WRITE)
+
+    @property
+    def held_until(self) -> float:
+        """Until when nothing is written, because it could cost the Job its end.
+
+        Under OnFailure the Job controller adds up the restarts of unfinished Pods, deletes the Pod
+        when they reach `backoffLimit`, and then writes why. A write of ours in between makes that a
+        conflict; when it comes back a second later a Pod that has ended no longer counts, and it
+        makes a new one.
+        """
+        seen = self.o.memory.taken_away_since
+        pod = self.o.pod.pod if isinstance(self.o.pod, PodSeen) else None
+        if seen is None or pod is None or not pod.restart.can_restart:
+            return float("-inf")
+        end = seen + CONTROLLER_PAUSE
+        budget = self.stop_budget
+        return end if budget is None else min(end, budget - LAST_WRITE)

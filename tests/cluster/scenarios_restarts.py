@@ -6,7 +6,7 @@ from tests.cluster.scenarios_asked import GOOD, SAYS_NO_JOB, Scenario, explains
 from tests.cluster.scenarios_results import SAYS_MISSING, exited, says_exited, says_timeout
 from tests.cluster.scenarios_starting import says_passed
 from tests.runs.jobs import writes
-from tests.runs.run import Run
+from tests.runs.run import Run, condition
 from tests.runs.scenario import FALSE, Expected, reasons, result
 
 ON_FAILURE = {"restartPolicy": "OnFailure"}
@@ -28,6 +28,15 @@ def _crash_loop_was_named(run: Run) -> None:
     """While the kubelet waited before the third restart, the condition said so."""
     said = [shown.condition["message"] for shown in run.history() if shown.note["rule"] == "C"]
     assert said[0] == "Adapter container keeps failing: last exit code 7, restarted 2 times"
+    _controller_wrote_first(run)
+
+
+def _controller_wrote_first(run: Run) -> None:
+    """It deletes the Pod, then writes why: our write in between could cost the Job its end."""
+    (pod,) = run.pods()
+    deleted = next(seen.at for seen in pod if "deletionTimestamp" in seen.object["metadata"])
+    told = next(seen.at for seen in run.versions() if condition(seen.object, "FailureTarget"))
+    assert [] == [shown for shown in run.history() if deleted < shown.at < told]
 
 
 def _ask_in_the_loop(run: Run) -> None:
@@ -203,6 +212,7 @@ RESTARTS = [
         ),
         pod=ON_FAILURE,
         job={"backoffLimit": 0},
+        check=_controller_wrote_first,
         explain=(*says_exited(7)[:2], FAILED_TOO_OFTEN),
     ),
     Scenario(

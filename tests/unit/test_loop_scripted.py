@@ -676,6 +676,36 @@ def test_a_deletion_in_the_classic_form_hears_the_adapter_out() -> None:
     assert expected == world.history
 
 
+def test_a_job_that_may_be_ending_for_its_restarts_is_not_written_to() -> None:
+    """A conflict with what the Job controller writes after the deletion would cost its end."""
+    world = World("classic", restart_policy="OnFailure")
+    failed = terminated(7, started_at=stamp(3), finished_at=stamp(5))
+
+    def says_why() -> None:
+        assert world.job is not None
+        why = {"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded"}
+        world.job["status"].setdefault("conditions", []).append(why)
+        world.job["metadata"]["resourceVersion"] = "77"
+
+    world.at(5.0, lambda: world.adapter(running(stamp(5)), failed, restarts=3))
+    world.at(10.0, lambda: world.delete(30), world.sigterm)
+    world.at(10.2, lambda: world.adapter(terminated(7, finished_at=stamp(10)), failed, 3))
+    world.at(11.0, says_why)
+
+    assert Outcome.FINAL == world.run()
+    assert [(0.0, "A", False), (11.5, "X", True)] == world.history
+
+
+def test_a_deletion_that_only_the_look_before_a_write_shows_holds_it_back_too() -> None:
+    """The watch is half open, and the wait time ends."""
+    world = World(restart_policy="OnFailure", wait=50.0)
+    world.at(49.0, lambda: setattr(world, "half_open", True), lambda: world.delete(30))
+
+    world.run(60)
+
+    assert [(0.0, "A", False), (51.5, "N", False)] == world.history
+
+
 @pytest.mark.parametrize("shown", ["present", "stale", "gone"])
 def test_a_deadline_while_the_image_is_missing(shown: str) -> None:
     """The cause becomes the last word, also where the Pod cannot be read any more."""

@@ -580,6 +580,33 @@ def test_the_time_after_sigterm(o, expected):
     assert expected == budget(o)
 
 
+restarting = pod(running(), restart=ON_FAILURE)
+
+
+@pytest.mark.parametrize(
+    ("o", "expected"),
+    [
+        pytest.param(observed((21, restarting)), None, id="not deleted"),
+        pytest.param(observed((21, going)), None, id="Never"),
+        pytest.param(observed((21, PodGone(restarting))), None, id="gone"),
+        pytest.param(observed((21, deleted(restarting))), 22.5, id="deleted"),
+        pytest.param(
+            observed((21, deleted(restarting)), (22, deleted(restarting)), stopped=22),
+            22.5,
+            id="stopped",
+        ),
+        pytest.param(
+            observed((21, deleted(restarting, grace=2)), stopped=21),
+            21.5,
+            id="stopped, with 2 s of grace: a second is kept for the write",
+        ),
+    ],
+)
+def test_how_long_a_deletion_under_on_failure_holds_writes_back(o, expected):
+    """The Job controller may be ending the Job, and has yet to write so."""
+    assert (float("-inf") if expected is None else expected) == Case(o, Policy()).held_until
+
+
 def test_before_sigterm_there_is_no_end():
     """No budget, nobody to hear out, nothing that says there is nothing more."""
     case = Case(observed((30, runs)), Policy())
