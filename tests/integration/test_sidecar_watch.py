@@ -109,7 +109,7 @@ def test_a_watch_that_never_shows_the_pod(scene: Scene) -> None:
     scene.start()
 
     scene.wait_condition("ReporterConfigError")
-    assert "no Pod of the name given as POD_NAME" in scene.condition()["message"]
+    assert "the namespace has no Pod with the name in POD_NAME" in scene.condition()["message"]
     assert not scene.note()["final"]
 
 
