@@ -115,7 +115,8 @@ class ProgressUpdates:
         assert isinstance(connection, Connection)
         connection.hold_body(heard)
         try:
-            async with asyncio.timeout(self._limits.body_silence):
+            # Longer than a silent body can hold a slot: whoever waits behind it has a turn.
+            async with asyncio.timeout(2 * self._limits.body_silence):
                 return await self._large.acquire()
         except TimeoutError:
             return False
