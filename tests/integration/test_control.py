@@ -702,7 +702,7 @@ class TestErrorsFromInside:
             assert ["unexpected_errors"] * 2 == world.counted
             assert [] == world.files.settled
 
-        told = [e for e in play(story()) if "lacks" in e["message"]]
+        told = [e for e in play(story()) if "not in the plan" in e["message"]]
         assert [("sysd", "node9"), ("nope", None)] == [(e["plugin"], e["node"]) for e in told]
 
     def test_no_node_named(self, world):

@@ -162,7 +162,7 @@ class TestExplain:
     @pytest.mark.parametrize(
         ("trouble", "words"),
         [
-            ("absent", "no Job 'validate' in namespace 'default': it was deleted, or"),
+            ("absent", "no Job 'validate' in namespace 'default': it was deleted or"),
             ("forbidden", "(forbidden)"),
             ("unreachable", "(unavailable)"),
             ("token", "(unauthorized)"),
