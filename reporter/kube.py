@@ -123,7 +123,7 @@ class KubeApi:
         """Return the API that a kubeconfig names, and its context's namespace or nothing.
 
         `files` is as in KUBECONFIG: several, separated by colons. Raises SettingsError when there
-        is none, when it is broken, or when its credentials cannot be had.
+        is none, when it is broken, or when its credentials are not available.
         """
         config, namespace = load_kubeconfig(files, context)
         return cls(Client.configured(config, relax_x509_strict=relax_x509_strict)), namespace

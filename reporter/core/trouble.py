@@ -31,7 +31,7 @@ START = frozenset(
     }
 )
 AT_ONCE = frozenset({"InvalidImageName", "ErrImageNeverPull"})
-"""Reasons that no amount of waiting mends.
+"""Reasons that waiting does not resolve.
 
 The others get time, because registries and ConfigMaps come late.
 """

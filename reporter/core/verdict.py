@@ -8,7 +8,7 @@ contract (`docs/contract.md`).
 2. the adapter has ended for good: O, E, D, N, I, W3, X or S
 3. the Pod is taken away, a deadline has passed, or the reporter is being stopped: E, D, N
 4. the wait time is over: I, W1-W3, M, T
-5. the adapter cannot start, and time does not mend it: W1-W3
+5. the adapter cannot start, and waiting does not help: W1-W3
 6. work goes on: C, M, A
 """
 

@@ -1,1 +1,1 @@
-"""The command for people, one module per command."""
+"""The command-line tool, one module per command."""

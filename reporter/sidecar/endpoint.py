@@ -82,7 +82,7 @@ class Endpoint:
     def start(self) -> None:
         """Listen and answer from now on; port 0 takes a free one.
 
-        Raises OSError where the address cannot be had, for instance because the port is in use.
+        Raises OSError where the address is not available, for instance because the port is in use.
         """
         self._listener = listen(self._address, self._port)
         self._selector = selectors.DefaultSelector()
@@ -157,7 +157,7 @@ class Endpoint:
 def listen(address: str, port: int) -> socket.socket:
     """Return a listening socket; an empty address stands for every interface, IPv4 and IPv6.
 
-    Raises OSError where it cannot be had.
+    Raises OSError where it is not available.
     """
     if not address:
         try:

@@ -46,7 +46,7 @@ def _ask_in_the_loop(run: Run) -> None:
         run,
         "problem: Available=Unknown AdapterCrashLooping: Adapter container keeps failing: last "
         "exit code 7, restarted 2 times (may still change)",
-        "backoffLimit says how often it is tried again.",
+        "backoffLimit limits the retries.",
         "Container 'adapter' of Pod <pod> keeps failing: exit code 7 (Error), restarted 2 times.",
         "What to do: kubectl logs <pod> -c adapter --previous",
     )

@@ -161,7 +161,7 @@ def _ask_for_the_volume(run: Run) -> None:
         run,
         "problem: Pod <pod> is pending: a volume cannot be mounted (FailedMount: MountVolume.SetUp "
         'failed for volume "data" : configmap "absent" not found',
-        "What to do: Create the ConfigMap, Secret or claim that is named, or see who holds the",
+        "What to do: Create the ConfigMap, Secret or claim that is named, or check what else",
     )
     run.delete()
 

@@ -107,7 +107,7 @@ AGGREGATOR: Requests = {
     "annotate_pod": lambda api: api.annotate_pod("default", "pod", {"a": "b"}),
 }
 PEOPLE = {"list_pods", "list_jobs", "watch_jobs", "list_events", "view_job", "read_log"}
-"""What the command for people asks with rights of their own: deploy/ grants none of it."""
+"""What the command-line tool asks with rights of their own: deploy/ grants none of it."""
 
 
 def asked(requests: Requests) -> set[tuple[str, str, str]]:

@@ -30,7 +30,7 @@ ADVICE: Final = {
     "S": "",
     "W1": "Check the image's name and tag, that the registry can be reached from the node, and "
     "imagePullSecrets.",
-    "W2": "Create the ConfigMap, Secret or key that the message names, or mend the reference.",
+    "W2": "Create the ConfigMap, Secret or key that the message names, or fix the reference.",
     "W3": "Check the container's command, working directory and hooks, or what the named init "
     "container needs.",
     "C": "See the log of the previous run (kubectl logs --previous); backoffLimit limits the "
