@@ -242,6 +242,6 @@ RESTARTS = [
         settings={"MAX_WAIT_TIME_SECONDS": "5"},
         pod=ON_FAILURE,
         job={"backoffLimit": 3},
-        explain=(*says_timeout("5s"), "the run before: exit code 1 (Error)"),
+        explain=(*says_timeout("5s"), "previous run: exit code 1 (Error)"),
     ),
 ]
