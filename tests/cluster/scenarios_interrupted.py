@@ -132,6 +132,7 @@ def _ask_while_the_pod_goes(run: Run) -> None:
     actions.delete_pod(run)
     run.wait_reason("AdapterInterrupted")
     explains(run, *says_interrupted(POD_DELETED), "info:    Pod <pod> is being deleted.")
+    _release_pod(run)
 
 
 def _ask_while_it_is_evicted(run: Run) -> None:
@@ -144,14 +145,19 @@ def _ask_while_it_is_evicted(run: Run) -> None:
         "Check whether the node was drained, was short of memory or disk, or was needed for a Pod "
         "of higher priority.",
     )
-    release = {"metadata": {"$deleteFromPrimitiveList/finalizers": [HOLD]}}
-    name = run.pod()["metadata"]["name"]
-    run.controlplane.request("PATCH", run.pod_path(name), release, actions.STRATEGIC)
+    _release_pod(run)
 
 
 def _hold_pod(job: Object, _: str) -> None:
     """A finalizer keeps the Pod where it is until somebody has asked, however long that takes."""
     job["spec"]["template"].setdefault("metadata", {})["finalizers"] = [HOLD]
+
+
+def _release_pod(run: Run) -> None:
+    release = {"metadata": {"$deleteFromPrimitiveList/finalizers": [HOLD]}}
+    name = run.pod()["metadata"]["name"]
+    run.controlplane.request("PATCH", run.pod_path(name), release, actions.STRATEGIC)
+    run.wait(lambda: run.pods()[-1][-1].gone, "the Pod is gone")
 
 
 def _ask_while_it_is_suspended(run: Run) -> None:
@@ -186,6 +192,7 @@ INTERRUPTED = [
         "pod-deleted-adapter-ignores-sigterm",
         STUBBORN,
         interrupted(f"Pod was deleted before a verdict was known; {STATE}"),
+        change=_hold_pod,
         act=_ask_while_the_pod_goes,
         grace=LONGER,
         explain=says_interrupted(POD_DELETED),
