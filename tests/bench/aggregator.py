@@ -187,7 +187,8 @@ FIGURES: dict[str, Callable[[list[Server]], Row]] = {
 def fleet(seconds: float) -> Row:
     """Many workers that behave as they do; on ours alone."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, ours(Path(folder)) as (server, _):
-        found = measure(server, "fleet", connections=WORKERS, seconds=seconds, size=256 * 1024)
+        options = {"connections": WORKERS, "seconds": seconds, "size": 256 * 1024}
+        found = measure(server, "fleet", **options, spread="true")
     slowest = max(ranks["p99"] for ranks in found.load.milliseconds.values())
     kinds = ", ".join(
         f"{kind} {ranks['p99']:.0f} ms" for kind, ranks in found.load.milliseconds.items()

@@ -69,7 +69,7 @@ def check(found: Load, entries: dict[str, dict[str, Any]]) -> None:
 
 @pytest.mark.timeout(600)
 def test_fleet_of_2000(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One update per 20 s, a heartbeat per 15 s and a result of 256 KiB from each."""
+    """Updates every 20 s, heartbeats every 15 s, 256 KiB results, and an address for each."""
     binaries.program("load")  # built before the clock runs
     document = plan("load", [f"n{number}" for number in range(WORKERS)])
     document["plugins"].append({"name": "open"})  # keeps the run open to the end
@@ -83,7 +83,7 @@ def test_fleet_of_2000(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
             certificates / "load.key",
             "load",
         )
-        options = {"connections": WORKERS, "seconds": SECONDS, "size": SIZE}
+        options = {"connections": WORKERS, "seconds": SECONDS, "size": SIZE, "spread": "true"}
         with load.start(target, "fleet", **options) as process:
             end = time.monotonic() + SECONDS
             while time.monotonic() < end:

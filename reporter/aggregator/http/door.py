@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-_STALLED: Final = 1.0  # seconds after which a handshake makes room for a neighbour's
+_STALLED: Final = 3.0  # seconds after which a handshake makes room for a neighbour's
 _LOOK: Final = 0.25  # seconds between looks for such a one
 
 
