@@ -48,7 +48,7 @@ def says_no_config(cause: str) -> tuple[str, ...]:
     return (
         "problem: Available=False AdapterConfigError: container 'adapter': "
         f"CreateContainerConfigError: {cause} (may still change)",
-        "What to do: Create the ConfigMap, Secret or key that the message names, or mend the "
+        "What to do: Create the ConfigMap, Secret or key that the message names, or fix the "
         "reference.",
     )
 
@@ -313,7 +313,7 @@ STARTING = [
         grace=5,
         explain=(
             *says_passed("AdapterConfigError", "30s", 20),
-            "What to do: Create the ConfigMap, Secret or key that the message names, or mend the "
+            "What to do: Create the ConfigMap, Secret or key that the message names, or fix the "
             "reference.",
         ),
     ),
@@ -332,7 +332,7 @@ STARTING = [
         grace=5,
         explain=(
             "problem: Available=False AdapterConfigError: ",
-            "What to do: Create the ConfigMap, Secret or key that the message names, or mend the "
+            "What to do: Create the ConfigMap, Secret or key that the message names, or fix the "
             "reference.",
             "info:    Pod <pod> was terminated by its activeDeadlineSeconds.",
             "info:    Container 'adapter' of Pod <pod> was not running when the Pod was "
