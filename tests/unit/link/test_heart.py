@@ -53,6 +53,8 @@ def beat(aggregator: Aggregator, pauses: Pauses, *rolls: float) -> list[tuple[st
         over=pauses,
     )
     heart.start()
+    # It ends by itself; `close` alone could come before its first beat.
+    heart._thread.join(BOUND)
     heart.close()
     return told
 
