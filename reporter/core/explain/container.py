@@ -35,8 +35,8 @@ class Around:
     """What is known beside a container's status: its Pod's name and events, the reporter's log.
 
     `judged` says that this Pod's reporter has written its last word, `hidden` that it names what a
-    deadline would have hidden, `stopped` that the whole Pod was ended from outside, `held` that no
-    regular container has started yet.
+    deadline would have hidden, `stopped` that the whole Pod was ended from outside, `over` that it
+    has ended, `held` that no regular container has started yet.
     """
 
     setup: Setup | None
@@ -46,6 +46,7 @@ class Around:
     judged: bool
     hidden: bool
     stopped: bool
+    over: bool
     held: bool
 
 
@@ -65,7 +66,9 @@ def explain_container(container: Object, around: Around) -> Iterator[Finding]:
     reason, message = text(waiting, "reason"), text(waiting, "message")
     sorts = (("image", IMAGE), ("config", CONFIG), ("start", START))
     sort = next((word for word, known in sorts if reason in known), "")
-    if sort:
+    if sort and around.hidden and around.stopped and around.over:
+        yield _not_running(who, pod)
+    elif sort:
         said = f"{reason}: {message}" if message else reason
         hint = _pull(around.events, message) if sort == "image" else ""
         what = {"image": "cannot pull its image", "config": "is missing part of its configuration"}
@@ -183,10 +186,7 @@ def _terminated(ended: Object, who: str, name: str, around: Around) -> Iterator[
         )
         yield replace(found, about=name)
     elif reason == "ContainerStatusUnknown" and around.hidden:
-        # So the kubelet shows what did not run when it ended the Pod.
-        yield info(
-            "not-running", f"{who} of Pod {pod} was not running when the Pod was terminated."
-        )
+        yield _not_running(who, pod)
     elif reason == "ContainerStatusUnknown":
         yield problem(
             "lost",
@@ -202,6 +202,11 @@ def _terminated(ended: Object, who: str, name: str, around: Around) -> Iterator[
             f"{who} of Pod {pod} ended: {_ended(ended)}.{maybe}",
             f"kubectl logs {pod} -c {name}",
         )
+
+
+def _not_running(who: str, pod: str) -> Finding:
+    """The kubelet shows it as waiting still, or as ContainerStatusUnknown: it is a race."""
+    return info("not-running", f"{who} of Pod {pod} was not running when the Pod was terminated.")
 
 
 def _ended(run: Object, *, ours: bool = False) -> str:

@@ -51,7 +51,9 @@ def explain_pod(
         "waiting" in section(each, "state") and not section(each, "lastState")
         for each in items(section(pod, "status"), "containerStatuses")
     )
-    around = Around(setup, name, own, log, judged, hidden, stopped=bool(gone), held=held)
+    around = Around(
+        setup, name, own, log, judged, hidden, stopped=bool(gone), over=finished, held=held
+    )
     for kind in ("initContainerStatuses", "containerStatuses"):
         for container in items(section(pod, "status"), kind):
             yield from explain_container(container, around)

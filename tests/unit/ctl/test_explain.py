@@ -836,6 +836,22 @@ def test_a_longer_deadline_is_no_advice_where_the_verdict_names_the_cause(
     assert bool(longer) == ("problem deadline" in expected)
 
 
+def still_waiting(made):
+    """How it may also be shown: the kubelet ended the Pod before it looked at the container."""
+    failed_pod("DeadlineExceeded")(made)
+    made["status"]["containerStatuses"][0]["state"] = {
+        "waiting": {"reason": "CreateContainerConfigError", "message": "no key"}
+    }
+
+
+def test_a_container_that_waited_when_its_pod_was_ended_is_told_like_one_that_is_unknown():
+    unpulled = job(UNPULLED, final=True, pod=POD)
+
+    either, other = (explain(unpulled, pod(change=change)) for change in (lost, still_waiting))
+
+    assert [each.what for each in either] == [each.what for each in other]
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
