@@ -41,7 +41,7 @@ def read_kubeconfig() -> None:
     """Let the client look for a kubeconfig: what it imports for that, it imports only then."""
     errors = importlib.import_module("reporter.errors")
     with contextlib.suppress(errors.SettingsError):
-        importlib.import_module("reporter.kube").KubeApi.from_kubeconfig("/nowhere")
+        importlib.import_module("reporter.kube.api").KubeApi.from_kubeconfig("/nowhere")
 
 
 def main(app: Path) -> str | None:

@@ -21,9 +21,9 @@ from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
 
 # Their asserts tell the values too; it has to be said before they are imported.
-pytest.register_assert_rewrite("tests.runs", "tests.cluster")
+pytest.register_assert_rewrite("tests.scenarios", "tests.cluster")
 
-from tests.runs.stage import Stage  # noqa: E402
+from tests.scenarios.stage import Stage  # noqa: E402
 
 # Whoever starts us in the background lets SIGINT be ignored, which every program that a test starts
 # would inherit; a handler is not inherited.

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
-from reporter import log
 from reporter.core.retry import next_delay
 from reporter.core.run.annotation import BUDGET, RUN_ANNOTATION, STATUS_ANNOTATION, annotations
 from reporter.core.run.snapshot import Snapshot, run_status
 from reporter.errors import KubeError, NoAggregatorPod, NotFound, Refused
+from reporter.runtime import log
 from reporter.sources.run_status import DEFAULT_POD, PodsApi, find_aggregator
 
 LOOK = 0.5  # seconds between looks at the run

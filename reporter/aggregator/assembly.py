@@ -9,25 +9,26 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reporter import __version__, log
+from reporter import __version__
 from reporter.aggregator import configured
 from reporter.aggregator.annotate import Annotator
-from reporter.aggregator.certificates import Authority
+from reporter.aggregator.certificates.run import Authority
+from reporter.aggregator.certificates.tls import read_ca, worker_context
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Events, Listener, StatusApp, WorkerApp
-from reporter.aggregator.intake import Intake, Layout
 from reporter.aggregator.observer import Traffic
 from reporter.aggregator.reception import Reception
 from reporter.aggregator.store import SqliteStore, Store
 from reporter.aggregator.store.operations import Windows
-from reporter.aggregator.tls import read_ca, worker_context
+from reporter.aggregator.uploads import Intake, Layout
 from reporter.core.run.plan import Plan
 from reporter.metrics.aggregator import Metrics, Now
+from reporter.runtime import log
 from reporter.settings.aggregator import Settings
 
 if TYPE_CHECKING:
-    from reporter.kube import KubeApi
+    from reporter.kube.api import KubeApi
 
 
 class Assembly:

@@ -65,8 +65,8 @@ def check(environ: Mapping[str, str]) -> int:
 def make_certs(options: argparse.Namespace) -> int:
     """Make the certificates of a status listener and of those who read it."""
     # Here, so that `--help` need not wait for it.
-    from reporter.aggregator.certificates import CertificateError, issue_status
-    from reporter.aggregator.export import export_status
+    from reporter.aggregator.certificates.export import export_status
+    from reporter.aggregator.certificates.run import CertificateError, issue_status
 
     ca = options.out / "ca.pem"
     if not options.force and os.path.lexists(ca):

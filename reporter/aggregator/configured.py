@@ -11,10 +11,11 @@ from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
-from reporter.aggregator import http, intake
-from reporter.aggregator.certificates import Issued
-from reporter.aggregator.export import export_files, export_secrets
-from reporter.aggregator.tls import StatusContext
+from reporter.aggregator import http
+from reporter.aggregator import uploads as intake
+from reporter.aggregator.certificates.export import export_files, export_secrets
+from reporter.aggregator.certificates.run import Issued
+from reporter.aggregator.certificates.tls import StatusContext
 from reporter.core.run import beats
 from reporter.core.run.plan import Plan
 from reporter.errors import SettingsError

@@ -11,17 +11,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from reporter import log
-from reporter.aggregator.intake import Interrupted, PackageFailed
 from reporter.aggregator.journal import Journal
 from reporter.aggregator.seldom import Seldom
 from reporter.aggregator.store import Store, StoreError
 from reporter.aggregator.sweep import Silence, overdue
+from reporter.aggregator.uploads import Interrupted, PackageFailed
 from reporter.core.run.beats import LATE
 from reporter.core.run.entry import Marked, may_close
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Failure
 from reporter.core.run.snapshot import Phase, Snapshot, Tar, run_status
+from reporter.runtime import log
 
 _ALIVE_EVERY = 5.0  # seconds between two signs of life on the disk
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0  # seconds between two tries to pack

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from reporter import log
 from reporter.core.run.entry import Entry, Window
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Rank, Record
 from reporter.core.run.results import NOT_PASSED
 from reporter.core.run.snapshot import Snapshot
+from reporter.runtime import log
 
 
 class Journal:

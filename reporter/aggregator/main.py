@@ -5,22 +5,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reporter import log
 from reporter.aggregator.command_line import FAILED, USAGE, check, given, make_certs, parse
 from reporter.aggregator.run_plan import read_plan
 from reporter.errors import ReporterError, SettingsError
-from reporter.lifecycle import Stop
+from reporter.runtime import log
+from reporter.runtime.lifecycle import Stop
 from reporter.settings import aggregator as settings
 
 if TYPE_CHECKING:
-    from reporter.kube import KubeApi
+    from reporter.kube.api import KubeApi
 
 Connect = Callable[..., "KubeApi"]
 
 
 def in_cluster(*, relax_x509_strict: bool) -> "KubeApi":
     """Return the API of the cluster we run in; outside of one its client is never imported."""
-    from reporter.kube import KubeApi
+    from reporter.kube.api import KubeApi
 
     return KubeApi.in_cluster(relax_x509_strict=relax_x509_strict)
 

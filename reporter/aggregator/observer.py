@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reporter import log
 from reporter.aggregator.seldom import Seldom
 from reporter.metrics.aggregator import Metrics
+from reporter.runtime import log
 
 _SHOWN = 256  # characters of what a stranger asked for; its sender may choose thousands
 

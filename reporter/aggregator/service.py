@@ -13,23 +13,24 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from reporter import __version__, log
+from reporter import __version__
 from reporter.aggregator import configured
 from reporter.aggregator.assembly import Assembly
-from reporter.aggregator.certificates import Authority
+from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.control import Control
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Listener
-from reporter.aggregator.intake import Intake
 from reporter.aggregator.reception import Reception
 from reporter.aggregator.seldom import Seldom
 from reporter.aggregator.store import Store
+from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Plan
-from reporter.lifecycle import Stop
+from reporter.runtime import log
+from reporter.runtime.lifecycle import Stop
 from reporter.settings.aggregator import Settings
 
 if TYPE_CHECKING:
-    from reporter.kube import KubeApi
+    from reporter.kube.api import KubeApi
 
 GOOD, FAILED = 0, 1
 

@@ -14,7 +14,7 @@ from reporter.ctl.exits import CannotTell
 from reporter.errors import KubeError, SettingsError
 
 if TYPE_CHECKING:
-    from reporter.kube import KubeApi
+    from reporter.kube.api import KubeApi
 
 TIMEOUT = 15.0  # seconds for one request
 _SORTS = ("", "job", "jobs", "job.batch", "jobs.batch", "job.v1.batch", "jobs.v1.batch")
@@ -54,7 +54,7 @@ def reachable(environ: Mapping[str, str] = os.environ) -> bool:
 def open_cluster(options: argparse.Namespace) -> "tuple[KubeApi, str | None]":
     """Return the API and the namespace; None for all of them. Raises CannotTell."""
     try:
-        from reporter.kube import KubeApi
+        from reporter.kube.api import KubeApi
     except ModuleNotFoundError as error:
         raise CannotTell(NEEDS.format(error.name)) from None
     relax = os.environ.get("KUBERNETES_RELAX_X509_STRICT", "").lower() == "true"

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except CannotTell as error:
-        from reporter.ctl.tell import tell
+        from reporter.ctl.show.tell import tell
 
         tell(str(error))
         return CANNOT_TELL
@@ -81,7 +81,7 @@ def _run(arguments: Sequence[str]) -> int:
     for command in COMMANDS:
         own = commands.add_parser(command.name, help=command.summary, allow_abbrev=False)
         if list(arguments[:1]) == [command.name]:
-            module = import_module(f"reporter.ctl.{command.module}")
+            module = import_module(f"reporter.ctl.commands.{command.module}")
             own.description = module.DESCRIPTION
             own.formatter_class = argparse.RawDescriptionHelpFormatter
             own.set_defaults(run=module.run, error=own.error, command=command.name)

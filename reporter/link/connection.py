@@ -14,13 +14,13 @@ from http.client import HTTPException
 from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import HTTPError
 
-from reporter.connections import outlive_silence
-from reporter.dialing import dial
 from reporter.errors import ReporterError
 from reporter.link.answers import MAX_BODY, Answer
 from reporter.link.request import Request
 from reporter.link.sockets import Limits, Socket
 from reporter.link.trust import Trust
+from reporter.runtime.dialing import dial
+from reporter.runtime.http_server import outlive_silence
 
 
 class NoAnswer(ReporterError):

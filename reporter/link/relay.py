@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from reporter.connections import Connections
 from reporter.link.delivery import Event
 from reporter.link.forwarding import Client, Forwarding
 from reporter.link.relay_http import CONTINUE, Answer, Incoming
+from reporter.runtime.http_server import Connections
 
 ADDRESSES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 READ_SECONDS = 5.0

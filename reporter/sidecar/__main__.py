@@ -6,7 +6,7 @@ import sys
 
 def main() -> int:
     """Run the sidecar, or answer what is asked of it, and return the exit code."""
-    from reporter.lifecycle import install
+    from reporter.runtime.lifecycle import install
 
     stop = install()  # a SIGTERM during the imports below must not be lost
     try:

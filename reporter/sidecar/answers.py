@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reporter import log
 from reporter.metrics.page import Page
+from reporter.runtime import log
 
 _PHRASES = {
     200: "OK",

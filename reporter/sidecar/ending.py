@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from reporter.attempt.publish import Outcome
 from reporter.core.case import GRACE_MARGIN, Case, Observation, Policy
 from reporter.core.condition import Standing
 from reporter.core.facts import Form
-from reporter.publish import Outcome
 
 GOOD, NOT_REPORTED, BAD_SETTINGS = 0, 1, 2
 DELIVERY = 30.0  # seconds that a delivery may hold up the end of a classic Pod

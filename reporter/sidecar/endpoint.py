@@ -16,8 +16,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from reporter import log
-from reporter.connections import Connections
+from reporter.runtime import log
+from reporter.runtime.http_server import Connections
 from reporter.sidecar.answers import Answer, Site, answer, refusal
 
 PATIENCE_SECONDS = 5.0

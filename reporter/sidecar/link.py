@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from reporter import log
+from reporter.attempt.loop import Loop
+from reporter.attempt.publish import Outcome
+from reporter.attempt.seams import Telemetry
 from reporter.core.case import Observation, Policy
 from reporter.core.condition import Standing
 from reporter.core.evidence import evidence
@@ -20,12 +22,10 @@ from reporter.core.payloads import Progress, ResultPayload
 from reporter.core.rows import TRUE, UNKNOWN, Report
 from reporter.core.verdict import Settled
 from reporter.errors import KubeError
-from reporter.lifecycle import Stop
 from reporter.link import AggregatorClient, ConfigError, Heart, Relay, WorkerConfig
-from reporter.loop import Loop
 from reporter.metrics.sidecar import Metrics
-from reporter.publish import Outcome
-from reporter.seams import Telemetry
+from reporter.runtime import log
+from reporter.runtime.lifecycle import Stop
 from reporter.sidecar.ending import delivery_end
 from reporter.sinks.aggregator import Courier, Failure, Parcel, Result
 from reporter.sinks.statement import Statement

@@ -6,18 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter import __version__, log
+from reporter import __version__
+from reporter.attempt.loop import Loop
+from reporter.attempt.publish import Outcome
+from reporter.attempt.seams import Inputs, Options
 from reporter.core.case import Case, Observation, Policy
 from reporter.core.facts import Form, PodRefused, PodUnknown
 from reporter.core.pod import Names
 from reporter.core.verdict import restartable, stays
 from reporter.errors import SettingsError
-from reporter.kube import KubeApi
-from reporter.lifecycle import Stop
-from reporter.loop import Loop
+from reporter.kube.api import KubeApi
 from reporter.metrics.sidecar import Metrics
-from reporter.publish import Outcome
-from reporter.seams import Inputs, Options
+from reporter.runtime import log
+from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sidecar.answers import Site
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code, linger_end

@@ -8,13 +8,13 @@ import time
 from collections.abc import Mapping
 from typing import Protocol
 
-from reporter import log
 from reporter.core import rows
 from reporter.core.condition import Attempt, worth_writing
 from reporter.core.retry import next_delay
 from reporter.errors import Gone, KubeError, NotFound, ReporterError
-from reporter.kube import KubeApi
-from reporter.lifecycle import Stop
+from reporter.kube.api import KubeApi
+from reporter.runtime import log
+from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sinks.job import JobCondition
 from reporter.sinks.statement import Statement

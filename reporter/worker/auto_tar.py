@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reporter import log
 from reporter.core.facts import Terminated
 from reporter.core.objects import items, section, text
 from reporter.core.pod import Names, Object, read_pod
@@ -19,6 +18,7 @@ from reporter.errors import Forbidden, KubeError, Unauthorized
 from reporter.link import done_file
 from reporter.link.gather import Failure
 from reporter.link.tree_archive import pack
+from reporter.runtime import log
 
 ARCHIVE = "out.tar.gz"
 EVERY_SECONDS = 5.0

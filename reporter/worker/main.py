@@ -7,9 +7,8 @@ from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter import __version__, log
+from reporter import __version__
 from reporter.errors import SettingsError
-from reporter.lifecycle import Stop
 from reporter.link.answers import Delivery, Outcome
 from reporter.link.client import AggregatorClient
 from reporter.link.config import ConfigError, WorkerConfig
@@ -17,10 +16,12 @@ from reporter.link.gather import gather
 from reporter.link.heart import Heart
 from reporter.link.relay import Relay
 from reporter.link.trust import TrustError
+from reporter.runtime import log
+from reporter.runtime.lifecycle import Stop
 from reporter.worker.command_line import USAGE, Help, Splat, UsageError, Version, Work, parse
 
 if TYPE_CHECKING:
-    from reporter.kube import KubeApi
+    from reporter.kube.api import KubeApi
     from reporter.worker.auto_tar import AutoTar
 
 DELIVERED, NOT_DELIVERED, BAD_USAGE = 0, 1, 2
@@ -207,7 +208,7 @@ def _auto_tar(config: WorkerConfig, connect: "Callable[[], KubeApi]") -> "AutoTa
 
 def _in_cluster() -> "KubeApi":
     # The client costs 20 MB, which a worker that was told of no Pod goes without.
-    from reporter.kube import KubeApi
+    from reporter.kube.api import KubeApi
 
     # Some clusters' CAs lack the extensions that Python 3.13 asks for by default.
     return KubeApi.in_cluster(relax_x509_strict=True)

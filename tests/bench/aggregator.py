@@ -19,9 +19,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.collecting import load
-from tests.collecting.load import Load, Target
-from tests.collecting.served import Aggregator, Usage, free_port, plan, usage
+from tests.aggregators import load
+from tests.aggregators.load import Load, Target
+from tests.aggregators.served import Aggregator, Usage, free_port, plan, usage
 
 MB, MIB = 1_000_000, 2**20
 PLUGIN = "load"

@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.collecting.served import Aggregator, plan
+from tests.aggregators.served import Aggregator, plan
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2000

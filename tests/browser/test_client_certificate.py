@@ -17,12 +17,12 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from reporter.aggregator.certificates import Pair
+from reporter.aggregator.certificates.run import Pair
+from tests.aggregators.guarded import Guarded
+from tests.aggregators.served import plan
 from tests.browser.conftest import need_browser
 from tests.browser.test_live_page import LINK, ROWS, opened
 from tests.browser.webdriver import Browser, driving
-from tests.collecting.guarded import Guarded
-from tests.collecting.served import plan
 from tests.integration.aggregator_http import certs
 
 pytestmark = pytest.mark.long

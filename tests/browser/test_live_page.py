@@ -11,9 +11,9 @@ import pytest
 from reporter.core.run.entry import Cause
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Phase, Tar
+from tests.aggregators.served import Aggregator, plan
 from tests.browser.stage import PLUGINS, Stage, nodes, rehearse
 from tests.browser.webdriver import Browser
-from tests.collecting.served import Aggregator, plan
 
 pytestmark = pytest.mark.long
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tests.integration.ctl.scripted import Home
-from tests.runs import scenario
-from tests.runs.run import Run
+from tests.scenarios import scenario
+from tests.scenarios.run import Run
 
 ALARMS = ("problem:", "warning:")
 GOOD = ("info:    Available=True Checked: All is well (final)",)

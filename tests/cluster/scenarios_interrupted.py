@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.scenarios_asked import GOOD, SAYS_NO_JOB, Scenario, explains
-from tests.runs import actions
-from tests.runs.jobs import ADAPTER, REPORTER, Object, container, writes
-from tests.runs.run import Run
-from tests.runs.scenario import FALSE, UNKNOWN, Expected, reasons, result
+from tests.scenarios import actions
+from tests.scenarios.jobs import ADAPTER, REPORTER, Object, container, writes
+from tests.scenarios.run import Run
+from tests.scenarios.scenario import FALSE, UNKNOWN, Expected, reasons, result
 
 # A shell without a handler is process 1 and ignores SIGTERM, like many real adapters.
 STUBBORN = "sleep 600"

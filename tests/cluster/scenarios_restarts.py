@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.cluster.scenarios_asked import GOOD, SAYS_NO_JOB, Scenario, explains
 from tests.cluster.scenarios_results import SAYS_MISSING, exited, says_exited, says_timeout
 from tests.cluster.scenarios_starting import says_passed
-from tests.runs.jobs import writes
-from tests.runs.run import Run, condition
-from tests.runs.scenario import FALSE, Expected, reasons, result
+from tests.scenarios.jobs import writes
+from tests.scenarios.run import Run, condition
+from tests.scenarios.scenario import FALSE, Expected, reasons, result
 
 ON_FAILURE = {"restartPolicy": "OnFailure"}
 RUN = "run=$(cat /results/run 2>/dev/null || echo 0); run=$((run+1)); echo $run >/results/run"

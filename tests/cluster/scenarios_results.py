@@ -6,10 +6,10 @@ import re
 from dataclasses import replace
 
 from tests.cluster.scenarios_asked import GOOD, Scenario, explains
-from tests.runs.actions import wait_adapter_ended
-from tests.runs.jobs import ADAPTER, REPORTER, RESULT, Object, beside, writes
-from tests.runs.run import Run, touch
-from tests.runs.scenario import FALSE, TRUE, Expected, result
+from tests.scenarios.actions import wait_adapter_ended
+from tests.scenarios.jobs import ADAPTER, REPORTER, RESULT, Object, beside, writes
+from tests.scenarios.run import Run, touch
+from tests.scenarios.scenario import FALSE, TRUE, Expected, result
 
 HALF = f"""printf '%s' '{{"status": "succ' >{RESULT}"""
 REST = f"""printf '%s' 'ess", "reason": "Checked", "message": "All is well"}}' >>{RESULT}"""

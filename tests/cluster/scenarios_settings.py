@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.cluster.scenarios_asked import GOOD, Scenario
 from tests.cluster.scenarios_results import exited, says_exited, says_timeout
-from tests.runs.jobs import ADAPTER, REPORTER, writes
-from tests.runs.run import Run, container_status
-from tests.runs.scenario import FALSE, UNKNOWN, Expected, reasons, result
-from tests.runs.stage import SERVICE
+from tests.scenarios.jobs import ADAPTER, REPORTER, writes
+from tests.scenarios.run import Run, container_status
+from tests.scenarios.scenario import FALSE, UNKNOWN, Expected, reasons, result
+from tests.scenarios.stage import SERVICE
 
 WAIT = {"MAX_WAIT_TIME_SECONDS": "6"}
 

@@ -7,9 +7,9 @@ from typing import Any
 from tests.bed.images import BUSYBOX_IMAGE
 from tests.bed.node import Node
 from tests.cluster.scenarios_asked import GOOD, SAYS_NO_JOB, Scenario, explains
-from tests.runs.jobs import ADAPTER, REPORTER, beside, container, writes
-from tests.runs.run import Run, state
-from tests.runs.scenario import FALSE, Expected, reasons, result
+from tests.scenarios.jobs import ADAPTER, REPORTER, beside, container, writes
+from tests.scenarios.run import Run, state
+from tests.scenarios.scenario import FALSE, Expected, reasons, result
 
 KEY = {"name": "KEY", "valueFrom": {"configMapKeyRef": {"name": "later", "key": "key"}}}
 SHORT_WAIT = {"MAX_WAIT_TIME_SECONDS": "20"}

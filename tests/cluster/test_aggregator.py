@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from reporter import __version__
+from tests.aggregators.deployed import BOUND, CONTAINER, POD, Deployed, Object
 from tests.bed.api import ApiError
 from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
 from tests.bed.processes import free_port
-from tests.collecting.deployed import BOUND, CONTAINER, POD, Deployed, Object
-from tests.runs.jobs import container
-from tests.runs.run import touch
+from tests.scenarios.jobs import container
+from tests.scenarios.run import touch
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.bed.product_image import build_product_image
-from tests.runs.jobs import ADAPTER, FORMS, REPORTER, writes
-from tests.runs.run import Run, explained, state, touch
-from tests.runs.scenario import Scenario, result
-from tests.runs.stage import Stage
+from tests.scenarios.jobs import ADAPTER, FORMS, REPORTER, writes
+from tests.scenarios.run import Run, explained, state, touch
+from tests.scenarios.scenario import Scenario, result
+from tests.scenarios.stage import Stage
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.aggregators import load
+from tests.aggregators.load import Target
+from tests.aggregators.served import Aggregator, free_port, plan
 from tests.bed.binaries import program
-from tests.collecting import load
-from tests.collecting.load import Target
-from tests.collecting.served import Aggregator, free_port, plan
 
 pytestmark = pytest.mark.cluster
 BOUND = 60.0

@@ -12,7 +12,7 @@ import pytest
 from reporter.core import rows
 from reporter.core.condition import Attempt
 from reporter.errors import Conflict
-from reporter.kube import KubeApi
+from reporter.kube.api import KubeApi
 from reporter.sinks.job import JobCondition
 from reporter.sinks.statement import Statement
 from tests.bed.controlplane import ControlPlane

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.scenarios_results import exited
-from tests.runs.jobs import FORMS, writes
-from tests.runs.run import Run, check, explained, touch
-from tests.runs.scenario import Scenario, result
-from tests.runs.stage import Stage
+from tests.scenarios.jobs import FORMS, writes
+from tests.scenarios.run import Run, check, explained, touch
+from tests.scenarios.scenario import Scenario, result
+from tests.scenarios.stage import Stage
 
 AWAY = 20.0  # seconds
 GO = "until [ -e /results/go ]; do sleep 0.1; done"

@@ -1,9 +1,9 @@
 """Real Jobs with our image on the real node: each situation shows the right condition.
 
 The situations are in the tables beside this file, the checks that all of them share in
-`tests/runs/run.py`: one canonical line per final verdict, no wrong final verdict on the way, no Pod
-that never ends. `status-ctl explain` is asked in each (`scenarios_asked.py`). They run several at a
-time, in the order of the tables.
+`tests/scenarios/run.py`: one canonical line per final verdict, no wrong final verdict on the way,
+no Pod that never ends. `status-ctl explain` is asked in each (`scenarios_asked.py`). They run
+several at a time, in the order of the tables.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tests.cluster.scenarios_restarts import RESTARTS
 from tests.cluster.scenarios_results import RESULTS
 from tests.cluster.scenarios_settings import SETTINGS
 from tests.cluster.scenarios_starting import STARTING
-from tests.runs.run import Run, check, explained
-from tests.runs.stage import Stage
+from tests.scenarios.run import Run, check, explained
+from tests.scenarios.stage import Stage
 
 Runs = dict[tuple[str, str], tuple[Run, Future[None]]]
 

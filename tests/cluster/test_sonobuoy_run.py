@@ -20,12 +20,12 @@ from typing import Any
 
 import pytest
 
-from reporter import log
 from reporter.core.run.annotation import annotations
 from reporter.core.run.snapshot import Phase
+from reporter.runtime import log
+from tests.aggregators.served import ROOT, free_port
 from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
-from tests.collecting.served import ROOT, free_port
 from tests.integration.scene import staged
 from tests.unit.run.world import E2E, FAILED, NODE1, NODE2, PASSED, RESULT, ours, sent, snapshot
 

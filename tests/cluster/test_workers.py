@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator.certificates import issue_run
+from reporter.aggregator.certificates.run import issue_run
 from reporter.core.run.plan import parse_plan
+from tests.aggregators.deployed import BOUND, Deployed, Object, with_components
 from tests.bed.node import Node
 from tests.cluster.test_bed import RESTRICTED
-from tests.collecting.deployed import BOUND, Deployed, Object, with_components
-from tests.runs.jobs import container, make_job, writes
-from tests.runs.run import explained
-from tests.runs.stage import Stage
+from tests.scenarios.jobs import container, make_job, writes
+from tests.scenarios.run import explained
+from tests.scenarios.stage import Stage
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tests.collecting.served import Aggregator, free_port
+from tests.aggregators.served import Aggregator, free_port
 from tests.integration.scene import RUNNING, Scene
 
 PLAN = {"run": "away", "plugins": [{"name": "e2e"}, {"name": "open"}]}

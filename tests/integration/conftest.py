@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter import log
-from tests.integration.collecting import nursery, start
+from reporter.runtime import log
+from tests.integration.aggregator_fixtures import nursery, start
 from tests.integration.scene import Scene, staged
 
 __all__ = ["nursery", "scene", "start"]

@@ -9,12 +9,12 @@ import socket
 import sys
 from contextlib import suppress
 
-from reporter.lifecycle import install
+from reporter.runtime.lifecycle import install
 
 stop = install()
 
 from reporter.aggregator.main import main  # noqa: E402
-from reporter.kube import KubeApi  # noqa: E402
+from reporter.kube.api import KubeApi  # noqa: E402
 
 
 def connect(*, relax_x509_strict: bool) -> KubeApi:

@@ -6,11 +6,11 @@ With `--modules` first among the arguments the names of all loaded modules go to
 import os
 import sys
 
-from reporter.lifecycle import install
+from reporter.runtime.lifecycle import install
 
 stop = install()
 
-from reporter.kube import KubeApi  # noqa: E402
+from reporter.kube.api import KubeApi  # noqa: E402
 from reporter.sidecar.main import main  # noqa: E402
 
 

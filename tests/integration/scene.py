@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reporter.kube import KubeApi, Watch
-from reporter.lifecycle import Stop
+from reporter.kube.api import KubeApi, Watch
+from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sidecar.main import Sidecar
 from tests.fakekube import FakeKube, make_job, make_pod, running, terminated

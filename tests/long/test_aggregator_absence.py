@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter import log
-from tests.collecting.served import Aggregator
+from reporter.runtime import log
+from tests.aggregators.served import Aggregator
 from tests.integration.away import PLAN, survive
 from tests.integration.scene import Scene, staged
 

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.collecting.nursery import Nursery
-from tests.collecting.served import Aggregator, plan
-from tests.collecting.worker import Reply, digest_of
-from tests.integration.intake.tars import file, tgz
+from tests.aggregators.nursery import Nursery
+from tests.aggregators.served import Aggregator, plan
+from tests.aggregators.worker import Reply, digest_of
+from tests.integration.uploads.tars import file, tgz
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 

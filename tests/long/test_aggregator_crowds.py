@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.collecting.served import ROOT, Aggregator, plan
+from tests.aggregators.served import ROOT, Aggregator, plan
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -30,7 +30,7 @@ def worker(aggregator: Aggregator, node: str, pieces: int, seconds: int = 0) -> 
     """Start one made of the project's client."""
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "tests.collecting.link_worker"),
+            *(sys.executable, "-m", "tests.aggregators.link_worker"),
             *(aggregator.url, str(aggregator.certificates), aggregator.plugin, node),
             *(str(pieces), str(seconds)),
         ],

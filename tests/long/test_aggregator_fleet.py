@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.aggregators import load
+from tests.aggregators.load import Load, Target
+from tests.aggregators.served import Aggregator, plan
 from tests.bed import binaries
-from tests.collecting import load
-from tests.collecting.load import Load, Target
-from tests.collecting.served import Aggregator, plan
 
 pytestmark = [pytest.mark.long, pytest.mark.cluster]
 

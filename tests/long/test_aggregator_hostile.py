@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from reporter.link import AggregatorClient, ResultSource, WorkerConfig
-from tests.collecting.served import Aggregator, plan
-from tests.collecting.worker import Worker, reply
+from tests.aggregators.served import Aggregator, plan
+from tests.aggregators.worker import Worker, reply
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -22,9 +22,9 @@ from typing import Any
 
 import pytest
 
-from tests.collecting.nursery import Nursery
-from tests.collecting.served import Aggregator, plan
-from tests.collecting.worker import BOUND, Worker, digest_of
+from tests.aggregators.nursery import Nursery
+from tests.aggregators.served import Aggregator, plan
+from tests.aggregators.worker import BOUND, Worker, digest_of
 
 pytestmark = pytest.mark.long
 

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.runs.jobs import FORMS, writes
-from tests.runs.run import Shown, check, explained, play
-from tests.runs.scenario import Scenario, result
-from tests.runs.stage import Stage
+from tests.scenarios.jobs import FORMS, writes
+from tests.scenarios.run import Shown, check, explained, play
+from tests.scenarios.scenario import Scenario, result
+from tests.scenarios.stage import Stage
 
 pytestmark = [pytest.mark.long, pytest.mark.node]
 

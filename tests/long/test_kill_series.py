@@ -15,11 +15,11 @@ from dataclasses import replace
 import pytest
 
 from tests.cluster.scenarios_results import exited
-from tests.runs.actions import kill_reporter
-from tests.runs.jobs import REPORTER, writes
-from tests.runs.run import Run, check, container_status, explained, play
-from tests.runs.scenario import Scenario, result
-from tests.runs.stage import Stage
+from tests.scenarios.actions import kill_reporter
+from tests.scenarios.jobs import REPORTER, writes
+from tests.scenarios.run import Run, check, container_status, explained, play
+from tests.scenarios.scenario import Scenario, result
+from tests.scenarios.stage import Stage
 
 pytestmark = [pytest.mark.long, pytest.mark.node]
 

@@ -18,10 +18,10 @@ import pytest
 import yaml
 
 from tests.bed.processes import Program, free_port
-from tests.runs.jobs import writes
-from tests.runs.run import Run, check, explained
-from tests.runs.scenario import Scenario, result
-from tests.runs.stage import Stage
+from tests.scenarios.jobs import writes
+from tests.scenarios.run import Run, check, explained
+from tests.scenarios.scenario import Scenario, result
+from tests.scenarios.stage import Stage
 
 pytestmark = [pytest.mark.long, pytest.mark.node]
 

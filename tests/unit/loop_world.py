@@ -6,6 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from reporter.attempt.loop import Loop
+from reporter.attempt.publish import Outcome
+from reporter.attempt.seams import FileEvents, Inputs, Options
 from reporter.core.case import Policy
 from reporter.core.facts import Form, PodGone, PodLook, PodSeen, PodUnknown
 from reporter.core.payloads import (
@@ -20,9 +23,6 @@ from reporter.core.payloads import (
 )
 from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, KubeError, NotFound, Unavailable
-from reporter.loop import Loop
-from reporter.publish import Outcome
-from reporter.seams import FileEvents, Inputs, Options
 from reporter.sinks.job import JobCondition
 from reporter.sinks.statement import Statement
 from tests.fakekube.answers import ApiError

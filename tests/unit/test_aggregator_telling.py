@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from reporter import log
 from reporter.aggregator.health import STALLED, Health
 from reporter.aggregator.journal import Journal
 from reporter.aggregator.observer import Traffic
@@ -18,6 +17,7 @@ from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Rank, Record
 from reporter.core.run.snapshot import Phase, Snapshot
 from reporter.metrics.aggregator import Metrics, Now
+from reporter.runtime import log
 
 E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
 PLAN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", nodes=("node1", "node2"))))

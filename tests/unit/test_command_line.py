@@ -3,7 +3,7 @@
 import pytest
 
 from reporter import __version__
-from reporter.lifecycle import Stop
+from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sidecar.main import main
 from tests.integration.link.certs import identities

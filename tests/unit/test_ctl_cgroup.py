@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.sources.memory_cgroup import V1, V2, MemoryCgroup, NoMemoryCgroup, places
+from reporter.trial.memory_cgroup import V1, V2, MemoryCgroup, NoMemoryCgroup, places
 
 V1_MOUNT = "35 31 0:32 {root} {at} rw,relatime - cgroup cgroup rw,memory\n"
 V2_MOUNT = "30 23 0:26 / {at} rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from reporter.ctl import trial
+from reporter.ctl.commands import trial
 from reporter.ctl.main import COMMANDS, main
 
 IMPORTED = """
@@ -56,7 +56,7 @@ def test_what_is_no_wait_time(text):
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_every_command_is_one_module_with_help(command, capsys):
     """Each line of the table leads to a module with a description, options and a run."""
-    module = importlib.import_module(f"reporter.ctl.{command.module}")
+    module = importlib.import_module(f"reporter.ctl.commands.{command.module}")
 
     with pytest.raises(SystemExit) as ended:
         main([command.name, "--help"])

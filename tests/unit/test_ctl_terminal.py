@@ -17,7 +17,7 @@ from reporter.core.payloads import (
 from reporter.core.rows import Report
 from reporter.sinks.job import JobCondition
 from reporter.sinks.statement import Statement
-from reporter.sinks.terminal import JobInMemory, Timeline, wants_colour
+from reporter.trial.terminal import JobInMemory, Timeline, wants_colour
 
 ATTEMPT = Attempt("pod", "uid-1", 100.0, 100.0)
 RUNNING = Report("A", "Unknown", "AdapterRunning", "Adapter container is running")

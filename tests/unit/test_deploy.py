@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reporter.aggregator.certificates import issue_run
-from reporter.aggregator.export import secrets
+from reporter.aggregator.certificates.export import secrets
+from reporter.aggregator.certificates.run import issue_run
 from reporter.core.condition import Attempt
 from reporter.core.event import build_event
 from reporter.core.rows import Report
 from reporter.core.run.plan import Plan, parse_plan
-from reporter.kube import KubeApi
+from reporter.kube.api import KubeApi
 from reporter.link.environment import VARIABLES
 from reporter.settings import aggregator
 from reporter.settings.sidecar import Settings

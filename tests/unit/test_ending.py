@@ -2,10 +2,10 @@
 
 import pytest
 
+from reporter.attempt.publish import Outcome
 from reporter.core.case import Observation, Policy
 from reporter.core.condition import Attempt, Note, Standing
 from reporter.core.facts import Form, Job, PodGone, PodRefused
-from reporter.publish import Outcome
 from reporter.sidecar.ending import BAD_SETTINGS, delivery_end, exit_code, linger_end
 from tests.situations import deleted, ended, in_form, observed, pod
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from reporter.errors import Conflict, Forbidden, Gone, NotFound, Refused, Unauthorized, Unavailable
-from reporter.kube_answers import MAX_OBJECT, decode_object, plain, refusal, retry_after
+from reporter.kube.answers import MAX_OBJECT, decode_object, plain, refusal, retry_after
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from reporter.errors import KubeError
-from reporter.kube import KubeApi
+from reporter.kube.api import KubeApi
 from tests.fakekube import Answer, FakeKube, Hang, make_job, make_pod
 
 

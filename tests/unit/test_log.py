@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter import log
+from reporter.runtime import log
 
 
 @pytest.fixture(autouse=True)

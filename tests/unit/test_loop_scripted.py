@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from reporter.attempt.loop import BURST
+from reporter.attempt.publish import Outcome
 from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
 from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Refused, Unavailable
-from reporter.loop import BURST
-from reporter.publish import Outcome
 from reporter.sinks.statement import Statement
 from tests.fakekube import make_job
 from tests.unit.loop_world import NAME, Object, World, running, stamp, terminated, waiting

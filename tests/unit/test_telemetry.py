@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from reporter import log
 from reporter.core.case import Observation
 from reporter.core.condition import Attempt, Note, Standing
 from reporter.core.facts import Container, Job, Pod, PodSeen, PodUnknown, Running, Terminated
@@ -14,6 +13,7 @@ from reporter.core.payloads import FileAbsent, FileIdentity, FileValid, Progress
 from reporter.core.rows import Report
 from reporter.errors import Forbidden, Unavailable
 from reporter.metrics.sidecar import Metrics
+from reporter.runtime import log
 from reporter.sidecar.telemetry import REPEAT, Telemetry
 from reporter.sinks.statement import Statement
 

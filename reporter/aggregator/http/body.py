@@ -11,7 +11,7 @@ from aiohttp.http import HttpVersion11
 from reporter.aggregator.http.answers import CONTINUE
 from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.limits import Limits
-from reporter.aggregator.intake import UploadCut, UploadStalled
+from reporter.aggregator.uploads import UploadCut, UploadStalled
 
 _TELL_EVERY: Final = 1.0  # seconds between two calls of `heard`
 _IN_FLIGHT: Final = 5.0  # seconds in which the end of a sender that has left comes after its bytes

@@ -17,8 +17,8 @@ from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.body import Body
 from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.limits import PROGRESS_BODY, Limits
-from reporter.aggregator.intake import UploadCut, UploadStalled
 from reporter.aggregator.store import ProgressTaken, Store, StoreError
+from reporter.aggregator.uploads import UploadCut, UploadStalled
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, parse_progress, parse_update_id
 from reporter.core.run.progress_pieces import parse_in_pieces

@@ -14,7 +14,8 @@ from reporter.aggregator.http.body import Body, SenderLeft
 from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.http.slots import Slots
-from reporter.aggregator.intake import (
+from reporter.aggregator.store import Store, StoreError
+from reporter.aggregator.uploads import (
     Closed,
     Cut,
     DiskFull,
@@ -28,7 +29,6 @@ from reporter.aggregator.intake import (
     Verdict,
     filename_of,
 )
-from reporter.aggregator.store import Store, StoreError
 from reporter.core.payloads import ADAPTER_RESULT
 from reporter.core.run.entry import Failure, Outcome, Rank, Record, receive
 from reporter.core.run.plan import Key

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from reporter import log
 from reporter.aggregator.store import operations
 from reporter.aggregator.store.contract import ProgressTaken, Received, StoreBusy, StoreError
 from reporter.aggregator.store.engine import Changes, Engine
@@ -23,6 +22,7 @@ from reporter.core.run.entry import Entry, Failure, Marked, Record
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
+from reporter.runtime import log
 
 PACE = 1.0  # seconds between two writes of what is written behind; the most a crash may lose
 

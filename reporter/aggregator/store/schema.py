@@ -11,9 +11,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from reporter import log
 from reporter.aggregator.store.contract import StoreError, StoreFull
-from reporter.private_file import sync_directory
+from reporter.runtime import log
+from reporter.runtime.private_file import sync_directory
 
 Connect = Callable[..., sqlite3.Connection]
 

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from reporter.aggregator import tls
-from reporter.aggregator.certificates import Pair
+from reporter.aggregator.certificates import tls
+from reporter.aggregator.certificates.run import Pair
 
 RUN = "0f3f2a4e-0000-4000-8000-000000000001"
 HOUR = datetime.timedelta(hours=1)

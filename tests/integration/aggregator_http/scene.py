@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from reporter.aggregator import intake as taking
-from reporter.aggregator.certificates import Pair
+from reporter.aggregator import uploads as taking
+from reporter.aggregator.certificates.run import Pair
 from reporter.aggregator.http import Limits, Listener, WorkerApp
 from reporter.aggregator.http.results import Taker
 from reporter.aggregator.store import MemoryStore, Store

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from reporter.aggregator import intake as taking
+from reporter.aggregator import uploads as taking
 from reporter.aggregator.http import Limits
 from reporter.aggregator.store import MemoryStore, StoreError
 from reporter.core.run.entry import Cause, Failure, State

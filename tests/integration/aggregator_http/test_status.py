@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator import tls
+from reporter.aggregator.certificates import tls
 from reporter.aggregator.http import Audience, Limits, Listener, StatusApp
 from reporter.aggregator.store import MemoryStore
 from reporter.core.run.plan import parse_plan

@@ -1,8 +1,8 @@
 """Ages of heartbeats grow although the server says that nothing has changed."""
 
-from reporter.ctl.origin import AGES, ByHttp
-from reporter.ctl.server import StatusServer
-from reporter.ctl.tls import Address
+from reporter.ctl.run.origin import AGES, ByHttp
+from reporter.ctl.run.server import StatusServer
+from reporter.ctl.run.tls import Address
 from tests.integration.ctl.scripted import Reply, Scripted, entry, run_status
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from reporter.ctl.completion import known
+from reporter.ctl.commands.completion import known
 from reporter.ctl.main import COMMANDS
 from tests.integration.ctl.scripted import Home
 from tests.integration.ctl.shells import Answer, Fish, Keys, shell

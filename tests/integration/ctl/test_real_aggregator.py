@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collecting.served import LAUNCHER, ROOT, Aggregator, plan
+from tests.aggregators.served import LAUNCHER, ROOT, Aggregator, plan
 from tests.integration.ctl.scripted import BOUND, Home
 
 NODES = ("node1", "node2")

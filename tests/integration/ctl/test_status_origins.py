@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from reporter.core.run.annotation import STATUS_ANNOTATION
-from reporter.ctl import origin
-from reporter.ctl.place import read_connection
+from reporter.ctl.run import origin
+from reporter.ctl.run.connection_file import read_connection
 from tests.fakekube import FakeKube, Rule, waiting
 from tests.fakekube.certs import Authority
 from tests.integration.ctl.cluster import add_aggregator, kubeconfig, plugin

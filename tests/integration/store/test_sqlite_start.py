@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter import log
 from reporter.aggregator.store import SqliteStore, StoreError, StoreLocked, schema
 from reporter.core.run.entry import Outcome
+from reporter.runtime import log
 from tests.integration.store.killing import ROOT
 from tests.integration.store.world import (
     E2E,

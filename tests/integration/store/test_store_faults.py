@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from reporter import log
 from reporter.aggregator.store import (
     MemoryStore,
     ProgressTaken,
@@ -26,6 +25,7 @@ from reporter.aggregator.store import sqlite as engine
 from reporter.aggregator.store.live import LiveStore
 from reporter.core.run.entry import Outcome, State
 from reporter.core.run.snapshot import Phase, Snapshot
+from reporter.runtime import log
 from tests.integration.store.story import STEPS, Step, lasting
 from tests.integration.store.world import (
     E2E,

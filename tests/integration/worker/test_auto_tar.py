@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from reporter import log
-from reporter.kube import KubeApi
-from reporter.lifecycle import Stop
+from reporter.kube.api import KubeApi
+from reporter.runtime import log
+from reporter.runtime.lifecycle import Stop
 from reporter.worker.auto_tar import AtWork, AutoTar, Crashed, Ended, judge, pack_in_place
 from reporter.worker.main import Worker
 from tests.fakekube import Answer, FakeKube, make_job, make_pod, running, terminated, waiting

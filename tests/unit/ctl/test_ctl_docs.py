@@ -30,7 +30,7 @@ def test_every_code_of_a_finding_is_listed():
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_the_table_of_exit_codes_is_that_of_the_help(command):
     """A column is filled where the command's own help has the code."""
-    module = importlib.import_module(f"reporter.ctl.{command.module}")
+    module = importlib.import_module(f"reporter.ctl.commands.{command.module}")
     helped = set(re.findall(r"(?m)^  (\d+) ", module.DESCRIPTION))
     rows = [line for line in ROWS if f"`{command.name}" in line.split("|")[1]]
     codes = ("0", "1", "2", "3", "4", "130")
@@ -48,6 +48,6 @@ def test_the_table_of_exit_codes_is_that_of_the_help(command):
 def test_the_page_names_the_command(command):
     """In its table of commands."""
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"reporter.ctl.{command.module}").arguments(parser)
+    importlib.import_module(f"reporter.ctl.commands.{command.module}").arguments(parser)
 
     assert f"`{command.name}" in PAGE.partition("## Exit codes")[0]

@@ -4,8 +4,15 @@ import io
 
 import pytest
 
-from reporter.ctl.show import ago, size
-from reporter.ctl.table import cut, table, terminal_columns, terminal_lines, wants_colour, width
+from reporter.ctl.show.output import ago, size
+from reporter.ctl.show.table import (
+    cut,
+    table,
+    terminal_columns,
+    terminal_lines,
+    wants_colour,
+    width,
+)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The certificates of a run: made, kept, handed out, put to use."""

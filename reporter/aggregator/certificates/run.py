@@ -1,0 +1,240 @@
+"""The certificates of one run: a CA of its own, the server's certificate, one for every client.
+
+All are made at the first start. The CA's key lives only while they are made and is written nowhere,
+so nobody can add a client later. The server's key and certificate and the CA certificate are kept
+for a restart. How they are made is in `issuing.py`; no contexts (`tls.py`) and no exported files
+(`export.py`) here.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from reporter.aggregator.certificates.issuing import (
+    CertificateError,
+    Issuer,
+    Pair,
+    certificate_pem,
+    common_name,
+    general_name,
+    key_pem,
+    server_names,
+)
+from reporter.core.run.plan import LONGEST_TIMEOUT, Key, Plan
+from reporter.runtime.private_file import private_directory, write_private
+
+__all__ = [
+    "ANY_NODE",
+    "Authority",
+    "CertificateError",
+    "Issued",
+    "Pair",
+    "StatusIssued",
+    "client_uri",
+    "issue_run",
+    "issue_status",
+    "validity",
+]
+
+ANY_NODE = "*"
+"""The node part of a certificate that all nodes of a plugin share."""
+LONGER = 3600.0  # after the last timeout: retries, late results, the last answers
+NO_TIMEOUT = 48 * 3600.0
+NEAR_EXPIRY = 3600.0
+
+_FILE = "server.pem"
+_MAX_COMMON_NAME = 64
+
+
+@dataclass(frozen=True)
+class Issued:
+    """What a first start makes. `clients` by plugin and node (`*`: any, `global`: no node)."""
+
+    run: str
+    ca: bytes
+    server: Pair
+    clients: Mapping[Key, Pair]
+
+
+@dataclass(frozen=True)
+class StatusIssued:
+    """What the status listener and those who read it need, of a CA of their own."""
+
+    ca: bytes
+    server: Pair
+    client: Pair
+
+
+def client_uri(run: str, plugin: str, node: str) -> str:
+    """Return the URI that says whom a client certificate speaks for."""
+    return f"urn:status-aggregator:{run}:{plugin}:{node}"
+
+
+def validity(plan: Plan) -> float:
+    """Return the seconds that the certificates of this run are good for.
+
+    Plugins of one order run side by side, orders one after the other; each may take its timeout.
+    """
+    longest: dict[int, int] = {}
+    for plugin in plan.plugins:
+        timeout = plan.timeout_of(plugin.name)
+        longest[plugin.order] = max(longest.get(plugin.order, 0), timeout)
+    return min(sum(longest.values()) or plan.timeout_seconds, LONGEST_TIMEOUT) + LONGER
+
+
+def issue_run(plan: Plan, names: Sequence[str], *, now: float) -> Issued:
+    """Make the certificates of a run. `names` are the server's: addresses and DNS names, no ports.
+
+    `now` is Unix time. Raises CertificateError for names that no certificate can hold.
+    """
+    subjects = server_names(names)
+    authority = Issuer(_ca_name(plan.run), now, validity(plan))
+    return Issued(
+        run=plan.run,
+        ca=authority.pem,
+        server=authority.issue("status-aggregator", subjects, ExtendedKeyUsageOID.SERVER_AUTH),
+        clients={
+            key: authority.issue(
+                key.plugin,
+                [
+                    x509.DNSName(key.plugin),
+                    x509.UniformResourceIdentifier(client_uri(plan.run, *key)),
+                ],
+                ExtendedKeyUsageOID.CLIENT_AUTH,
+            )
+            for key in _clients(plan)
+        },
+    )
+
+
+def issue_status(hosts: Sequence[str], *, now: float, seconds: float = NO_TIMEOUT) -> StatusIssued:
+    """Make the certificates of a status listener that is reached as `hosts`, and of its readers."""
+    subjects = server_names(hosts)
+    authority = Issuer("status-aggregator status CA", now, seconds)
+    reader = "status-reader"
+    return StatusIssued(
+        ca=authority.pem,
+        server=authority.issue("status-aggregator", subjects, ExtendedKeyUsageOID.SERVER_AUTH),
+        client=authority.issue(reader, [x509.DNSName(reader)], ExtendedKeyUsageOID.CLIENT_AUTH),
+    )
+
+
+@dataclass(frozen=True)
+class Authority:
+    """What the aggregator holds of its run's certificates: enough to be known again.
+
+    `fresh` says that they were made by this start. `uncovered` are names it is reached by now and
+    which its certificate does not have: clients that use them will not trust it.
+    """
+
+    ca: bytes
+    server: Pair
+    expires_at: float
+    """Unix time."""
+    fresh: bool
+    uncovered: tuple[str, ...] = ()
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        plan: Plan,
+        names: Sequence[str],
+        *,
+        now: float,
+        hand_out: Callable[[Issued], None],
+    ) -> Self:
+        """Read the certificates kept in `directory`; at the first start make and keep them.
+
+        `hand_out` gets what was made and exports it, before anything is kept: a start that is
+        killed in between is a first start again. Raises CertificateError when a kept file is
+        unreadable, broken or of another run or a name cannot be one, and OSError as `hand_out` and
+        the disk do.
+        """
+        server_names(names)
+        path = directory / _FILE
+        try:
+            kept = path.read_bytes()
+        except FileNotFoundError:
+            issued = issue_run(plan, names, now=now)
+            hand_out(issued)
+            private_directory(directory)
+            # One file, so that it is there as a whole or not at all.
+            write_private(path, issued.server.key + issued.server.certificate + issued.ca)
+            return cls(issued.ca, issued.server, _expiry(issued), fresh=True)
+        except OSError as error:
+            raise CertificateError(f"{path}: {error.strerror}") from None
+        try:
+            return cls._restored(kept, plan, names)
+        except ValueError as error:
+            raise CertificateError(
+                f"{path}: {error}; put the right file back, "
+                "or start a new run with an empty state directory"
+            ) from None
+
+    @classmethod
+    def _restored(cls, kept: bytes, plan: Plan, names: Sequence[str]) -> Self:
+        try:
+            certificates = x509.load_pem_x509_certificates(kept)
+            key = serialization.load_pem_private_key(kept, None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            raise ValueError("not the key and the certificates that were kept there") from None
+        if len(certificates) != 2 or not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ValueError("not the key and the two certificates that were kept there")
+        server, ca = certificates
+        if common_name(ca) != _ca_name(plan.run):
+            raise ValueError(f"of another run ({common_name(ca)}), not of {plan.run}")
+        try:
+            server.verify_directly_issued_by(ca)
+        except Exception:
+            raise ValueError("the server certificate is not of this CA") from None
+        if key.public_key() != server.public_key():
+            raise ValueError("the key is not the certificate's")
+        held = set(server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+        return cls(
+            ca=certificate_pem(ca),
+            server=Pair(certificate_pem(server), key_pem(key)),
+            expires_at=min(c.not_valid_after_utc.timestamp() for c in certificates),
+            fresh=False,
+            uncovered=tuple(name for name in names if general_name(name) not in held),
+        )
+
+    def expired(self, now: float) -> bool:
+        """Say whether no client will trust us any more."""
+        return now >= self.expires_at
+
+    def warning(self, now: float) -> str | None:
+        """Return what to warn of once the end is an hour away or has come, else nothing."""
+        left = self.expires_at - now
+        if left > NEAR_EXPIRY:
+            return None
+        when = datetime.fromtimestamp(self.expires_at, UTC).isoformat()
+        return f"the certificates of this run {'end' if left > 0 else 'ended'} at {when}"
+
+
+def _clients(plan: Plan) -> Iterable[Key]:
+    for plugin in plan.plugins:
+        if plugin.nodes and plugin.identity == "plugin":
+            yield Key(plugin.name, ANY_NODE)
+        else:
+            yield from plugin.keys
+
+
+def _ca_name(run: str) -> str:
+    name = f"status-aggregator CA {run}"
+    if len(name) <= _MAX_COMMON_NAME:
+        return name
+    return f"status-aggregator CA {hashlib.sha256(run.encode()).hexdigest()[:40]}"
+
+
+def _expiry(issued: Issued) -> float:
+    return x509.load_pem_x509_certificate(issued.ca).not_valid_after_utc.timestamp()

@@ -1,0 +1,128 @@
+"""TLS contexts of the two listeners. What certificates hold is `certificates.py`'s.
+
+Always a bare context: what `ssl.create_default_context` adds depends on the Python version and on
+the environment (SSLKEYLOGFILE).
+"""
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+from reporter.aggregator.certificates.run import CertificateError, Pair
+from reporter.runtime.private_file import as_file
+
+
+def worker_context(ca: bytes, server: Pair) -> ssl.SSLContext:
+    """Return the worker listener's context: nobody gets in without a certificate of this CA (PEM).
+
+    Raises CertificateError when one of them cannot be used.
+    """
+    context = _server_context()
+    try:
+        with as_file(server.certificate + server.key) as path:
+            context.load_cert_chain(path, password=_no_password)
+        context.load_verify_locations(cadata=ca.decode("ascii"))
+    except (ssl.SSLError, ValueError) as error:
+        raise CertificateError(
+            f"the worker listener's certificates cannot be used: {error}"
+        ) from None
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def read_ca(path: Path) -> bytes:
+    """Return the CA certificates of a PEM file. Raises CertificateError when it has none."""
+    try:
+        # What bundles have between the blocks is anything.
+        text = path.read_bytes().decode("ascii", "ignore")
+        _server_context().load_verify_locations(cadata=text)
+    except (OSError, ValueError) as error:
+        raise CertificateError(f"{path}: {_why(error)}") from None
+    return text.encode("ascii")
+
+
+def status_context(certificate: Path, key: Path, client_ca: Path | None = None) -> ssl.SSLContext:
+    """Return the status listener's context from PEM files.
+
+    With `client_ca` clients are asked for a certificate; who has none gets in, for the probes. Who
+    shows one of another CA does not. Raises CertificateError when a file cannot be used.
+    """
+    context = _server_context()
+    try:
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except (OSError, ValueError) as error:
+        raise CertificateError(f"{certificate} with {key}: {_why(error)}") from None
+    if client_ca is not None:
+        try:
+            context.load_verify_locations(cafile=client_ca)
+        except (OSError, ValueError) as error:
+            raise CertificateError(f"{client_ca}: {_why(error)}") from None
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+class StatusContext:
+    """The status listener's context, made anew when one of its files has changed.
+
+    `changed(error)` is called after each change, with the reason in words where the new files
+    cannot be used: then the context before goes on serving, and the next change is tried. Raises
+    CertificateError when the first files cannot be used.
+    """
+
+    def __init__(
+        self,
+        certificate: Path,
+        key: Path,
+        client_ca: Path | None,
+        changed: Callable[[str | None], None],
+    ) -> None:
+        self._paths = (certificate, key, client_ca)
+        self._changed = changed
+        self._seen = self._stamps()
+        self._context = status_context(*self._paths)
+
+    def __call__(self) -> ssl.SSLContext:
+        """Return the context for a new connection. Looks at the files' times, which is quick."""
+        stamps = self._stamps()
+        if stamps != self._seen:
+            self._seen = stamps
+            try:
+                self._context = status_context(*self._paths)
+            except CertificateError as error:
+                # Certificate and key are often replaced one after the other: half of a change.
+                self._changed(str(error))
+            else:
+                self._changed(None)
+        return self._context
+
+    def _stamps(self) -> list[tuple[int, int, int] | None]:
+        stamps: list[tuple[int, int, int] | None] = []
+        for path in filter(None, self._paths):
+            try:
+                found = path.stat()  # through the links by which the kubelet swaps a Secret
+            except OSError:
+                stamps.append(None)
+            else:
+                stamps.append((found.st_ino, found.st_mtime_ns, found.st_size))
+        return stamps
+
+
+def _server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
+    context.num_tickets = 0
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _no_password() -> str:
+    # Without it OpenSSL asks for one on the terminal, and waits.
+    raise ValueError("the key is encrypted")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"not PEM, or not the key of this certificate ({error.reason or error})"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

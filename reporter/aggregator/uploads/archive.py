@@ -1,0 +1,198 @@
+"""Reading tar: from a stream of bytes to members, one after the other. Creates nothing.
+
+Ustar, pax (path, linkpath, size) and GNU long names, which is what the tools that people pack with
+write. A reader of our own because `tarfile` reads whole extended headers into memory, follows what
+they say without caps, and on interpreters in use has filters that can be passed by.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from reporter.aggregator.uploads import headers
+from reporter.aggregator.uploads.gunzip import BadArchive, Inflated, NotTar
+
+BLOCK: Final = 512
+_ZERO: Final = bytes(BLOCK)
+_EXTENDED: Final = b"xXgLK"
+_IN_A_ROW: Final = 8  # a member has at most a pax header and two GNU names before it
+
+
+class Kind(Enum):
+    """What a member is."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    LINK = "link"
+    OTHER = "other"
+
+
+_KINDS: Final = {
+    b"0": Kind.FILE,
+    b"7": Kind.FILE,
+    b"1": Kind.LINK,
+    b"2": Kind.LINK,
+    b"3": Kind.OTHER,
+    b"4": Kind.OTHER,
+    b"5": Kind.DIRECTORY,
+    b"6": Kind.OTHER,
+}
+_WORDS: Final = {
+    b"1": "hard link",
+    b"2": "symbolic link",
+    b"3": "character device",
+    b"4": "block device",
+    b"6": "FIFO",
+}
+_NO_CONTENT: Final = b"123456"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member. `path` has the components of its name, none for the root; `what` says in words
+    what we do not create."""  # noqa: D209
+
+    kind: Kind
+    path: tuple[bytes, ...]
+    size: int
+    what: str = ""
+    target: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class TarCaps:
+    """Most members, bytes of a file, bytes of all, of an extended header and of a name."""
+
+    members: int
+    file_bytes: int
+    bytes: int
+    extended_bytes: int
+    path_bytes: int
+
+
+@dataclass
+class _Extended:
+    """What the headers before a member say about it."""
+
+    pax: dict[bytes, bytes] = field(default_factory=dict)
+    name: bytes | None = None
+    target: bytes | None = None
+    count: int = 0
+
+
+class Archive:
+    """The members of a tar in a stream. Raises `BadArchive` while it is iterated over."""
+
+    def __init__(self, stream: Inflated, caps: TarCaps) -> None:
+        self._stream, self._caps = stream, caps
+        self._left = self._padding = 0
+        self._bytes = self._members = 0
+        self._ended = False
+
+    def content(self) -> Iterator[memoryview]:
+        """The content of the member that was yielded last; pieces as those of `Inflated`."""
+        left, self._left = self._left, 0
+        return self._stream.pieces(left)
+
+    def members(self) -> Iterator[Member]:
+        """Each member in turn; what is not read of its content is passed over."""
+        first = True
+        while (header := self._header(first)) is not None:
+            first = False
+            extended = _Extended()
+            while header[156:157] in _EXTENDED:
+                self._extend(extended, header)
+                following = self._header(first)
+                if following is None:
+                    raise BadArchive("ends after an extended header")
+                header = following
+            yield self._member(header, extended)
+            self._skip_rest()
+        self._stream.drain()
+        if self._stream.trailing_garbage and not self._ended:
+            raise BadArchive("the gzip stream is damaged")
+
+    def _header(self, first: bool) -> bytes | None:
+        """The next header, or nothing at the end."""
+        block = self._stream.take(BLOCK)
+        if block == _ZERO:
+            if self._stream.take(BLOCK).strip(b"\0"):
+                raise self._no_header(first)
+            self._ended = True
+            return None
+        if not block:
+            return None
+        if len(block) < BLOCK or not headers.sums_up(block):
+            raise self._no_header(first)
+        return block
+
+    def _no_header(self, first: bool) -> BadArchive:
+        if not first:
+            return BadArchive("bad tar header")
+        self._stream.drain()  # which tells a sound file that is no tar from one that is cut
+        return NotTar("no tar in it")
+
+    def _extend(self, extended: _Extended, header: bytes) -> None:
+        kind, size = header[156:157], headers.number(header[124:136])
+        extended.count += 1
+        if size > self._caps.extended_bytes or extended.count > _IN_A_ROW:
+            raise BadArchive("an extended header is too large")
+        data = self._stream.take(size)
+        if len(data) < size:
+            raise BadArchive("the archive ends within an extended header")
+        self._pass(-size % BLOCK)
+        if kind == b"L":
+            extended.name = data.rstrip(b"\0")
+        elif kind == b"K":
+            extended.target = data.rstrip(b"\0")
+        elif kind == b"g":
+            # It would change every member that follows. Only comments are known to be there.
+            if any(_matters(name) for name in headers.pax(data)):
+                raise BadArchive("a global header changes names or sizes")
+        else:
+            extended.pax = headers.pax(data)
+
+    def _member(self, header: bytes, extended: _Extended) -> Member:
+        caps, pax = self._caps, extended.pax
+        kind_byte = header[156:157]
+        if kind_byte == b"S" or any(name.startswith(b"GNU.sparse.") for name in pax):
+            raise BadArchive("sparse members are not supported")
+        raw = headers.name(header) if extended.name is None else extended.name
+        if extended.name is None and pax.get(b"path"):
+            raw = pax[b"path"]
+        if kind_byte == b"\0":
+            kind_byte = b"5" if raw.endswith(b"/") else b"0"
+        size = (
+            headers.pax_size(pax[b"size"]) if pax.get(b"size") else headers.number(header[124:136])
+        )
+        if kind_byte in _NO_CONTENT:
+            size = 0
+        self._members += 1
+        self._bytes += size
+        if self._members > caps.members:
+            raise BadArchive(f"more than {caps.members} members")
+        if size > caps.file_bytes:
+            raise BadArchive(f"a member is larger than {caps.file_bytes} bytes")
+        if self._bytes > caps.bytes:
+            raise BadArchive(f"unpacks to more than {caps.bytes} bytes")
+        self._left, self._padding = size, -size % BLOCK
+        kind = _KINDS.get(kind_byte, Kind.OTHER)
+        path = headers.components(raw, caps.path_bytes)
+        if kind is Kind.FILE and not path:
+            raise BadArchive("a file has no name")
+        target = extended.target or pax.get(b"linkpath") or headers.text(header[157:257])
+        word = _WORDS.get(kind_byte, f"member of type {headers.show(kind_byte)}")
+        return Member(kind, path, size, word, target if kind is Kind.LINK else b"")
+
+    def _skip_rest(self) -> None:
+        self._stream.skip(self._left)
+        self._pass(self._padding)
+
+    def _pass(self, size: int) -> None:
+        # Of the last member it may be missing: some writers stop with the content.
+        self._stream.take(size)
+
+
+def _matters(name: bytes) -> bool:
+    return name in (b"path", b"linkpath", b"size") or name.startswith(b"GNU.sparse.")

@@ -1,0 +1,84 @@
+"""Bodies that are kept, under the name of their SHA-256.
+
+Two keys may send the same bytes and then share one file, so every blob has a count of those who
+hold it: uploads between their rename and the store's verdict, and rows. Everything here blocks.
+"""
+
+import contextlib
+import threading
+from collections import Counter
+from pathlib import Path
+
+from reporter.aggregator.uploads.files import Step
+from reporter.aggregator.uploads.layout import Layout
+from reporter.aggregator.uploads.staging import StagedBody
+from reporter.runtime.private_file import sync_directory
+
+
+class Blobs:
+    """The directory of blobs. Its methods may be called from several threads."""
+
+    def __init__(self, layout: Layout, step: Step) -> None:
+        self._layout = layout
+        self._step = step
+        self._holders: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def keep(self, body: StagedBody) -> None:
+        """Turn a staged body into a blob that survives a loss of power, and hold it.
+
+        Raises OSError; nothing is held then.
+        """
+        digest = body.digest
+        self._step("sync")
+        body.sync()
+        self._step("rename")
+        # Under the lock: a release of the same bytes must not remove the file put there just now.
+        with self._lock:
+            if self._holders[digest]:
+                # Not over it: a file that is replaced just then can be given no second name.
+                body.path.unlink()
+            else:
+                body.path.rename(self._layout.blob(digest))
+            self._holders[digest] += 1
+        try:
+            self._step("sync directory")
+            sync_directory(self._layout.blobs)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.release(digest)
+            raise
+
+    def release(self, digest: str) -> None:
+        """Hold a blob no longer; the last one to do so removes it. Raises OSError."""
+        with self._lock:
+            self._holders[digest] -= 1
+            if self._holders[digest] <= 0:
+                del self._holders[digest]
+                self._layout.blob(digest).unlink(missing_ok=True)
+
+    def resume(self, sizes: dict[str, int], holders: Counter[str]) -> tuple[set[str], int]:
+        """Begin with the blobs that rows speak of, remove all others.
+
+        `sizes` are the bytes each has according to its row. Returns the digests that are not there
+        in that size, and how many files were removed. Raises OSError.
+        """
+        found = {path.name: path for path in self._layout.blobs.iterdir()}
+        lost = {digest for digest, size in sizes.items() if _size(found.get(digest)) != size}
+        unknown = [path for name, path in found.items() if name not in sizes or name in lost]
+        for path in unknown:
+            path.unlink()
+        with self._lock:
+            self._holders = Counter({d: n for d, n in holders.items() if d not in lost})
+        return lost, len(unknown)
+
+    def clear(self) -> None:
+        """Remove them all. Raises OSError."""
+        with self._lock:
+            self._holders.clear()
+            for path in self._layout.blobs.iterdir():
+                path.unlink()
+
+
+def _size(path: Path | None) -> int | None:
+    return None if path is None else path.stat().st_size

@@ -1,0 +1,85 @@
+"""Bodies that were refused, kept for people: the newest of each key, within caps.
+
+Best effort: that a body cannot be kept here changes nothing for its sender. Blocks.
+"""
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from reporter.aggregator.uploads.files import Step, put, remove_tree, write_new
+from reporter.aggregator.uploads.layout import Layout
+from reporter.aggregator.uploads.limits import Limits
+from reporter.aggregator.uploads.staging import StagedBody
+from reporter.aggregator.uploads.swap import swap_in, take_out
+from reporter.core.run.plan import Key
+
+BODY: Final = "body"
+WHY: Final = "why.json"
+
+
+class Quarantine:
+    """The directory of refused bodies. Its methods may be called from several threads."""
+
+    def __init__(self, layout: Layout, limits: Limits, step: Step) -> None:
+        self._layout, self._limits, self._step = layout, limits, step
+        self._lock = threading.Lock()
+        self._sizes: dict[Path, int] = {}  # oldest first
+        self._open = True
+
+    def resume(self) -> None:
+        """Begin with what is there already. Raises OSError."""
+        homes = sorted(self._layout.quarantine.glob("*/*"), key=lambda home: home.stat().st_mtime)
+        with self._lock:
+            self._sizes = {home: _size(home) for home in homes}
+
+    def close(self) -> None:
+        """Take nothing more: somebody reads it."""
+        with self._lock:
+            self._open = False
+
+    def put(self, key: Key, body: StagedBody, why: Mapping[str, object]) -> None:
+        """Keep a staged body, or its head, and why it was refused. Raises OSError.
+
+        The staged file is used up if this succeeds.
+        """
+        body.write(())  # there is a file even if nothing came
+        body.close()
+        whole = body.size <= self._limits.quarantine_body_bytes
+        kept = body.size if whole else min(body.size, self._limits.quarantine_head_bytes)
+        tree = self._layout.new_tree()
+        try:
+            if not whole:
+                os.truncate(body.path, kept)
+            self._step("quarantine")
+            tree.mkdir(mode=0o700)
+            put(body.path, tree / BODY)
+            text = json.dumps({**why, "size": body.size, "kept": kept}, indent=2)
+            write_new(tree / WHY, text.encode())
+            self._swap_in(tree, self._layout.refused(key), kept)
+        finally:
+            with contextlib.suppress(OSError):
+                remove_tree(tree)
+
+    def _swap_in(self, tree: Path, home: Path, size: int) -> None:
+        with self._lock:
+            if not self._open:
+                return
+            self._sizes.pop(home, None)
+            while self._sizes and sum(self._sizes.values()) + size > self._limits.quarantine_bytes:
+                oldest = next(iter(self._sizes))
+                take_out(oldest, self._layout.new_tree())
+                del self._sizes[oldest]
+            swap_in(tree, home, self._layout.new_tree())
+            self._sizes[home] = size
+
+
+def _size(home: Path) -> int:
+    try:
+        return (home / BODY).stat().st_size
+    except FileNotFoundError:
+        return 0

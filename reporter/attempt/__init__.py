@@ -1,0 +1,1 @@
+"""Look, decide, act for one Job: the loop, and what it asks of others."""

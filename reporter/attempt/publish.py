@@ -1,0 +1,296 @@
+"""Bringing a verdict to where it belongs: is it worth a write, may we write, and when to try again.
+
+One write is: read what stands, look and decide again, and patch what was read. What is written is
+therefore never older than the answer it is based on.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any
+
+from reporter.attempt.look import Looker
+from reporter.attempt.seams import Options, Sink, Telemetry
+from reporter.core.case import Case, Observation
+from reporter.core.condition import TEXT_PAUSE, Owner, Standing, owner, worth_writing
+from reporter.core.evidence import contradiction, evidence
+from reporter.core.facts import (
+    PodGone,
+    PodLook,
+    PodNeverSeen,
+    PodRefused,
+    PodSeen,
+    PodUnknown,
+    Running,
+    Terminated,
+    pod_of,
+)
+from reporter.core.retry import next_delay
+from reporter.core.verdict import Pending, Settled, Verdict, decide
+from reporter.errors import Conflict, Gone, KubeError, NotFound, Refused, Unavailable
+from reporter.sinks.statement import Statement
+
+FIRST_PATIENCE = 2.0  # a container usually starts this soon after ours: one write instead of two
+REPEAT_PAUSE = 1.0  # between two writes of one revisable row: a conflict costs the controller 1 s
+JOB_PATIENCE = 5.0  # an absent Job is looked for again so long before it counts as never seen
+EVENT_PATIENCE = 1.0  # seconds for the one try to announce a final verdict
+EVENT_LEAST = 0.5  # less than this before the end is kept for what matters
+FRESH = frozenset({"T", "I", "M", "C", "W1", "W2", "W3", "N", "D", "E"})
+"""Rows that rest on something not having happened: the Pod is asked again before the write."""
+CURRENT = FRESH - {"N", "D", "E"}
+"""Rows that are not written while the API does not show the Pod, unless it is taken away."""
+
+
+class Outcome(Enum):
+    """How the work on a Job ended."""
+
+    FINAL = "final"  # a final verdict of this attempt is on the Job
+    SUPERSEDED = "superseded"  # a newer attempt has written
+    JOB_GONE = "jobGone"
+    JOB_NEVER_SEEN = "jobNeverSeen"
+    GAVE_UP = "gaveUp"  # the verdict could not be written in time
+    STOPPED = "stopped"  # SIGTERM, with no final verdict to be had
+
+
+class Publisher:
+    """The way of one attempt's verdicts to the sink. Times are readings of `clock`, in seconds."""
+
+    def __init__(
+        self,
+        looker: Looker,
+        sink: Sink,
+        options: Options,
+        telemetry: Telemetry,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        rng: Callable[[], float],
+    ) -> None:
+        self._looker, self._sink, self._options = looker, sink, options
+        self._telemetry, self._clock, self._wall, self._rng = telemetry, clock, wall, rng
+        self._began = self.next_try = self.wanted_since = clock()
+        self._wanted: tuple[str, bool] | None = None  # row and finality of what waits to be written
+        self._sent: Statement | None = None
+        self._written_at = float("-inf")
+        self._job_missing_since: float | None = None
+        self._failures = 0
+        self._hurried = False
+        self._unnotable = False  # trying again cannot add the contradiction
+        self.verdict: Verdict = Pending(self._began)
+        self.statement: Statement | None = None  # what this process wrote last
+
+    def judge(self, o: Observation) -> Outcome | None:
+        """Decide; return an outcome when what stands on the Job already ends our work."""
+        self.verdict = decide(o, self._options.policy)
+        return self._stands()
+
+    def wants(self, o: Observation) -> bool:
+        """Say whether the present verdict is worth a write, and keep since when."""
+        wanted = None
+        if not isinstance(self.verdict, Pending) and self._worth_it(o):
+            wanted = (self.verdict.report.row, isinstance(self.verdict, Settled))
+        if wanted != self._wanted:
+            self._wanted, self.wanted_since = wanted, o.now
+        return wanted is not None
+
+    def due(self, o: Observation) -> bool:
+        """Say whether the next try may be made now."""
+        if o.now >= self.next_try:
+            return True
+        # SIGTERM has come: there is no time to sit out an old back-off.
+        hurry = o.stopping_since is not None and not self._hurried
+        self._hurried = self._hurried or hurry
+        return hurry
+
+    def moments(self, o: Observation) -> list[float]:
+        """List when another pass is worth it for the sake of writing."""
+        pauses = [self._began + FIRST_PATIENCE]
+        pauses += [self._written_at + pause for pause in (REPEAT_PAUSE, TEXT_PAUSE)]
+        pauses.append(self._held_until(o))
+        later = [end for end in pauses if end > self._clock()]
+        return [*later, self.next_try] if self.wants(o) else later
+
+    def publish(self) -> Outcome | None:
+        """Read what stands, look and decide again, and write if that still differs."""
+        began = self._clock()
+        try:
+            standing = self._sink.read(timeout=self._looker.timeout())
+            self._job_missing_since = None
+            self._looker.recall(standing)
+            if self._sent is not self.statement and self._carried_out(standing):
+                self._accepted(began)
+            o = self._look_again()
+            if isinstance(self.verdict, Pending) or not self._worth_it(o):
+                return self._stands()
+            hidden = self.verdict.report.row in CURRENT and not _shown(o.pod)
+            if hidden or isinstance(o.pod, PodUnknown):
+                raise Unavailable("the Pod cannot be read now")
+            self._sent = Statement(
+                report=self.verdict.report,
+                final=isinstance(self.verdict, Settled),
+                attempt=self._looker.attempt(),
+                evidence=evidence(o, self._wall()),
+                wall=self._wall(),
+            )
+            self._sink.write(self._sent, timeout=self._looker.timeout())
+        except (NotFound, Gone) as error:
+            self._telemetry.failed("job", error)
+            return self._job_missing(error)
+        except KubeError as error:
+            self._telemetry.failed("job", error)
+            self._put_off(error)
+            return None
+        self._accepted(began)
+        return self._stands()
+
+    def note_contradiction(self, o: Observation) -> bool:
+        """Add what the adapter's end said against a good verdict given before; best effort.
+
+        The verdict may be one that an earlier start of this container has written. True while there
+        is something left to add; the next try is at `next_try`.
+        """
+        if self._unnotable or self._contradiction(o) is None:
+            return False
+        if not self.due(o):
+            return True
+        try:
+            self._sink.read(timeout=self._looker.timeout())
+            if after := self._contradiction(o):
+                self._sink.annotate(after, timeout=self._looker.timeout())
+        except (Conflict, Unavailable) as error:
+            self._telemetry.failed("job", error)
+            self._put_off(error)
+            return True
+        except KubeError as error:
+            self._telemetry.failed("job", error)
+            self._unnotable = True
+        return False
+
+    def _contradiction(self, o: Observation) -> Mapping[str, Any] | None:
+        """Return what is missing from the final verdict of ours that stands, if anything."""
+        standing, pod = self._sink.standing, pod_of(o.pod)
+        if standing is None or pod is None or not isinstance(pod.adapter_state, Terminated):
+            return None
+        note = standing.note
+        if note is None or not note.final or note.ended or note.contradicted:
+            return None
+        if owner(standing, self._looker.attempt()) is not Owner.OURS:
+            return None
+        return contradiction(note.row, standing.status, pod.adapter_state)
+
+    def _worth_it(self, o: Observation) -> bool:
+        if isinstance(self.verdict, Pending) or o.now < self._held_until(o):
+            return False
+        report, standing = self.verdict.report, self._sink.standing
+        if standing is None:
+            return not self._just_starting(o)
+        attempt = self._looker.attempt()
+        silent = not self._options.report_running or self._just_starting(o)
+        if report.row == "A" and owner(standing, attempt) is not Owner.OURS and silent:
+            return False
+        since = o.now - self._written_at
+        final = isinstance(self.verdict, Settled)
+        repeated = self.statement is not None and self.statement.report.row == report.row
+        if repeated and not final and since < REPEAT_PAUSE and o.stopping_since is None:
+            return False
+        return worth_writing(standing, attempt, report, final=final, since_last=since)
+
+    def _held_until(self, o: Observation) -> float:
+        return Case(o, self._options.policy).held_until
+
+    def _just_starting(self, o: Observation) -> bool:
+        pod = pod_of(o.pod)
+        if isinstance(self.verdict, Pending) or self.verdict.report.row != "A":
+            return False
+        running = pod is not None and isinstance(pod.adapter_state, Running)
+        return not running and o.now < self._began + FIRST_PATIENCE
+
+    def _look_again(self) -> Observation:
+        row = "" if isinstance(self.verdict, Pending) else self.verdict.report.row
+        seen = self._looker.seen
+        # An attempt that cannot name its Pod must not outrank one that can.
+        unknown = seen is None or isinstance(seen.pod, PodUnknown)
+        # With at-exit a result of an adapter that seems to run rests on its end not having come.
+        ended = seen is not None and Case(seen, self._options.policy).ended_run is not None
+        unended = row == "R" and self._options.policy.at_exit and not ended
+        o = self._looker.observe(fresh=unknown or unended or row in FRESH)
+        self.verdict = decide(o, self._options.policy)
+        return o
+
+    def _stands(self) -> Outcome | None:
+        """Say whether what stands on the Job ends our work."""
+        standing = self._sink.standing
+        if standing is None or standing.note is None:
+            return None
+        whose = owner(standing, self._looker.attempt())
+        if whose is Owner.NEWER:
+            return Outcome.SUPERSEDED
+        return Outcome.FINAL if whose is Owner.OURS and standing.note.final else None
+
+    def _carried_out(self, standing: Standing) -> bool:
+        """Say whether what was sent last stands, although its answer got lost."""
+        sent, note = self._sent, standing.note
+        if sent is None or note is None or owner(standing, sent.attempt) is not Owner.OURS:
+            return False
+        said = sent.report
+        return (said.row, sent.final) == (note.row, note.final) and (
+            (said.status, said.reason, said.message)
+            == (standing.status, standing.reason, standing.message)
+        )
+
+    def _accepted(self, began: float) -> None:
+        if self._sent is not None:
+            self._failures = 0
+            self.next_try = self._written_at = self._clock()
+            self.statement = self._sent
+            self._telemetry.published(self._sent, self._clock() - began)
+            if self._sent.final:
+                self._announce(self._sent)
+
+    def _announce(self, statement: Statement) -> None:
+        left = self._looker.left()
+        if left is not None and left < EVENT_LEAST:
+            return
+        timeout = EVENT_PATIENCE if left is None else min(EVENT_PATIENCE, left)
+        try:
+            self._sink.announce(statement, timeout=timeout)
+        except Conflict:
+            pass  # it is there: this is its second try
+        except KubeError as error:
+            self._telemetry.failed("event", error)
+
+    def _job_missing(self, error: KubeError) -> Outcome | None:
+        seen = self._looker.seen
+        pod = pod_of(seen.pod) if seen else None
+        labelled = pod is not None and pod.job_uid and pod.job_name == self._options.job_name
+        if self._sink.standing is not None or labelled:
+            return Outcome.JOB_GONE
+        now = self._clock()
+        self._job_missing_since = self._job_missing_since or now
+        if isinstance(error, Gone) or now >= self._job_missing_since + JOB_PATIENCE:
+            return Outcome.JOB_NEVER_SEEN
+        self._put_off(error)
+        return None
+
+    def _put_off(self, error: KubeError) -> None:
+        self._failures += 1
+        left = self._looker.left()
+        longest = 5.0 if left is None else 0.5
+        delay = next_delay(
+            self._failures,
+            self._rng,
+            retry_after=error.retry_after,
+            remaining=left,
+            first=0.02 if isinstance(error, Conflict) else 0.1,
+            longest=longest,
+        )
+        # What the server refuses as wrong is not tried again soon.
+        slow = longest if isinstance(error, Refused) else 0.0
+        self.next_try = self._clock() + max(delay or 0.0, slow)
+
+
+def _shown(look: PodLook) -> bool:
+    if isinstance(look, PodRefused | PodNeverSeen):
+        return True
+    if isinstance(look, PodGone):
+        return True
+    return isinstance(look, PodSeen) and (look.current or look.pod.taken_away)

@@ -1,0 +1,159 @@
+"""`status-ctl explain`: reads what became of a Job, and shows what `core.explain` makes of it."""
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from reporter.core.explain.finding import Finding, Object, Objects, Weight
+from reporter.core.explain.job import findings, newest_pod, standing
+from reporter.core.explain.setting import find_setup
+from reporter.core.objects import items, section, text
+from reporter.core.text import clean
+from reporter.ctl.cluster import TIMEOUT, cluster_arguments, job_name, open_cluster, said
+from reporter.ctl.exits import GOOD, CannotTell
+from reporter.ctl.show import output as show
+from reporter.ctl.show.table import paint, wants_colour
+from reporter.errors import KubeError, NotFound
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+DESCRIPTION = """\
+Reads a Job, its Pods and their events with your own permissions, and explains what happened and
+what to do.
+
+exit codes:
+  0    the Job could be read, whatever its outcome
+  2    usage error
+  4    cannot tell: not reachable, forbidden, no such Job
+  130  Ctrl-C"""
+
+API_VERSION = "v1"
+MOST_PODS = 50
+_WEIGHTS = {Weight.PROBLEM: "31", Weight.WARNING: "33", Weight.INFO: "32"}
+_INDENT = " " * 9
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("job", metavar="JOB", help="the Job's name, also as job/NAME")
+    show.arguments(parser)
+    cluster_arguments(parser, everywhere=False)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, explain, and return the exit code."""
+    name = job_name(options.job, options)
+    api, namespace = open_cluster(options)
+    assert namespace is not None
+    try:
+        job = api.view_job(namespace, name, timeout=TIMEOUT)
+    except NotFound:
+        raise CannotTell(
+            f"no Job {name!r} in namespace {namespace!r}: it was deleted or is in another "
+            "namespace (-n)"
+        ) from None
+    except KubeError as error:
+        raise CannotTell(said(error)) from None
+    objects = _read(api, namespace, job)
+    _put(objects, findings(objects), options)
+    api.close()
+    return GOOD
+
+
+def _read(api: "KubeApi", namespace: str, job: dict[str, Any]) -> Objects:
+    """Read what belongs to the Job. What is refused is said, not fatal."""
+    unread: dict[str, str] = {}
+    pods, events, logs = list[dict[str, Any]](), list[dict[str, Any]](), dict[str, str]()
+    labels = section(job, "spec", "selector", "matchLabels")
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    try:
+        pods = api.list_pods(namespace, selector, limit=MOST_PODS, timeout=TIMEOUT)
+    except KubeError as error:
+        unread["pods"] = str(error)
+    newest = newest_pod(pods) or {}
+    try:
+        for found in (job, newest):
+            if uid := text(section(found, "metadata"), "uid"):
+                selected = f"involvedObject.uid={uid}"
+                events += api.list_events(namespace, selected, timeout=TIMEOUT)
+    except KubeError as error:
+        unread["events"] = str(error)
+    container = _to_hear(newest, job)
+    pod = text(section(newest, "metadata"), "name")
+    if container:
+        try:
+            log = api.read_log(namespace, pod, container, timeout=TIMEOUT)
+        except KubeError as error:
+            unread["reporter's log"] = str(error)
+        else:
+            logs[pod] = log.decode(errors="replace")
+    return Objects(job, pods, time.time(), events, logs, unread)
+
+
+def _to_hear(pod: Object, job: Object) -> str:
+    """Name the reporter's container where it has started and its log may say what the Job does not.
+
+    That is why its last word is not there, or what became of its link to an aggregator.
+    """
+    setup = find_setup(section(pod, "spec"))
+    if setup is None:
+        return ""
+    name = text(section(pod, "metadata"), "name")
+    done = any(each.final and each.pod == name for each in standing(job))
+    if done and "AGGREGATOR_URL" not in setup.values:
+        return ""
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for container in items(section(pod, "status"), kind):
+            state = section(container, "state")
+            if text(container, "name") == setup.name and (
+                "running" in state or "terminated" in state
+            ):
+                return setup.name
+    return ""
+
+
+def _put(objects: Objects, found: list[Finding], options: argparse.Namespace) -> None:
+    metadata = section(objects.job, "metadata")
+    match options.output:
+        case "name":
+            show.put_names(finding.code for finding in found)
+        case "json" | "yaml":
+            show.put_data(options.output, _document(objects, found))
+        case form:
+            name = f"{text(metadata, 'namespace')}/{text(metadata, 'name')}"
+            colour = wants_colour(sys.stdout, refused=options.no_color)
+            lines = [f"Job {clean(name, 512)}", ""]
+            for finding in found:
+                lines += _lines(finding, colour=colour, wide=form == "wide")
+            show.put(lines)
+
+
+def _lines(finding: Finding, *, colour: bool, wide: bool) -> list[str]:
+    weight = f"{finding.weight + ':':<9}"
+    lines = [paint(weight, _WEIGHTS[finding.weight] if colour else "") + clean(finding.what, 4096)]
+    if wide or finding.weight is not Weight.INFO:
+        lines += [f"{_INDENT}- {clean(line, 1024)}" for line in finding.evidence]
+    if finding.todo:
+        lines.append(f"{_INDENT}What to do: {clean(finding.todo, 1024)}")
+    return lines
+
+
+def _document(objects: Objects, found: list[Finding]) -> dict[str, Any]:
+    metadata = section(objects.job, "metadata")
+    return {
+        "api_version": API_VERSION,
+        "kind": "Explanation",
+        "job": {key: text(metadata, key) for key in ("namespace", "name", "uid")},
+        "findings": [
+            {
+                "code": finding.code,
+                "weight": str(finding.weight),
+                "what": finding.what,
+                "todo": finding.todo,
+                "evidence": list(finding.evidence),
+            }
+            for finding in found
+        ],
+    }

@@ -1,0 +1,216 @@
+"""`status-ctl retrieve`: the results of a run, whole and as they were announced."""
+
+import argparse
+import hashlib
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TextIO
+
+from reporter.core.objects import number, section, text
+from reporter.core.run.view import over
+from reporter.ctl.exits import FAILED, GOOD, CannotTell
+from reporter.ctl.run import origin
+from reporter.ctl.run.origin import ByHttp
+from reporter.ctl.run.server import NoAnswer, StatusServer
+from reporter.ctl.show import output as show
+from reporter.ctl.show.table import redraws
+from reporter.ctl.show.tell import tell
+from reporter.ctl.unpack import Unsafe, unpack
+
+DESCRIPTION = """\
+Downloads the tarball with the results of a run that is over, verifies its SHA-256, and prints the
+path it was written to. With --extract it is unpacked, and the path of the directory is printed.
+
+exit codes:
+  0    downloaded, with the right SHA-256
+  1    SHA-256 mismatch, or not safe to unpack; nothing is kept
+  2    usage error, or the file already exists
+  4    cannot tell: not reachable, forbidden, no results yet
+  130  Ctrl-C"""
+
+CLUSTER: Final = """\
+results are not available through the API server. Connect to the status listener instead:
+  kubectl -n NAMESPACE port-forward pod/status-aggregator-0 8081
+      in another terminal, then: status-ctl retrieve --url http://127.0.0.1:8081"""
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
+_PIECE = 256 * 1024
+_SILENCE = 60.0  # seconds without a byte
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "-f",
+        "--file",
+        metavar="PATH",
+        type=Path,
+        help="where to write it (default: the current directory, under its own name)",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+    parser.add_argument(
+        "-x",
+        "--extract",
+        metavar="DIR",
+        type=Path,
+        nargs="?",
+        const=Path(),
+        help="unpack it into DIR, which must not exist (default: named after the tarball), and "
+        "keep only that",
+    )
+    show.arguments(parser)
+    origin.arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fetch, check, perhaps unpack, and return the exit code."""
+    chosen = origin.choose(options)
+    if not isinstance(chosen, ByHttp):
+        raise CannotTell(CLUSTER)
+    look = chosen.look()
+    if look.document is None:
+        raise CannotTell(f"{look.detail} ({look.outcome.replace('_', ' ')})")
+    announced = section(look.document, "tar-info")
+    name, digest = text(announced, "name"), text(announced, "sha256")
+    if not name or not digest:
+        if over(look.document):
+            raise CannotTell("there are no results: packing was given up")
+        status = text(look.document, "status")
+        raise CannotTell(f"there are no results yet: the run is {status}")
+    path: Path = options.file or Path(name if _NAME.fullmatch(name) else "results.tar.gz")
+    if path.is_dir():
+        options.error(f"{path} is a directory, --file must name a file")
+    directory = options.extract
+    if directory == Path():
+        directory = path.with_name(path.name.removesuffix(".gz").removesuffix(".tar"))
+        if directory == path:
+            directory = path.with_name(f"{path.name}.d")
+    goal = path if directory is None else directory
+    if (goal.exists() or goal.is_symlink()) and (directory is not None or not options.force):
+        options.error(
+            f"{goal} already exists" + ("" if directory else "; use --force to overwrite it")
+        )
+    try:
+        return _deliver(chosen.server, announced, path, directory, options)
+    except NoAnswer as error:
+        raise CannotTell(str(error)) from None
+    except OSError as error:
+        raise CannotTell(f"cannot write {error.filename or path}: {error.strerror}") from None
+
+
+def _deliver(
+    server: StatusServer,
+    announced: Mapping[str, Any],
+    path: Path,
+    directory: Path | None,
+    options: argparse.Namespace,
+) -> int:
+    with _unfinished(path if directory is None else directory) as (new, file):
+        found = _fetch(server, file, number(announced, "size") or 0)
+        file.close()
+        if found != text(announced, "sha256"):
+            tell(f"SHA-256 mismatch: {found or 'more bytes than announced'}")
+            return FAILED
+        files = None
+        if directory is None:
+            new.replace(path)
+        else:
+            try:
+                files = unpack(new, directory)
+            except Unsafe as error:
+                tell(f"not unpacked: {error}")
+                return FAILED
+    _put(announced, path if directory is None else directory, files, options)
+    return GOOD
+
+
+@contextmanager
+def _unfinished(goal: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """Give a file beside the goal that is gone afterwards, unless it was renamed."""
+    goal.parent.mkdir(parents=True, exist_ok=True)
+    new = goal.with_name(f".{goal.name}.{os.getpid()}.part")
+    new.unlink(missing_ok=True)
+    try:
+        with new.open("xb") as file:
+            yield new, file
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
+    """Write the body to the file and return its SHA-256, empty once it is longer than `size`.
+
+    Raises NoAnswer, CannotTell, OSError.
+    """
+    digest, bar = hashlib.sha256(), Bar(sys.stderr, size)
+    try:
+        with server.open("/results", timeout=_SILENCE) as response:
+            if response.status in {401, 403}:
+                raise CannotTell(f"{server.url}: {origin.refusal(response.read(300))} (forbidden)")
+            if response.status != 200:
+                raise CannotTell(f"{server.url}: answered {response.status} for the results")
+            length = response.length
+            written = 0
+            while piece := response.read1(_PIECE):
+                digest.update(piece)
+                _write(file, piece)
+                written += len(piece)
+                if written > size:
+                    return ""
+                bar.draw(written)
+            if length is not None and written != length:
+                raise NoAnswer(f"{server.url}: the results were cut off after {written} bytes")
+    finally:
+        bar.clear()
+    return digest.hexdigest()
+
+
+def _write(file: BinaryIO, piece: bytes) -> None:
+    try:
+        file.write(piece)
+    except OSError as error:
+        # Not to be taken for trouble with the server.
+        raise CannotTell(f"cannot write {file.name}: {error.strerror}") from None
+
+
+class Bar:
+    """How much has come, on a terminal; elsewhere nothing."""
+
+    def __init__(self, out: TextIO, size: int) -> None:
+        self._out, self._size, self._drawn = out, size, 0.0
+        self._wanted = redraws(out)
+
+    def draw(self, written: int) -> None:
+        """Show it, ten times a second at most."""
+        now = time.monotonic()
+        if self._wanted and now > self._drawn + 0.1:
+            self._drawn = now
+            share = f" ({written / self._size:.0%})" if self._size else ""
+            self._out.write(f"\r\033[K{show.size(written)} of {show.size(self._size)}{share}")
+            self._out.flush()
+
+    def clear(self) -> None:
+        """Take it away."""
+        if self._drawn:
+            self._out.write("\r\033[K")
+            self._out.flush()
+
+
+def _put(
+    announced: Mapping[str, Any], path: Path, files: int | None, options: argparse.Namespace
+) -> None:
+    if options.output in {"json", "yaml"}:
+        shown = {
+            "api_version": "v1",
+            "kind": "Results",
+            "path": str(path),
+            "files": files,
+            "tar-info": dict(announced),
+        }
+        show.put_data(options.output, shown)
+    else:
+        show.put_names([str(path)])

@@ -1,0 +1,143 @@
+"""`status-ctl validate`: everything that is wrong with result files, told to their author."""
+
+import argparse
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from reporter.core import rows
+from reporter.core.facts import Running
+from reporter.core.payloads import FileInvalid
+from reporter.core.rows import Report
+from reporter.core.text import clean
+from reporter.ctl.exits import USAGE
+from reporter.ctl.show.output import colour_argument
+from reporter.ctl.show.tell import tell
+from reporter.errors import InvalidPayload
+from reporter.sinks.yaml_text import to_yaml
+from reporter.trial.terminal import paint, wants_colour
+from reporter.wire import progress, result
+from reporter.wire.explain import Problem, explain
+
+DESCRIPTION = """\
+Validates result files: prints every problem with its line, column and field, as comments, then the
+condition that each file would produce, as YAML. `-` reads standard input.
+
+exit codes:
+  0    all files are valid (there may be warnings and notes)
+  1    a file is invalid
+  2    usage error, or a file cannot be read"""
+
+VALID, INVALID = 0, 1
+CONDITION = "Available"
+_COLOURS = {"error": "31", "warning": "33", "note": "33"}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--progress", action="store_true", help="the files are progress files, not result files"
+    )
+    colour_argument(parser)
+    parser.add_argument("files", metavar="FILE", nargs="+", help="the files, - for standard input")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the files, say what is wrong, and return the exit code."""
+    colour = wants_colour(sys.stdout) and not options.no_color
+    codes = []
+    for file in options.files:
+        name = "standard input" if file == "-" else _shown(file)
+        try:
+            data, mode = _content(
+                file, progress.MAX_BYTES if options.progress else result.MAX_BYTES
+            )
+        except (OSError, ValueError) as error:
+            cause = error.strerror if isinstance(error, OSError) else error
+            sys.stdout.flush()
+            tell(f"cannot read {name}: {cause}")
+            codes.append(USAGE)
+            continue
+        if len(options.files) > 1:
+            print(f"---\n# {name}")
+        check = _check_progress if options.progress else _check_result
+        if warning := mode_warning(mode):
+            _say(name, "warning", warning, colour=colour)
+        valid, report = check(name, data, colour=colour)
+        condition = {
+            "type": CONDITION,
+            "status": report.status,
+            "reason": report.reason,
+            "message": report.message,
+        }
+        sys.stdout.write(to_yaml([condition]))
+        codes.append(VALID if valid else INVALID)
+    return max(codes)
+
+
+def mode_warning(mode: int) -> str:
+    """Say that the reporter may not be able to read a file of this mode; empty where it may."""
+    if not stat.S_ISREG(mode) or mode & stat.S_IROTH:
+        return ""
+    return (
+        f"mode {stat.S_IMODE(mode):04o}: a reporter that runs as another user cannot read it; "
+        "chmod 644"
+    )
+
+
+def told(problem: Problem) -> str:
+    """Return a remark with its place, for one file."""
+    where = f"line {problem.line}, column {problem.column}"
+    return f"{where}: {problem.severity}: {_words(problem)}"
+
+
+def _words(problem: Problem) -> str:
+    return f"{problem.field}: {problem.text}" if problem.field else problem.text
+
+
+def _content(file: str, limit: int) -> tuple[bytes, int]:
+    """Return what is in it, and its mode; 0 for standard input. Raises OSError and ValueError."""
+    if file == "-":
+        return _read(sys.stdin.buffer, limit), 0
+    with Path(file).open("rb") as opened:
+        return _read(opened, limit), os.fstat(opened.fileno()).st_mode
+
+
+def _check_result(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
+    for problem in explain(data):
+        place = f"{name}: line {problem.line}, column {problem.column}"
+        _say(place, problem.severity, _words(problem), colour=colour)
+    try:
+        return True, rows.result(result.decode_result(data))
+    except InvalidPayload as error:
+        report = rows.invalid(FileInvalid(str(error), None))
+        assert report is not None
+        return False, report
+
+
+def _check_progress(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
+    """Bad progress is ignored, so there is a condition in any case."""
+    try:
+        return True, rows.running(Running(), progress.decode_progress(data))
+    except InvalidPayload as error:
+        _say(name, "error", str(error), colour=colour)
+        return False, rows.running(Running(), None)
+
+
+def _say(place: str, severity: str, text: str, *, colour: bool) -> None:
+    kind = paint(severity, _COLOURS[severity], colour=colour)
+    print(f"# {place}: {kind}: {clean(text, 2048)}")
+
+
+def _read(file: BinaryIO, limit: int) -> bytes:
+    """One byte above the limit is enough to say that there are too many."""
+    data = b""
+    while len(data) <= limit and (more := file.read(limit + 1 - len(data))):
+        data += more
+    return data
+
+
+def _shown(name: str) -> str:
+    return clean(name, 512, "''")

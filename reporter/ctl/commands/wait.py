@@ -1,0 +1,176 @@
+"""`status-ctl wait`: until a run, or a part of it, has come to its end; or until Jobs have."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from reporter.core.run.reading import Found
+from reporter.core.run.view import Document, Look, Row, over, rows
+from reporter.ctl.duration import length
+from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
+from reporter.ctl.run import exit_code as run_exit
+from reporter.ctl.run import origin
+from reporter.ctl.run.origin import Origin
+from reporter.ctl.run.server import ANSWER
+from reporter.ctl.show import output as show
+from reporter.ctl.show.bar import Bar
+from reporter.ctl.show.run_table import put_run, summary
+from reporter.ctl.show.tell import tell
+
+DESCRIPTION = """\
+Without JOBs, waits until a run is over, and shows how it ended as `status-ctl status` does. With
+JOBs, waits until each of them, which need not exist yet, has its final verdict, and prints each as
+it comes. A verdict other than True counts once the Job ends or can start no further Pod.
+
+While the cluster or the aggregator cannot be reached, it keeps waiting. On a terminal a line shows
+the progress.
+
+exit codes:
+  0    passed; every JOB is True
+  1    failed: a result is missing or reports a failed check; a JOB is False or Unknown for
+       good
+  2    usage error
+  3    timed out
+  4    cannot tell: forbidden, no source for the status, a JOB that was deleted or has ended
+       without a final verdict
+  130  Ctrl-C"""
+
+END = "end"
+_BAR = 24
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "jobs", metavar="JOB", nargs="*", help="Jobs to wait for, as job/NAME or NAME"
+    )
+    parser.add_argument(
+        "--for",
+        dest="goal",
+        metavar="WHAT",
+        default=END,
+        help="`end` (the default): until nothing can change any more; PLUGIN or PLUGIN/NODE: until "
+        "its entries are decided, and only they count",
+    )
+    parser.add_argument(
+        "--fail-fast",
+        action="store_true",
+        help="stop at the first failure, in a run even if it may still change",
+    )
+    parser.add_argument(
+        "--timeout", metavar="TIME", type=length, help="timeout, as 90s, 30m or 6h (default: none)"
+    )
+    run_exit.arguments(parser)
+    show.arguments(parser)
+    origin.arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Wait, show the end, and return the exit code."""
+    if options.jobs:
+        return _wait_for_jobs(options)
+    chosen = origin.choose(options)
+    bar = RunBar(sys.stderr)
+    try:
+        code, look = wait(
+            chosen,
+            options.goal,
+            options.timeout,
+            options.fail_fast,
+            bar,
+            delivery_only=options.delivery_only,
+        )
+    finally:
+        bar.clear()
+    if look.document is not None:
+        put_run(look.document, options)
+    if code == TIME_OVER:
+        tell(f"timed out: {look.detail or 'the run is not over'}")
+    return code
+
+
+def _wait_for_jobs(options: argparse.Namespace) -> int:
+    run_only = {
+        "--for": options.goal != END,
+        "--delivery-only": options.delivery_only,
+        "--all-namespaces": options.all_namespaces,
+        **{f"--{name}": getattr(options, name) for name in ("url", "connection")},
+        **{f"--{name}": getattr(options, name) for name in ("ca", "cert", "key")},
+    }
+    if wrong := [name for name, given in run_only.items() if given]:
+        options.error(f"{wrong[0]} applies to a run and cannot be used with JOBs")
+    from reporter.ctl.commands.wait_jobs import run as run_jobs
+
+    return run_jobs(options)
+
+
+class RunBar(Bar):
+    """How far a run is."""
+
+    def draw(self, document: Document) -> None:
+        """Show it."""
+        entries = list(rows(document))
+        share = sum(row.decided for row in entries) / len(entries) if entries else 0.0
+        full = round(share * _BAR)
+        self.put(f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document, entries)}")
+
+
+def wait(
+    chosen: Origin,
+    goal: str,
+    timeout: float | None,
+    fail_fast: bool,
+    bar: RunBar,
+    *,
+    delivery_only: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[int, Look]:
+    """Look until it is over; return the exit code and the last look. Raises CannotTell."""
+    end = None if timeout is None else clock() + timeout
+    said, last = "", Look(Found.UNREACHABLE)
+    while True:
+        left = ANSWER if end is None else end - clock()
+        look = chosen.look(min(ANSWER, max(left, 0.05)))
+        if look.outcome is Found.FORBIDDEN:
+            raise CannotTell(f"{look.detail} (forbidden)")
+        trouble = look.detail or look.warning
+        if trouble and trouble != said:
+            bar.clear()
+            tell(trouble if look.document is not None else f"{trouble}; waiting")
+        said = trouble
+        if look.document is not None:
+            last = look
+            bar.draw(look.document)
+            code = verdict(look.document, goal, fail_fast, delivery_only=delivery_only)
+            if code is not None:
+                return code, look
+        if end is not None and clock() + min(chosen.pause, 0.05) >= end:
+            return TIME_OVER, last if last.document is not None else look
+        sleep(chosen.pause if end is None else min(chosen.pause, max(end - clock(), 0.0)))
+
+
+def verdict(
+    document: Document, goal: str, fail_fast: bool, *, delivery_only: bool = False
+) -> int | None:
+    """Return the exit code once there is one. Raises CannotTell for a goal the run has not."""
+    if goal == END:
+        good = run_exit.good(document, delivery_only=delivery_only)
+        if over(document) or (fail_fast and not good):
+            return GOOD if good else FAILED
+        return None
+    wanted = [row for row in rows(document) if goal in {row.plugin, row.key, _written(row)}]
+    if not wanted:
+        raise CannotTell(f"the run has no entry {goal!r}")
+    good = all(run_exit.good_row(row, delivery_only=delivery_only) for row in wanted)
+    if fail_fast and not good:
+        return FAILED
+    decided = all(row.decided for row in wanted)
+    if over(document) or decided:
+        return GOOD if good and decided else FAILED
+    return None
+
+
+def _written(row: Row) -> str:
+    return f"{row.plugin}/{row.node}"

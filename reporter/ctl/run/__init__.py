@@ -1,0 +1,1 @@
+"""Finding a run, and asking it."""

@@ -1,0 +1,65 @@
+"""The connection file on the disk: where it lies, whether it may be trusted, how it is written."""
+
+import errno
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from reporter.runtime.private_file import write_private
+from reporter.wire.connection import MAX_BYTES, Connection, Refused, decode, encode
+
+TRADITIONAL = Path("/tmp/sonobuoy.json")  # noqa: S108 - only read when it is ours and private
+
+
+def own_place(environ: Mapping[str, str]) -> Path | None:
+    """Return where we keep it: in the user's state directory; nothing for a user without a home."""
+    base = Path(environ.get("XDG_STATE_HOME", ""))
+    # A relative one is to be ignored, says its specification.
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".local" / "state"
+        except RuntimeError:
+            return None
+    return base / "status-reporter" / "connection.json"
+
+
+def read_connection(
+    path: Path, *, now: float, max_age: float, user: int | None = None
+) -> Connection:
+    """Read the file. Raises Refused, its text without the file's name, and FileNotFoundError.
+
+    It has to belong to `user` (who we are, unless said) and to be readable by nobody else: anyone
+    could have put it there otherwise, or have taken the key out of it.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        why = "a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise Refused(f"cannot be read: {why}") from None
+    try:
+        _check(os.fstat(descriptor), os.geteuid() if user is None else user)
+    except Refused:
+        os.close(descriptor)
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    return decode(data, now=now, max_age=max_age)
+
+
+def write_connection(path: Path, connection: Connection) -> None:
+    """Put it there with mode 0600, whole or not at all. Raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(path, encode(connection))
+
+
+def _check(found: os.stat_result, user: int) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise Refused("cannot be read: not a plain file")
+    if found.st_uid != user:
+        raise Refused(f"belongs to another user (uid {found.st_uid})")
+    if found.st_mode & 0o077:
+        mode = stat.S_IMODE(found.st_mode)
+        raise Refused(f"is readable by others (mode {mode:04o}): chmod 600 it, if it is yours")

@@ -1,0 +1,204 @@
+"""The status listener as a client sees it: one connection, GET, and what can go wrong.
+
+The standard library's HTTP: importing more would cost the time that people wait for a first line.
+What the paths mean is not known here.
+"""
+
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final, cast
+from urllib.parse import urlsplit
+
+from reporter import __version__
+from reporter.ctl.run.tls import Address, is_refusal, tls_context
+
+CONNECT: Final = 5.0  # seconds for TCP and TLS
+ANSWER: Final = 10.0  # seconds for an answer that is kept in memory
+LARGEST: Final = 64 * 1024 * 1024
+_CHUNK = 256 * 1024
+_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
+
+class NoAnswer(Exception):
+    """The server could not be asked, or its answer did not come whole."""
+
+
+class Refused(NoAnswer):
+    """The server does not accept our certificate; asking again changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer; `tag` is its ETag."""
+
+    status: int
+    body: bytes
+    tag: str
+
+
+class StatusServer:
+    """One server. ValueError for an address that is none, or certificates that cannot be used."""
+
+    def __init__(self, address: Address, clock: Callable[[], float] = time.monotonic) -> None:
+        parts = urlsplit(address.url if "//" in address.url else f"https://{address.url}")
+        whole = address.url.isprintable() and " " not in address.url
+        if parts.scheme not in {"http", "https"} or not parts.hostname or not whole:
+            raise ValueError(f"not a URL like https://HOST:PORT: {address.url!r}")
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        self._host, self._clock = parts.hostname, clock
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._prefix = parts.path.rstrip("/").removesuffix("/status")
+        self._context = tls_context(address) if parts.scheme == "https" else None
+        self._connection: http.client.HTTPConnection | None = None
+        self._socket: socket.socket | None = None
+
+    def get(self, path: str, *, tag: str = "", timeout: float = ANSWER) -> Answer:
+        """Return the answer, at most 64 MiB; `tag` makes it 304 while nothing changed.
+
+        `timeout` in seconds is for all of it. Raises NoAnswer.
+        """
+        end = self._clock() + timeout
+        headers = {"If-None-Match": tag} if tag else {}
+        with self.open(path, headers, timeout=timeout) as response:
+            with self._within(end):
+                body = b"".join(_pieces(response))
+            return Answer(response.status, body, response.headers.get("ETag", ""))
+
+    @contextmanager
+    def open(
+        self, path: str, headers: dict[str, str] | None = None, *, timeout: float = ANSWER
+    ) -> Iterator[http.client.HTTPResponse]:
+        """Give the answer, its body unread. `timeout` is for the head and for each read.
+
+        Raises NoAnswer, Refused among them, also for what goes wrong while it is read.
+        """
+        try:
+            with self._asked(path, headers or {}, timeout) as response:
+                yield response
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self.close()
+            kind = Refused if is_refusal(error) else NoAnswer
+            raise kind(_said(error, self.url)) from error
+
+    @contextmanager
+    def _asked(
+        self, path: str, headers: dict[str, str], timeout: float
+    ) -> Iterator[http.client.HTTPResponse]:
+        headers = {"User-Agent": f"status-ctl/{__version__}", "Connection": "keep-alive", **headers}
+        end = self._clock() + timeout
+        fresh = self._connection is None
+        connection = self._connection or self._connect(timeout)
+        self._connection = connection
+        try:
+            response = self._send(connection, path, headers, timeout, end)
+        except (ConnectionError, http.client.BadStatusLine, *_ENDED):
+            # An idle connection may have ended since; that says nothing about the server.
+            self.close()
+            if fresh:
+                raise
+            self._connection = connection = self._connect(timeout)
+            response = self._send(connection, path, headers, timeout, end)
+        with response:
+            yield response
+            if not response.isclosed():
+                self.close()
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        path: str,
+        headers: dict[str, str],
+        timeout: float,
+        end: float,
+    ) -> http.client.HTTPResponse:
+        if connection.sock is None:
+            connection.connect()
+        self._socket = connection.sock
+        self._socket.settimeout(timeout)
+        with self._within(end):
+            try:
+                connection.request("GET", self._prefix + path, headers=headers)
+            except OSError:
+                # In TLS 1.3 a certificate is refused only now: why may lie there, unread.
+                self._socket.recv(1)
+                raise
+            return connection.getresponse()
+
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+        patience = min(CONNECT, timeout)
+        if self._context is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=patience)
+        return http.client.HTTPSConnection(
+            self._host, self._port, timeout=patience, context=self._context
+        )
+
+    @contextmanager
+    def _within(self, end: float) -> Iterator[None]:
+        """Be done with it by then: a server that sends a byte now and then must not hold us."""
+        over, used = threading.Event(), self._socket
+
+        def cut() -> None:
+            over.set()
+            with suppress(OSError):
+                # Not TLS's own shutdown: that is not for a second thread.
+                socket.socket.shutdown(cast(socket.socket, used), socket.SHUT_RDWR)
+
+        timer = threading.Timer(max(end - self._clock(), 0.0), cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except (OSError, http.client.HTTPException, ValueError):
+            if not over.is_set():
+                raise
+        finally:
+            timer.cancel()
+        if over.is_set():
+            raise TimeoutError("timed out")
+
+    def close(self) -> None:
+        """End the connection; the next request makes another one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    left = LARGEST
+    while piece := response.read1(_CHUNK):
+        left -= len(piece)
+        if left < 0:
+            raise ValueError(f"the response is larger than {LARGEST} bytes")
+        yield piece
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
+
+
+def _said(error: Exception, url: str) -> str:
+    """Say in words what is between us and the server."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            why = f"certificate not trusted: {error.verify_message}"
+        case ssl.SSLError() if is_refusal(error):
+            why = f"the server rejected our certificate ({(error.reason or '').lower()})"
+        case ssl.SSLError():
+            why = f"TLS handshake failed: {(error.reason or str(error)).lower()}"
+        case TimeoutError():
+            why = "timed out"
+        case socket.gaierror():
+            why = f"cannot resolve its host name: {error.strerror}"
+        case OSError():
+            why = error.strerror or str(error)
+        case http.client.IncompleteRead():
+            why = "the response was truncated"
+        case http.client.HTTPException():
+            why = f"not an HTTP response ({type(error).__name__})"
+        case _:
+            why = str(error)
+    return f"{url}: {why}"

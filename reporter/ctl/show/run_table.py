@@ -1,0 +1,90 @@
+"""A run as text: its summary in a line, its entries as a table."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from reporter.core.objects import section, text
+from reporter.core.run.results import ResultStatus
+from reporter.core.run.view import Document, Row, failed, over, passed, percent, rows
+from reporter.core.text import clean
+from reporter.ctl.show import output as show
+from reporter.ctl.show.table import paint, table, terminal_columns
+
+_NARROW = ("PLUGIN", "NODE", "STATUS", "RESULT", "PROGRESS", "SEEN", "DETAIL")
+_WIDE = (*_NARROW[:-1], "TRIES", "SIZE", "RECEIVED", _NARROW[-1])
+
+
+def put_run(document: Document, options: argparse.Namespace) -> None:
+    """Write a run in the form that was asked for."""
+    match options.output:
+        case "name":
+            show.put_names(row.key for row in rows(document))
+        case "json" | "yaml":
+            show.put_data(options.output, document)
+        case form:
+            show.put(run_lines(document, options, wide=form == "wide"))
+
+
+def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = False) -> list[str]:
+    """Return summary and table."""
+    entries, colours = list(rows(document)), show.colours(options)
+    head = _headline(document, entries)
+    colour = colours.get(_worst(document, entries), "")
+    lines = [paint(head, colour) + summary(document, entries)[len(head) :]]
+    if error := text(document, "error"):
+        lines.append(f"the aggregator itself failed: {clean(error, 1024)}")
+    if entries:
+        header = _WIDE if wide else _NARROW
+        cells = [_cells(row, wide=wide) for row in entries]
+        columns = None if wide else terminal_columns(sys.stdout)
+        lines += ["", *table(header, cells, columns=columns, colours=colours)]
+    tar = section(document, "tar-info")
+    if wide and text(tar, "name"):
+        lines += [
+            "",
+            f"results: {clean(text(tar, 'name'), 255)} (sha256 {clean(text(tar, 'sha256'), 255)})",
+        ]
+    return lines
+
+
+def summary(document: Document, entries: Sequence[Row]) -> str:
+    """Say in a line how the run is."""
+    decided = sum(row.decided for row in entries)
+    share = f"{percent(document)}%"
+    parts = [f"{_headline(document, entries)}: {decided} of {len(entries)} done ({share})"]
+    if over(document):
+        parts.append("final")
+    elif failed(document):
+        parts.append("may still change if a late result arrives")
+    if run := text(document, "run"):
+        parts.append(f"run {clean(run, 253)}")
+    return ", ".join(parts)
+
+
+def _headline(document: Document, entries: Sequence[Row]) -> str:
+    """Say how the run is, and of its entries how many did not pass."""
+    unknown = sum(row.result == ResultStatus.UNKNOWN for row in entries)
+    bad = sum(not row.passed for row in entries) - unknown
+    parts = [text(document, "status")]
+    if bad:
+        parts.append(f"{bad} of {len(entries)} failed")
+    if unknown:
+        parts.append(f"{unknown} of {len(entries)} unknown")
+    return ", ".join(parts)
+
+
+def _worst(document: Document, entries: Sequence[Row]) -> str:
+    """The word whose colour the run has."""
+    if passed(document):
+        return text(document, "status")
+    doubtful = all(row.passed or row.result == ResultStatus.UNKNOWN for row in entries)
+    return "unknown" if doubtful and not failed(document) else "failed"
+
+
+def _cells(row: Row, *, wide: bool) -> list[str]:
+    heard = show.ago(row.heard) + (" stale" if row.stale else "")
+    cells = [row.plugin, row.node, row.status, row.result, row.progress, heard]
+    if wide:
+        cells += [str(row.attempts or ""), show.size(row.size), row.received[:19]]
+    return [*cells, row.detail]

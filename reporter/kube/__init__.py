@@ -1,0 +1,1 @@
+"""The only door to the Kubernetes API, and the only place of the kubernetes package."""

@@ -1,0 +1,310 @@
+"""The door to the Kubernetes API: read Pods and the Job, patch the Job's status, create Events.
+
+Objects go in and out as plain dicts; every failure is a domain error of `errors.py`. There are no
+retries here but one: a 401 is tried again with a token read anew. Rights needed by the sidecar:
+`jobs/status: get, patch`, `pods: get, watch`, `events: create`; by the aggregator: `pods: list,
+patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods: list`,
+`events: list`, `pods/log: get`.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from reporter.core.service_links import is_service_link
+from reporter.errors import SettingsError, Unavailable
+from reporter.kube.answers import MAX_OBJECT, MAX_REFUSAL, decode_object, plain, refusal
+from reporter.kube.client import JSON_MERGE, Client, Request, load_kubeconfig, transport
+from reporter.kube.watch import Watch
+
+__all__ = ["KubeApi", "Watch"]
+
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+FIELD_MANAGER = "status-reporter"
+SILENCE = 135.0
+"""Seconds without a word after which a watch counts as dead.
+
+The server sends a bookmark every 60 s; where no Pod of the cluster changes one of two stays away.
+"""
+LONGEST_IDLE = 30.0  # seconds; a new connection costs about 10 ms
+MOST_PODS = 10  # in one answer, which has its own limit: each may carry 256 KiB of annotations
+PAGE = 100  # objects asked for at once where there may be thousands
+MOST_EVENTS = 500
+LOG_BYTES = 64 * 1024
+
+_PORT = re.compile(r"[0-9]{1,5}")
+_PODS = "/api/v1/namespaces/{namespace}/pods"
+_POD = "/api/v1/namespaces/{namespace}/pods/{name}"
+_ALL_PODS = "/api/v1/pods"
+_LOG = "/api/v1/namespaces/{namespace}/pods/{name}/log"
+_EVENTS = "/api/v1/namespaces/{namespace}/events"
+_NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+_JOB = "/apis/batch/v1/namespaces/{namespace}/jobs/{name}"
+_JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
+_ALL_JOBS = "/apis/batch/v1/jobs"
+_JOB_STATUS = "/apis/batch/v1/namespaces/{namespace}/jobs/{name}/status"
+
+
+class KubeApi:
+    """One API server. Threads may use it at the same time.
+
+    `timeout` of a request bounds all of it in seconds (connect and handshake at most 3 s). Every
+    method raises NotFound, Forbidden, Unauthorized, Refused or Unavailable; a patch also Conflict
+    and Gone.
+    """
+
+    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client, self._clock = client, clock
+        self._api = client.open()
+        self._used_at = clock()
+
+    @classmethod
+    def in_cluster(cls, *, relax_x509_strict: bool = False) -> "KubeApi":
+        """Return the API of the cluster we run in, with the mounted token and ca.crt.
+
+        Both files are followed as they rotate: the token at most a minute later (at once after a
+        401), the CA at the next connection, also with `relax_x509_strict`. That drops only Python
+        3.13's strict X.509 check, for clusters whose CA lacks the extensions it asks for. Raises
+        SettingsError outside of a cluster, and for an address that is none.
+        """
+        host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
+        port = os.environ.get("KUBERNETES_SERVICE_PORT", "")
+        if is_service_link("KUBERNETES_SERVICE_PORT", port):
+            # Of a Service `kubernetes-service` in our namespace; the other one says the same.
+            port = os.environ.get("KUBERNETES_SERVICE_PORT_HTTPS", "443")
+        if not host or not port:
+            raise SettingsError(
+                [
+                    "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: must be set; "
+                    "Kubernetes does so in every container"
+                ]
+            )
+        if not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
+            raise SettingsError(
+                [plain(f"KUBERNETES_SERVICE_PORT={port!r}: must be an integer from 1 to 65535")]
+            )
+        try:
+            return cls.connect(
+                f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+                ca_file=f"{SERVICE_ACCOUNT}/ca.crt",
+                token_file=f"{SERVICE_ACCOUNT}/token",
+                relax_x509_strict=relax_x509_strict,
+            )
+        except ValueError:
+            raise SettingsError(
+                [plain(f"KUBERNETES_SERVICE_HOST={host!r}: must be a host name or an IP address")]
+            ) from None
+
+    @classmethod
+    def connect(
+        cls,
+        server: str,
+        *,
+        ca_file: str | None,
+        token_file: str | None,
+        relax_x509_strict: bool = False,
+    ) -> "KubeApi":
+        """Return the API at `server` (`https://HOST:PORT`). ValueError for another form."""
+        return cls(
+            Client(
+                server,
+                ca_file=ca_file,
+                token_file=token_file,
+                relax_x509_strict=relax_x509_strict,
+            )
+        )
+
+    @classmethod
+    def from_kubeconfig(
+        cls, files: str, *, context: str | None = None, relax_x509_strict: bool = False
+    ) -> "tuple[KubeApi, str]":
+        """Return the API that a kubeconfig names, and its context's namespace or nothing.
+
+        `files` is as in KUBECONFIG: several, separated by colons. Raises SettingsError when there
+        is none, when it is broken, or when its credentials are not available.
+        """
+        config, namespace = load_kubeconfig(files, context)
+        return cls(Client.configured(config, relax_x509_strict=relax_x509_strict)), namespace
+
+    def hurry_after(self, stopped: Callable[[], float | None]) -> None:
+        """End requests that are on their way when we are asked to end soon after that moment.
+
+        `stopped` returns its monotonic time, nothing before it. One that hangs would outlive the
+        grace period; later ones have timeouts that fit. Watches are not meant.
+        """
+        self._client.haste.stopped = stopped
+
+    def get_pod(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
+        """Return the Pod."""
+        request = Request("GET", _POD, {"namespace": namespace, "name": name})
+        return self._object("Pod", request, timeout)
+
+    def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
+        """Return the whole Job, read through its status subresource."""
+        request = Request("GET", _JOB_STATUS, {"namespace": namespace, "name": name})
+        return self._object("Job", request, timeout)
+
+    def patch_job_status(
+        self, namespace: str, name: str, body: dict[str, Any], *, timeout: float = 5.0
+    ) -> dict[str, Any]:
+        """Merge `body` into the Job's status and annotations (strategic merge); return the new Job.
+
+        With `metadata.uid` in the body another Job of that name raises Gone, with
+        `metadata.resourceVersion` a write since the read raises Conflict; fields that a Job does
+        not have raise Refused.
+        """
+        names = {"namespace": namespace, "name": name}
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        return self._object("Job", Request("PATCH", _JOB_STATUS, names, query, body), timeout)
+
+    def create_event(self, namespace: str, event: dict[str, Any], *, timeout: float = 5.0) -> None:
+        """Create an Event (events.k8s.io/v1). Conflict where there is one of that name."""
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        names = {"namespace": namespace}
+        request = Request("POST", _NEW_EVENTS, names, query, event, "application/json")
+        self._answer(request, timeout)
+
+    def view_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
+        """Return the whole Job, read as people may: their roles seldom name subresources."""
+        request = Request("GET", _JOB, {"namespace": namespace, "name": name})
+        return self._object("Job", request, timeout)
+
+    def list_pods(
+        self,
+        namespace: str | None,
+        label_selector: str,
+        *,
+        limit: int = MOST_PODS,
+        timeout: float = 5.0,
+    ) -> list[dict[str, Any]]:
+        """Return the Pods with these labels (`KEY=VALUE,...`), sorted by name, at most `limit`.
+
+        None in a namespace that does not exist; `namespace` None means all.
+        """
+        query = {"labelSelector": label_selector, "limit": str(limit)}
+        path, names = _within(_PODS, _ALL_PODS, namespace)
+        return self._list("Pod", Request("GET", path, names, query), timeout)[0]
+
+    def list_jobs(
+        self, namespace: str | None, label_selector: str = "", *, timeout: float = 5.0
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the Jobs with these labels, page by page; `namespace` None means all.
+
+        `timeout` is for each page.
+        """
+        path, names = _within(_JOBS, _ALL_JOBS, namespace)
+        query = {"limit": str(PAGE)} | ({"labelSelector": label_selector} if label_selector else {})
+        more = ""
+        while True:
+            asked = query | ({"continue": more} if more else {})
+            page, more = self._list("Job", Request("GET", path, names, asked), timeout)
+            yield from page
+            if not more:
+                return
+
+    def list_events(
+        self, namespace: str, field_selector: str, *, timeout: float = 5.0
+    ) -> list[dict[str, Any]]:
+        """Return the events with these fields, as `involvedObject.uid=...`, at most 500."""
+        query = {"fieldSelector": field_selector, "limit": str(MOST_EVENTS)}
+        request = Request("GET", _EVENTS, {"namespace": namespace}, query)
+        return self._list("Event", request, timeout)[0]
+
+    def read_log(self, namespace: str, name: str, container: str, *, timeout: float = 5.0) -> bytes:
+        """Return the end of a container's log, at most 100 lines and 64 KiB."""
+        query = {"container": container, "tailLines": "100", "limitBytes": str(LOG_BYTES)}
+        request = Request("GET", _LOG, {"namespace": namespace, "name": name}, query)
+        return self._answer(request, timeout)
+
+    def annotate_pod(
+        self,
+        namespace: str,
+        name: str,
+        annotations: Mapping[str, str | None],
+        *,
+        timeout: float = 5.0,
+    ) -> dict[str, Any]:
+        """Set these annotations of the Pod (JSON merge), None deletes; return the new Pod.
+
+        All annotations of a Pod together may have 256 KiB: Refused beyond.
+        """
+        names = {"namespace": namespace, "name": name}
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        body = {"metadata": {"annotations": dict(annotations)}}
+        return self._object("Pod", Request("PATCH", _POD, names, query, body, JSON_MERGE), timeout)
+
+    def watch_pod(
+        self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = SILENCE
+    ) -> Watch:
+        """Return a watch of one Pod that starts with its present state.
+
+        The server ends it after `server_timeout` seconds; `silence` is how long nothing may come.
+        """
+        query = {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={name}",
+            "timeoutSeconds": str(server_timeout),
+            "allowWatchBookmarks": "true",
+        }
+        request = Request("GET", _PODS, {"namespace": namespace}, query)
+        return Watch(self._client, "Pod", request, silence)
+
+    def watch_jobs(
+        self,
+        namespace: str | None,
+        label_selector: str = "",
+        *,
+        server_timeout: int = 300,
+        silence: float = SILENCE,
+    ) -> Watch:
+        """Return a watch of the Jobs with these labels, as `watch_pod`; it starts with them all."""
+        path, names = _within(_JOBS, _ALL_JOBS, namespace)
+        query = {
+            "watch": "true",
+            "timeoutSeconds": str(server_timeout),
+            "allowWatchBookmarks": "true",
+        } | ({"labelSelector": label_selector} if label_selector else {})
+        return Watch(self._client, "Job", Request("GET", path, names, query), silence)
+
+    def close(self) -> None:
+        """Close the idle connections. Watches are closed by themselves."""
+        self._api.close()
+
+    def _list(
+        self, kind: str, request: Request, timeout: float
+    ) -> tuple[list[dict[str, Any]], str]:
+        """Return the objects, and what to ask with for more."""
+        found = self._object(f"{kind}List", request, timeout)
+        listed = found.get("items") or []
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+            raise Unavailable(f"the response is not a list of {kind}s")
+        more = found["metadata"].get("continue")
+        return listed, more if isinstance(more, str) else ""
+
+    def _object(self, kind: str, request: Request, timeout: float) -> dict[str, Any]:
+        return decode_object(self._answer(request, timeout), kind)
+
+    def _answer(self, request: Request, timeout: float) -> bytes:
+        now = self._clock()
+        if now > self._used_at + LONGEST_IDLE:
+            # Load balancers and firewalls forget idle connections without a word, and the first
+            # request after minutes of silence is often the verdict: it must not wait in vain.
+            self._api.rest_client.pool_manager.clear()
+        self._used_at = now
+        response = self._client.send(self._api, request, timeout)
+        good = response.status in {200, 201}
+        try:
+            with transport():
+                data = response.read(MAX_OBJECT + 1 if good else MAX_REFUSAL, decode_content=False)
+        finally:
+            # Read to its end, the connection is in the pool again; otherwise this ends it.
+            response.close()
+        if not good:
+            raise refusal(str(request), response.status, response.headers, data)
+        return bytes(data)
+
+
+def _within(path: str, everywhere: str, namespace: str | None) -> tuple[str, dict[str, str]]:
+    return (everywhere, {}) if namespace is None else (path, {"namespace": namespace})

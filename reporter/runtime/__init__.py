@@ -1,0 +1,1 @@
+"""What every process of ours needs: life, log, private files, connections."""

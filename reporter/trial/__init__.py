@@ -1,0 +1,1 @@
+"""What only `status-ctl try` needs: a child process, its memory limit, its Job in memory."""

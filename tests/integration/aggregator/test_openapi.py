@@ -1,0 +1,249 @@
+"""docs/openapi.yaml says what the aggregator does: the document, both listeners, every state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import requests
+import schemathesis
+import yaml
+from hypothesis import HealthCheck, Phase, given, settings
+from jsonschema import Draft202012Validator
+from schemathesis import Case, GenerationMode
+from schemathesis.specs.openapi import checks
+
+from reporter.aggregator.http import page
+from reporter.aggregator.reception import Reception
+from tests.aggregators.nursery import Nursery
+from tests.aggregators.served import ROOT, Aggregator
+
+DOCUMENT: dict[str, Any] = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
+OPERATIONS = {found.label: found for found in (each.ok() for each in SCHEMA.get_all_operations())}
+WORKER = sorted(name for name in OPERATIONS if " /api/" in name)
+STATUS = sorted(set(OPERATIONS) - set(WORKER))
+CHECKS = [
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+]
+PLAN = {
+    "run": "openapi",
+    "plugins": [{"name": "e2e"}, {"name": "sysd", "nodes": ["node1"]}, {"name": "open"}],
+}
+# Path parameters that name a key of the plan; without them nearly everything is 403.
+BY_NODE, GLOBAL = {"node": "node1", "plugin": "sysd"}, {"node": "global", "plugin": "e2e"}
+
+
+@pytest.fixture(scope="module")
+def aggregator(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[Aggregator]:
+    """One aggregator for all operations: whatever was sent before, the document has to be right."""
+    folder = tmp_path_factory.mktemp("openapi")
+    with Aggregator(folder, PLAN, nursery=nursery) as running:
+        yield running
+
+
+def key_of(name: str) -> dict[str, str]:
+    """The key that an operation is tried with."""
+    return BY_NODE if "by-node" in name else GLOBAL
+
+
+@contextmanager
+def worker(aggregator: Aggregator, name: str) -> Iterator[requests.Session]:
+    """A session with the certificate for the key of an operation."""
+    certificates, plugin = aggregator.certificates, key_of(name)["plugin"]
+    with requests.Session() as session:
+        session.trust_env = False
+        session.verify = str(certificates / "ca.pem")
+        session.cert = (str(certificates / f"{plugin}.crt"), str(certificates / f"{plugin}.key"))
+        yield session
+
+
+def play(name: str, known: bool, mode: GenerationMode, url: str, session: requests.Session) -> None:
+    """Send what the document makes of one operation, and judge the answers by it."""
+    operation = OPERATIONS[name]
+    parameters = (
+        {p.name: key_of(name)[p.name] for p in operation.path_parameters} if known else None
+    )
+
+    @given(case=operation.as_strategy(mode, path_parameters=parameters or None))
+    @settings(
+        max_examples=12,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def each(case: Case) -> None:
+        case.call_and_validate(
+            base_url=url, session=session, checks=CHECKS, timeout=60, verify=session.verify
+        )
+
+    each()
+
+
+def test_the_document_is_openapi() -> None:
+    """By the schema of OpenAPI 3.1 itself; every reference leads somewhere."""
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    SCHEMA.validate()
+    for schema in DOCUMENT["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+    assert {"put", "post", "get"} == {m for p in DOCUMENT["paths"].values() for m in p} - {
+        "parameters",
+        "servers",
+    }
+    for reference in references(DOCUMENT):
+        found: Any = DOCUMENT
+        for part in reference.removeprefix("#/").split("/"):
+            found = found[part]
+
+
+def references(node: Any) -> Iterator[str]:
+    """Every reference below a node of the document."""
+    if isinstance(node, dict):
+        yield from [node["$ref"]] if "$ref" in node else []
+        node = list(node.values())
+    if isinstance(node, list):
+        for each in node:
+            yield from references(each)
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "mode"),
+    [
+        pytest.param(name, known, mode, id=f"{name}-{'known' if known else 'any'}-{mode}")
+        for name in WORKER
+        for known in (True, False)
+        for mode in GenerationMode
+        # A heartbeat has nothing but its key that could be wrong.
+        if not (known and mode is GenerationMode.NEGATIVE and name.startswith("GET"))
+    ],
+)
+def test_worker_listener(
+    aggregator: Aggregator, name: str, known: bool, mode: GenerationMode
+) -> None:
+    """Only documented codes, types, headers and bodies, whatever a worker sends."""
+    with worker(aggregator, name) as session:
+        play(name, known, mode, aggregator.url, session)
+
+
+# A stream has no end that could be waited for; test_events.py holds it to the document.
+@pytest.mark.parametrize("name", [name for name in STATUS if name != "GET /events"])
+def test_status_listener(aggregator: Aggregator, name: str) -> None:
+    """The same for who looks at the run."""
+    url = f"http://127.0.0.1:{aggregator.status_port}"
+    with requests.Session() as session:
+        session.trust_env = False
+        for known in (True, False):
+            play(name, known, GenerationMode.POSITIVE, url, session)
+
+
+def test_the_page_is_documented() -> None:
+    """All of its files."""
+    assert page.PATHS <= DOCUMENT["paths"].keys()
+
+
+@pytest.mark.parametrize("name", STATUS)
+def test_answers_while_the_aggregator_starts_are_documented(name: str) -> None:
+    """Only the liveness probes are 200 then."""
+    request = SimpleNamespace(raw_path=name.removeprefix("GET "))
+    answer = asyncio.run(Reception()(cast("Any", request)))
+    described = DOCUMENT["paths"][request.raw_path]["get"]["responses"]
+
+    assert answer.status == (200 if name.endswith(("/livez", "/healthz")) else 503)
+    assert str(answer.status) in described
+
+
+@pytest.mark.parametrize("name", WORKER)
+def test_other_methods(aggregator: Aggregator, name: str) -> None:
+    """405 with Allow, as the document has it."""
+    method, _, path = name.partition(" ")
+    url = aggregator.url + path.format(**key_of(name))
+    with worker(aggregator, name) as session:
+        for other in {"GET", "PUT", "POST", "DELETE", "PATCH", "OPTIONS"} - {method}:
+            answer = session.request(other, url, timeout=60, verify=session.verify)
+            assert (405, b"") == (answer.status_code, answer.content)
+            assert method == answer.headers["Allow"]
+
+
+@pytest.mark.parametrize("name", STATUS)
+def test_other_methods_of_the_status_listener(aggregator: Aggregator, name: str) -> None:
+    """405 with Allow; HEAD is GET without the body."""
+    path = name.partition(" ")[2].format(**GLOBAL)
+    url = f"http://127.0.0.1:{aggregator.status_port}{path}"
+    assert "405" in DOCUMENT["paths"][name.partition(" ")[2]]["get"]["responses"]
+    with requests.Session() as session:
+        session.trust_env = False
+        for other in ("PUT", "POST", "DELETE", "PATCH", "OPTIONS"):
+            answer = session.request(other, url, timeout=60)
+            assert (405, b"") == (answer.status_code, answer.content)
+            assert "GET, HEAD" == answer.headers["Allow"]
+        answer = session.head(url, timeout=60)
+        # There are no results while the run goes on.
+        expected = 404 if path == "/results" else 200
+        assert (expected, b"") == (answer.status_code, answer.content)
+
+
+def valid(name: str, document: Any) -> Any:
+    """Return what fits a schema of the document."""
+    schema = {"$ref": f"#/components/schemas/{name}", "components": DOCUMENT["components"]}
+    assert [] == [
+        f"{e.json_path}: {e.message}" for e in Draft202012Validator(schema).iter_errors(document)
+    ]
+    return document
+
+
+def test_status_in_every_state(tmp_path: Path, nursery: Nursery) -> None:
+    """Entries running, complete, failed, timed out; a run at work, packing, failed, complete."""
+    names = ("good", "bad", "slow", "open")
+    timeouts = {"slow": {"timeout_seconds": 1}}
+    document = {"run": "states", "plugins": [{"name": n} | timeouts.get(n, {}) for n in names]}
+    flags = ("--hold-seconds", "0")
+    with Aggregator(tmp_path, document, *flags, trap=tmp_path / "trap", nursery=nursery) as running:
+        good, bad, last = (running.worker(name) for name in ("good", "bad", "open"))
+        assert "running" == valid("Status", running.status())["status"]
+        assert 200 == good.put("global/good").status
+        report = b'{"error": "it broke", "cause": "Broken"}'
+        assert 200 == bad.put("global/bad", report, Result_Outcome="error").status
+        assert 500 == last.put("global/open", b"no", Content_Type="application/gzip").status
+        assert 200 == last.beat("global/open").status
+        assert 200 == last.post("global/open", msg="m", failures=["f"], errors=["e"]).status
+        running.wait_status(lambda found: found["plugins"][2]["status"] == "timed_out")
+        shown = valid("Status", running.status())
+        assert ["complete", "failed", "timed_out", "running"] == [
+            entry["status"] for entry in shown["plugins"]
+        ]
+        assert ("failed", False) == (shown["status"], shown["final"])
+        for name in names:
+            valid("Entry", running.detail(f"{name}/global"))
+
+        running.arm("EIO package member")
+        assert 200 == last.put("global/open").status
+        failed = valid("Status", running.wait_status(lambda found: found["error"]))
+        assert "failed" == failed["status"]
+        assert 0 == running.stop()
+        running.arm("")
+        running.start()
+        shown = valid("Status", running.wait_status(lambda found: found["tar-info"]))
+        assert ("failed", True, None) == (shown["status"], shown["final"], shown["error"])
+
+
+def test_status_of_a_run_without_failures(tmp_path: Path, nursery: Nursery) -> None:
+    """Packing, then complete."""
+    document = {"run": "states", "plugins": [{"name": "good"}]}
+    with Aggregator(tmp_path, document, trap=tmp_path / "trap", nursery=nursery) as running:
+        running.arm("hold package member")
+        assert 200 == running.worker("good").put("global/good").status
+        running.wait_log("Run closed: the set of results is final")
+        assert "post-processing" == valid("Status", running.status())["status"]
+        running.arm("")
+        done = valid("Status", running.wait_status(lambda found: found["tar-info"]))
+        assert "complete" == done["status"]

@@ -1,0 +1,98 @@
+"""Connections of the API client: nothing is left open, however they fail."""
+
+import gc
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+
+from reporter.errors import Unavailable
+from reporter.kube.api import KubeApi
+from reporter.runtime.lifecycle import Stop
+from tests.fakekube import FakeKube
+
+TRIES = 300
+
+
+def test_a_reset_between_connect_and_handshake_leaves_no_socket_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The standard library forgets such a socket: an outage would cost descriptors."""
+    forgotten: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", forgotten.append)
+    with socket.create_server(("127.0.0.1", 0)) as listener, FakeKube() as fake:
+
+        def reset() -> None:
+            for _ in range(TRIES):
+                connection, _ = listener.accept()
+                linger = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                connection.close()
+
+        resetting = threading.Thread(target=reset)
+        resetting.start()
+        api = KubeApi.connect(
+            f"https://127.0.0.1:{listener.getsockname()[1]}",
+            ca_file=fake.ca_file,
+            token_file=fake.token_file,
+        )
+        for _ in range(TRIES):
+            with pytest.raises(Unavailable):
+                api.get_job("default", "validate")
+        resetting.join()
+        api.close()
+    gc.collect()
+
+    assert [] == [found.exc_value for found in forgotten]
+
+
+def silent_handshake() -> socket.socket:
+    """Take connections, and say nothing."""
+    return socket.create_server(("127.0.0.1", 0))
+
+
+def full_queue() -> socket.socket:
+    """Drop packets: the queue of connections that wait to be taken is full."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(0)
+    return listener
+
+
+@pytest.mark.parametrize("listen", [silent_handshake, full_queue])
+def test_a_connection_on_its_way_does_not_outlive_the_stop(
+    listen: Callable[[], socket.socket],
+) -> None:
+    """Neither the connect nor the handshake takes its 3 s once the process is to end."""
+    with FakeKube() as fake, ExitStack() as stack:
+        listener = stack.enter_context(listen())
+        port = listener.getsockname()[1]
+        if listen is full_queue:
+            for _ in range(4):
+                filling = stack.enter_context(socket.socket())
+                filling.setblocking(False)
+                filling.connect_ex(("127.0.0.1", port))
+        api = KubeApi.connect(
+            f"https://127.0.0.1:{port}", ca_file=fake.ca_file, token_file=fake.token_file
+        )
+        stack.enter_context(closing(api))
+        stop = Stop()
+        api.hurry_after(lambda: stop.requested_at)
+        threading.Timer(0.2, stop.request).start()
+        with pytest.raises(Unavailable):
+            api.get_job("default", "validate")
+        assert stop.requested_at is not None
+        assert time.monotonic() - stop.requested_at < 2.0
+
+        # What begins after the stop has its own time.
+        begun = time.monotonic()
+        with pytest.raises(Unavailable):
+            api.get_job("default", "validate", timeout=1.0)
+        assert 0.9 < time.monotonic() - begun
+        stop.wake.close()

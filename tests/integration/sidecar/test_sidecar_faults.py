@@ -1,0 +1,254 @@
+"""Every fault of the API, at every call: the verdict is written, it is right, and it comes once."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from reporter.runtime import log
+from tests.fakekube import Answer, FakeKube, Hang, Reset, Slow
+from tests.fakekube.faults import Fault
+from tests.integration.scene import BOUND, RUNNING, Scene, impatient, staged
+
+TOO_MANY = Answer(429, {"Retry-After": "1"})
+FAULTS: dict[str, Fault] = {
+    "conflict": Answer(409),
+    "too many requests": TOO_MANY,
+    "too many requests, absurd wish": Answer(429, {"Retry-After": "soon"}),
+    "internal error": Answer(500),
+    "bad gateway": Answer(502, body=b"<html>502</html>"),
+    "forbidden": Answer(403),
+    "unauthorized": Answer(401),
+    "reset": Reset(),
+    "reset, carried out": Reset(apply=True),
+    "no answer": Hang(),
+    "no answer, carried out": Hang(apply=True),
+    "trickle": Slow(every=0.05, step=50, headers=True),
+    "no JSON": Answer(200, body=b"\x00garbage"),
+    "no JSON, carried out": Answer(200, body=b"\x00garbage", apply=True),
+    "another object": Answer(200, body={"kind": "Status", "status": "Success"}),
+    "half an object": Answer(200, body=b'{"kind": "Job", "metadata": {'),
+    "404 of a proxy": Answer(404, body=b"no route"),
+}
+AT_ONCE = 8  # runs that wait side by side
+
+
+def a_job(scene: Scene, strike: Callable[[FakeKube], Callable[[], int]]) -> int:
+    """Live through one Job in the classic form with a fault; return how often it struck."""
+    scene.create()
+    hits = strike(scene.fake)
+    reporter = scene.start(impatient)
+    scene.fake.wait_for(lambda: scene.condition().get("reason") == RUNNING, BOUND)
+    scene.write_result()
+    scene.adapter(scene.ended(0))
+
+    assert 0 == reporter.join()
+    check(scene, ("True", "AllGood"))
+    return hits()
+
+
+def a_natural_end(scene: Scene, strike: Callable[[FakeKube], Callable[[], int]]) -> int:
+    """The same in the native form, with a failure that shows after SIGTERM."""
+    scene.create(form="native")
+    hits = strike(scene.fake)
+    reporter = scene.start(impatient)
+    scene.fake.wait_for(lambda: scene.condition().get("reason") == RUNNING, BOUND)
+    reporter.sigterm()
+    scene.adapter(scene.ended(1))
+
+    assert 0 == reporter.join()
+    check(scene, ("False", "AdapterExitedWithError"))
+    return hits()
+
+
+def check(scene: Scene, verdict: tuple[str, str]) -> None:
+    """The right verdict, final once, and logged once; no other False or True before it."""
+    history = scene.history()
+    assert {verdict} == {entry[:2] for entry in history if entry[0] != "Unknown"}
+    assert [(*verdict, True)] == [entry for entry in history if entry[2]] == history[-1:]
+    assert verdict == (scene.condition()["status"], scene.condition()["reason"])
+    pods = [event["attempt"]["pod"] for event in scene.said("Verdict")]
+    assert 1 == pods.count(scene.pod_name)
+
+
+def nth(fault: Fault, number: int) -> Callable[[FakeKube], Callable[[], int]]:
+    """Let the call of that number fail."""
+
+    def strike(fake: FakeKube) -> Callable[[], int]:
+        script = fake.fail(fault, nth=number)
+        return lambda: script.hits
+
+    return strike
+
+
+@pytest.mark.parametrize("life", [a_job, a_natural_end])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_nth_call_fails(tmp_path: Path, life: Callable[..., int], fault: str) -> None:
+    """For N = 1, 2, 3 ... until a run is clean."""
+
+    def run(number: int) -> int:
+        with staged(tmp_path / str(number), logs) as scene:
+            scene.pod_name += str(number)
+            return life(scene, nth(FAULTS[fault], number))
+
+    with log.capture() as logs, ThreadPoolExecutor(AT_ONCE) as pool:
+        hits = list(pool.map(run, range(1, AT_ONCE + 1)))
+        while 0 not in hits:
+            hits += pool.map(run, range(len(hits) + 1, len(hits) + AT_ONCE + 1))
+    assert [1, 1, 1] == hits[:3]
+
+
+def away(scene: Scene, until: object) -> None:
+    """Take the server away, and bring it back when a request has failed."""
+    said = len(scene.said("Request failed"))
+    scene.fake.stop()
+    assert callable(until)
+    until()
+    scene.fake.wait_for(lambda: len(scene.said("Request failed")) > said)
+    scene.fake.start()
+
+
+def test_the_api_is_away_when_the_result_comes(scene: Scene) -> None:
+    """It costs nothing but delay."""
+    scene.create()
+    reporter = scene.start()
+    scene.wait_condition(RUNNING)
+    away(scene, scene.write_result)
+
+    assert 0 == reporter.join()
+    check(scene, ("True", "AllGood"))
+
+
+def test_the_api_is_away_when_the_adapter_ends(scene: Scene) -> None:
+    """The end is seen when the server is back; the reporter has not guessed meanwhile."""
+    scene.create()
+    reporter = scene.start()
+    scene.wait_condition(RUNNING)
+    away(scene, lambda: scene.adapter(scene.ended(1)))
+
+    assert 1 == reporter.join()
+    check(scene, ("False", "AdapterExitedWithError"))
+
+
+def test_the_api_is_away_at_the_start(scene: Scene) -> None:
+    """Nothing is known but the file."""
+    scene.create()
+    scene.write_result()
+    scene.fake.stop()
+    reporter = scene.start()
+    scene.wait_log("Request failed")
+    scene.fake.start()
+
+    assert 0 == reporter.join()
+    check(scene, ("True", "AllGood"))
+
+
+def test_handshakes_are_refused(scene: Scene) -> None:
+    """As a load balancer without a server behind it does."""
+    scene.create()
+    scene.fake.refuse_handshakes(4)
+    reporter = scene.start()
+    scene.write_result()
+
+    assert 0 == reporter.join()
+    check(scene, ("True", "AllGood"))
+
+
+def test_the_servers_certificate_is_not_trusted_for_a_while(scene: Scene) -> None:
+    """A rotated CA reaches us later than the server."""
+    scene.create()
+    reporter = scene.start()
+    scene.wait_condition(RUNNING)
+    scene.fake.new_authority(publish=False)
+    scene.fake.drop_connections()
+    scene.write_result()
+    scene.fake.wait_for(lambda: "CERTIFICATE_VERIFY_FAILED" in str(scene.said("Request failed")))
+    scene.fake.publish_authority()
+
+    assert 0 == reporter.join()
+    check(scene, ("True", "AllGood"))
+
+
+def test_the_token_is_rotated(scene: Scene) -> None:
+    """The old one is refused: the file is read again and nobody notices."""
+    scene.create()
+    reporter = scene.start()
+    scene.wait_condition(RUNNING)
+    old, new = scene.fake.read_token(), scene.fake.token("reporter")
+    scene.fake.write_token(new)
+    scene.fake.revoke(old)
+    scene.write_result()
+
+    assert 0 == reporter.join()
+    check(scene, ("True", "AllGood"))
+    assert [] == scene.said("Request failed")
+
+
+def test_the_token_comes_late(scene: Scene) -> None:
+    """401 with the present file, until it is replaced; no token is ever logged."""
+    scene.create()
+    old = scene.fake.read_token()
+    scene.fake.revoke(old)
+    reporter = scene.start()
+    scene.write_result()
+    scene.wait_log("Request failed")
+    new = scene.fake.token("reporter")
+    scene.fake.write_token(new)
+
+    assert 0 == reporter.join()
+    check(scene, ("True", "AllGood"))
+    assert not [e for e in scene.logs if old in str(e) or new in str(e) or "Bearer" in str(e)]
+
+
+def test_the_rights_come_late(scene: Scene) -> None:
+    """403 is retried: a RoleBinding may come after the Job. The hint says what is missing."""
+    scene.create()
+    rights = scene.fake.tokens.roles["reporter"]
+    scene.fake.tokens.roles["reporter"] = ()
+    reporter = scene.start()
+    assert "Role" in scene.wait_log("Request failed")["hint"]
+    scene.fake.wait_for(lambda: len(scene.fake.requests("GET", "/jobs/")) > 1)
+    scene.fake.tokens.roles["reporter"] = rights
+    scene.write_result()
+
+    assert 0 == reporter.join()
+    check(scene, ("True", "AllGood"))
+
+
+def test_the_right_to_pods_comes_late(scene: Scene) -> None:
+    """Until then the file alone is looked at; the Pod is asked for when the file changes."""
+    scene.create()
+    rights = scene.fake.tokens.roles["reporter"]
+    scene.fake.tokens.roles["reporter"] = scene.fake.tokens.roles["no-pods"]
+    reporter = scene.start(REPORTER_FORM="classic")
+    assert "container cannot be observed" in scene.wait_condition(RUNNING)["message"]
+    scene.fake.tokens.roles["reporter"] = rights
+    scene.write_result()
+
+    assert 0 == reporter.join()
+    check(scene, ("True", "AllGood"))
+
+
+def test_the_same_failure_is_not_logged_again_and_again(scene: Scene) -> None:
+    """Every half minute is enough, whatever the number of tries."""
+    scene.create()
+    script = scene.fake.fail(Answer(503), path="/jobs/", times=None)
+    reporter = scene.start()
+    scene.fake.wait_for(lambda: script.hits >= 4, BOUND)
+    script.clear()
+    scene.write_result()
+    reporter.join()
+
+    assert 1 == len([e for e in scene.said("Request failed") if e["request"] == "job"])
+
+
+def test_retry_after_is_a_floor(scene: Scene) -> None:
+    """The server's wish is heard."""
+    scene.create()
+    scene.fake.fail(Answer(429, {"Retry-After": "1"}), path="/jobs/")
+    scene.start()
+    scene.wait_condition(RUNNING)
+
+    first, second = scene.fake.requests("GET", "/jobs/")[:2]
+    assert second.time - first.time >= 1.0

@@ -1,0 +1,323 @@
+"""K10: the tarball of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gzip
+import hashlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from reporter.aggregator.uploads import PackageFailed
+from reporter.core.run.snapshot import Phase, Tar
+from tests.integration.uploads.scene import (
+    ARCHIVE,
+    E2E,
+    JSON,
+    NODE1,
+    NODE2,
+    Scene,
+    play,
+)
+from tests.integration.uploads.tars import file, gnu_name, link, tgz
+
+NAME = "202311142213_sonobuoy_run-1.tar.gz"
+
+
+def clock() -> float:
+    """A fixed wall clock."""
+    return 1_700_000_100.25
+
+
+async def fill(here: Scene) -> None:
+    """One of everything: archive with a link, opaque file, late result, refused body."""
+    await here.put(E2E, tgz(file(b"d/a.txt", b"A"), link(b"l", b"d")), ARCHIVE)
+    await here.put(NODE1, b"1", JSON)
+    await here.put(NODE1, b"refused", ARCHIVE)
+    await here.give_up(NODE2, "pod gone")
+    await here.put(NODE2, b"2", JSON)
+    await here.put(E2E, b"late", ARCHIVE)
+    await here.store.advance_run(Phase.POST_PROCESSING)
+
+
+def members(path: Path) -> dict[str, tuple[bytes, int, bytes]]:
+    """Name, type, mode and content of each member."""
+    found = {}
+    with tarfile.open(path, "r:gz") as archive:
+        for info in archive:
+            content = archive.extractfile(info) if info.isfile() else None
+            found[info.name] = (info.type, info.mode, content.read() if content else b"")
+    return found
+
+
+def test_directories_that_are_links_to_others(tmp_path: Path) -> None:
+    """An operator may put them on another volume by a link."""
+    for name in ("state", "output"):
+        (tmp_path / "volume" / name).mkdir(parents=True)
+        (tmp_path / name).symlink_to(tmp_path / "volume" / name)
+
+    async def story(here: Scene) -> None:
+        await fill(here)
+        await here.intake.package(here.store.snapshot())
+
+    done = play(tmp_path, story, wall=clock)
+
+    (path,) = done.layout.output.glob("*.tar.gz")
+    assert b"A" == members(path)["plugins/e2e/results/global/d/a.txt"][2]
+
+
+def test_k10_the_tarball(tmp_path: Path) -> None:
+    """K10: name, layout, no `./`, no links; quarantine and superseded beside."""
+    tars: list[Tar] = []
+
+    async def story(here: Scene) -> None:
+        await fill(here)
+        tars.append(await here.intake.package(here.store.snapshot()))
+
+    done = play(tmp_path, story, wall=clock)
+
+    (path,) = done.layout.output.glob("*.tar.gz")
+    data = path.read_bytes()
+    created = "2023-11-14T22:15:00.250000Z"
+    assert [Tar(NAME, created, hashlib.sha256(data).hexdigest(), len(data))] == tars
+    assert re.fullmatch(r"\d{12}_sonobuoy_run-1\.tar\.gz", path.name)
+    found = members(path)
+    folders = [name for name, (kind, _, _) in found.items() if kind == tarfile.DIRTYPE]
+    assert {
+        "plugins",
+        "plugins/e2e",
+        "plugins/e2e/results",
+        "plugins/e2e/results/global",
+        "plugins/e2e/results/global/d",
+        "plugins/sysd",
+        "plugins/sysd/errors",  # where the error was before the result came
+        "plugins/sysd/results",
+        "plugins/sysd/results/node1",
+        "plugins/sysd/results/node2",
+        "quarantine",
+        "quarantine/e2e",
+        "quarantine/e2e/global",
+        "quarantine/sysd",
+        "quarantine/sysd/node1",
+        "superseded",
+        "superseded/sysd",
+        "superseded/sysd/node2",
+    } == set(folders)
+    assert {
+        "plugins/e2e/results/global/d/a.txt": b"A",
+        "plugins/sysd/results/node1/a.json": b"1",
+        "plugins/sysd/results/node2/a.json": b"2",
+    } == {
+        name: content
+        for name, (kind, _, content) in found.items()
+        if kind == tarfile.REGTYPE and name.startswith("plugins/")
+    }
+    assert "superseded/sysd/node2/error.json" in found
+    assert {tarfile.DIRTYPE, tarfile.REGTYPE} == {kind for kind, _, _ in found.values()}
+    assert {(tarfile.DIRTYPE, 0o755), (tarfile.REGTYPE, 0o644)} == {
+        (kind, mode) for kind, mode, _ in found.values()
+    }
+    assert list(found) == sorted(found, key=lambda name: name.split("/")[0])
+
+
+def test_only_what_is_there_is_beside(tmp_path: Path) -> None:
+    """A run without trouble has only plugins; an empty one has that too."""
+
+    async def story(here: Scene) -> None:
+        await here.intake.package(here.store.snapshot())
+
+    done = play(tmp_path, story)
+
+    assert ["plugins"] == list(members(done.layout.output / NAME))
+
+
+def test_it_can_be_made_twice(tmp_path: Path) -> None:
+    """C12: renamed but without a row: measured again, not made again; no second one."""
+    tars: list[Tar] = []
+
+    async def story(here: Scene) -> None:
+        await fill(here)
+        tars.append(await here.intake.package(here.store.snapshot()))
+        (here.layout.plugins / "new").mkdir()
+        tars.append(await here.intake.package(here.store.snapshot()))
+
+    done = play(tmp_path, story, wall=clock)
+
+    assert tars[0] == tars[1]
+    assert [NAME] == [path.name for path in done.layout.output.glob("*.tar.gz")]
+
+
+@pytest.mark.parametrize("step", ["package member", "package rename"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_failing_disk_leaves_no_half_file(tmp_path: Path, step: str, code: int) -> None:
+    """F29: nothing of it, everything it is made from; with the disk well again it is made."""
+    broken = True
+
+    def trouble(name: str) -> None:
+        if name == step and broken:
+            raise OSError(code, os.strerror(code))
+
+    async def story(here: Scene) -> None:
+        nonlocal broken
+        await fill(here)
+        before = (here.files(), here.blobs())
+        with pytest.raises(PackageFailed, match="the tarball cannot be made: "):
+            await here.intake.package(here.store.snapshot())
+        assert [] == here.leftovers()
+        assert [] == list(here.layout.output.glob("*.tar.gz"))
+        assert before == (here.files(), here.blobs())
+        broken = False
+        await here.intake.package(here.store.snapshot())
+
+    done = play(tmp_path, story, step=trouble)
+
+    assert b"A" == members(done.layout.output / NAME)["plugins/e2e/results/global/d/a.txt"][2]
+
+
+def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
+    """A member would lie about its content: none is made."""
+    victim = Scene(tmp_path).layout.result(NODE1) / "a.json"
+    members = 0
+
+    def shrink(name: str) -> None:
+        nonlocal members
+        members += name == "package member"
+        # plugins, sysd, results, node1, then the file, whose size has been looked at by then.
+        if members == 5:
+            os.truncate(victim, 0)
+
+    async def story(here: Scene) -> None:
+        await here.put(NODE1, bytes(10), JSON)
+        with pytest.raises(PackageFailed, match="became shorter"):
+            await here.intake.package(here.store.snapshot())
+
+    done = play(tmp_path, story, step=shrink)
+
+    assert ([], []) == (done.leftovers(), list(done.layout.output.glob("*.tar.gz")))
+
+
+def test_stopped_while_it_is_made(tmp_path: Path) -> None:
+    """A stop does not wait for it, and nothing of it is left."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(name: str) -> None:
+        if name == "package member":
+            begun.set()
+            go_on.wait(60)
+
+    async def story(here: Scene) -> None:
+        await fill(here)
+        packing = asyncio.create_task(here.intake.package(here.store.snapshot()))
+        await asyncio.to_thread(begun.wait, 60)
+        closing = asyncio.create_task(here.intake.close())
+        await asyncio.sleep(0)
+        go_on.set()
+        await closing
+        with pytest.raises(PackageFailed, match="stopped"):
+            await packing
+
+    done = play(tmp_path, story, step=wait)
+
+    assert ([], []) == (done.leftovers(), list(done.layout.output.glob("*.tar.gz")))
+
+
+def test_a_caller_that_gives_up_does_not_stop_uploads(tmp_path: Path) -> None:
+    """Its cancellation reaches nobody else."""
+
+    async def story(here: Scene) -> None:
+        upload = asyncio.create_task(here.put(NODE1, os.urandom(2**20), JSON))
+        await asyncio.sleep(0)
+        packing = asyncio.create_task(here.intake.package(here.store.snapshot()))
+        await asyncio.sleep(0)
+        packing.cancel()
+        assert await upload
+        with pytest.raises(asyncio.CancelledError):
+            await packing
+
+    play(tmp_path, story)
+
+
+@pytest.mark.skipif(shutil.which("tar") is None, reason="no tar program on this machine")
+def test_names_of_every_kind_can_be_read_by_the_tar_program(tmp_path: Path) -> None:
+    """Long, deep, not UTF-8, with line breaks: names come out as they went in."""
+    names = [
+        b"n" * 255,
+        b"/".join([b"d" * 100] * 30) + b"/f",
+        b"\xff\xfe",
+        "ü".encode(),
+        b"a\nb",
+        b" ",
+    ]
+    parts = [part for name in names for part in (gnu_name(name), file(b"x", name[:9]))]
+
+    async def story(here: Scene) -> None:
+        await here.put(E2E, tgz(*parts), ARCHIVE)
+        await here.intake.package(here.store.snapshot())
+
+    done = play(tmp_path, story)
+    out = tmp_path / "out"
+    out.mkdir()
+    command = ["tar", "-xzf", str(done.layout.output / NAME), "-C", str(out)]
+    subprocess.run(command, check=True)
+
+    top = os.fsencode(out / "plugins/e2e/results/global")
+    for name in names:
+        with open(os.path.join(top, name), "rb") as found:
+            assert name[:9] == found.read()
+
+
+def test_what_is_refused_meanwhile_is_not_kept(tmp_path: Path) -> None:
+    """The quarantine is being read."""
+
+    async def story(here: Scene) -> None:
+        await here.intake.package(here.store.snapshot())
+        await here.put(E2E, b"bad", ARCHIVE)
+
+    done = play(tmp_path, story)
+
+    assert ({}, []) == (done.files("quarantine"), done.leftovers())
+
+
+def test_a_large_file_keeps_its_content(tmp_path: Path) -> None:
+    """More than one piece, and a size that is no whole number of blocks."""
+    body = os.urandom(3_000_001)
+
+    async def story(here: Scene) -> None:
+        await here.put(NODE1, body, JSON)
+        await here.intake.package(here.store.snapshot())
+
+    done = play(tmp_path, story)
+
+    path = done.layout.output / NAME
+    assert body == members(path)["plugins/sysd/results/node1/a.json"][2]
+    # A reader that stops at nothing but the true end finds whole blocks and the end marker.
+    raw = gzip.decompress(path.read_bytes())
+    assert (0, bytes(1024)) == (len(raw) % 512, raw[-1024:])
+    assert tarfile.is_tarfile(io.BytesIO(raw))
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_goes_afterwards(tmp_path: Path, keep: bool) -> None:
+    """Blobs and trees go once the tarball is durable, unless they are to be kept."""
+
+    async def story(here: Scene) -> None:
+        await fill(here)
+        await here.intake.package(here.store.snapshot())
+        await here.intake.clear()
+        await here.intake.clear()
+
+    done = play(tmp_path, story, keep_blobs=keep)
+
+    assert keep is bool(done.blobs())
+    assert keep is bool(done.files())
+    assert keep is bool(done.files("superseded"))
+    assert (done.layout.output / NAME).exists()
