@@ -24,7 +24,7 @@ from tests.aggregators.worker import Worker
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHER = ROOT / "cmd" / "status-aggregator.py"
-TRAPPED = ROOT / "tests" / "collecting" / "launch_trapped.py"
+TRAPPED = ROOT / "tests" / "aggregators" / "launch_trapped.py"
 BOUND = 60.0
 TICK = os.sysconf("SC_CLK_TCK")
 

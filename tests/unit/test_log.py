@@ -197,7 +197,7 @@ def test_uncaught_errors_arrive_as_events(tmp_path):
     """A crash of the program or of a thread is no bare traceback."""
     code = (
         "import threading\n"
-        "from reporter import log\n"
+        "from reporter.runtime import log\n"
         "log.configure(); log.report_crashes()\n"
         "t = threading.Thread(target=lambda: 1 / 0, name='watch'); t.start(); t.join()\n"
         "raise ValueError('main')\n"
@@ -294,7 +294,7 @@ def test_a_program_started_without_standard_output_writes_nowhere(tmp_path):
     victim = tmp_path / "victim"
     code = (
         "import os\n"
-        "from reporter import log\n"
+        "from reporter.runtime import log\n"
         f"fd = os.open({str(victim)!r}, os.O_CREAT | os.O_WRONLY)\n"
         "log.configure(); log.get().info('Hello')\n"
         "os._exit(0 if (fd, log.dropped()) == (1, 1) else 3)\n"

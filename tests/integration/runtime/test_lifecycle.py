@@ -22,7 +22,7 @@ BOUND = 20.0
 
 WAITS = """
 import sys, time
-from reporter import lifecycle
+from reporter.runtime import lifecycle
 stop = lifecycle.install()
 print("ready", flush=True)
 while not stop.requested:
@@ -88,7 +88,7 @@ def test_a_signal_taken_by_another_thread_wakes_the_main_thread():
     """The kernel chose the wrong thread: the descriptor written by the C handler wakes ours."""
     code = """
 import os, signal, threading, time
-from reporter import lifecycle
+from reporter.runtime import lifecycle
 stop = lifecycle.install()
 def other():
     input()

@@ -22,7 +22,7 @@ import reporter.link
 top = {name.split('.')[0] for name in sys.modules}
 print(*sorted(top & set(sys.argv[1].split(','))))
 # Needs the standard library alone.
-plain = ('reporter.runtime.http_server', 'reporter.runtime.dialing')
+plain = ('reporter.runtime', 'reporter.runtime.http_server', 'reporter.runtime.dialing')
 allowed = ('reporter', 'reporter.errors', 'reporter.core', 'reporter.link', *plain)
 print(*sorted(
     name for name in sys.modules if name.split('.')[0] == 'reporter'
