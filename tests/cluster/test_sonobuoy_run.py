@@ -27,7 +27,17 @@ from tests.aggregators.served import ROOT, free_port
 from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
 from tests.integration.scene import staged
-from tests.unit.run.world import E2E, FAILED, NODE1, NODE2, PASSED, RESULT, ours, sent, snapshot
+from tests.unit.core.run.world import (
+    E2E,
+    FAILED,
+    NODE1,
+    NODE2,
+    PASSED,
+    RESULT,
+    ours,
+    sent,
+    snapshot,
+)
 
 pytestmark = pytest.mark.cluster
 BOUND = 90.0

@@ -11,7 +11,7 @@ from reporter.core.run.entry import fail as failed
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.status import entry_document, rfc3339, status_document
-from tests.unit.run.world import (
+from tests.unit.core.run.world import (
     E2E,
     EVICTED,
     FAILED,

@@ -23,7 +23,7 @@ from reporter.core.run.entry import (
     returned,
     silence,
 )
-from tests.unit.run.world import E2E, LOST, RESULT, START, WORKER_ERROR, ours
+from tests.unit.core.run.world import E2E, LOST, RESULT, START, WORKER_ERROR, ours
 
 OPEN = Entry(E2E)
 TIMED_OUT = ours(Cause.DEADLINE)

@@ -15,7 +15,7 @@ from reporter.core.run.entry import (
     receive,
 )
 from reporter.core.run.plan import Key
-from tests.unit.run.world import LOST, RESULT, START, WORKER_ERROR, ours
+from tests.unit.core.run.world import LOST, RESULT, START, WORKER_ERROR, ours
 
 KEYS = (Key("p", "a"), Key("p", "b"), Key("p", "c"))
 

@@ -12,7 +12,7 @@ from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Refused, Unavailable
 from reporter.sinks.statement import Statement
 from tests.fakekube import make_job
-from tests.unit.loop_world import NAME, Object, World, running, stamp, terminated, waiting
+from tests.unit.attempt.loop_world import NAME, Object, World, running, stamp, terminated, waiting
 
 IMAGE = "ErrImagePull"
 

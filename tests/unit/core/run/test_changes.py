@@ -11,7 +11,7 @@ from reporter.core.run.changes import WINDOW, Changes, History
 from reporter.core.run.entry import Cause, Entry, Window
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.status import entry_document
-from tests.unit.run.world import E2E, NODE1, NODE2, PLAN, RESULT, START, ours, sent, snapshot
+from tests.unit.core.run.world import E2E, NODE1, NODE2, PLAN, RESULT, START, ours, sent, snapshot
 
 MONO = 1_000.0
 TAR = Tar("a.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 3)

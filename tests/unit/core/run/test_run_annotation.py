@@ -14,7 +14,7 @@ from reporter.core.run.annotation import (
 from reporter.core.run.entry import Cause
 from reporter.core.run.plan import Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
-from tests.unit.run.world import (
+from tests.unit.core.run.world import (
     E2E,
     EVICTED,
     FAILED,

@@ -4,7 +4,7 @@ import pytest
 
 from reporter.core.run.annotation import STATUS_ANNOTATION, annotations
 from reporter.core.run.reading import Found, Picked, Reading, pick_pod, read_status
-from tests.unit.run.world import all_in, snapshot
+from tests.unit.core.run.world import all_in, snapshot
 
 NEW = {"sonobuoy-component": "aggregator"}
 OLD = {"run": "sonobuoy-master"}

@@ -22,7 +22,7 @@ from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.server import Server
 from reporter.aggregator.http.tls_protocol import TlsProtocol
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 BORROWED = {
     Connection: {

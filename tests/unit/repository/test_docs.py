@@ -17,7 +17,7 @@ from reporter.sidecar.command_line import help_text
 from reporter.wire.progress import decode_progress
 from reporter.wire.result import decode_result
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRACT = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")

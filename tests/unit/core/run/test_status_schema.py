@@ -17,7 +17,7 @@ from reporter.core.run.record import Record
 from reporter.core.run.snapshot import Phase, Status, Tar
 from reporter.core.run.status import entry_document, run_fields, status_document
 from reporter.wire import schema
-from tests.unit.run.world import (
+from tests.unit.core.run.world import (
     E2E,
     EVICTED,
     FAILED,

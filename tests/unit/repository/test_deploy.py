@@ -25,7 +25,7 @@ from reporter.settings import aggregator
 from reporter.settings.sidecar import Settings
 from tests.fakekube import Entry, FakeKube, make_job, make_pod
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 FORMS = {"native": "initContainers", "classic": "containers"}
 
 
