@@ -3,6 +3,7 @@
 `Intake` is the whole of it; everything else exported here is what it takes and gives.
 """
 
+from reporter.aggregator.finish.package import Interrupted, PackageFailed
 from reporter.aggregator.uploads.intake import Intake
 from reporter.aggregator.uploads.layout import Layout
 from reporter.aggregator.uploads.limits import Limits
@@ -22,7 +23,6 @@ from reporter.aggregator.uploads.outcomes import (
     UploadStalled,
     Verdict,
 )
-from reporter.aggregator.uploads.package import Interrupted, PackageFailed
 from reporter.aggregator.uploads.recovery import Recovered
 
 __all__ = [

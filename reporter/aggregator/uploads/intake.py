@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final, Protocol
 
+from reporter.aggregator.finish.package import PackageFailed, measure, package, package_name
 from reporter.aggregator.store import Received, StoreBusy, StoreError, StoreFull
 from reporter.aggregator.uploads import recovery
 from reporter.aggregator.uploads.blobs import Blobs
@@ -30,7 +31,6 @@ from reporter.aggregator.uploads.outcomes import (
     Verdict,
     failed,
 )
-from reporter.aggregator.uploads.package import PackageFailed, measure, package, package_name
 from reporter.aggregator.uploads.quarantine import Quarantine
 from reporter.aggregator.uploads.recovery import Recovered
 from reporter.aggregator.uploads.settling import Settling

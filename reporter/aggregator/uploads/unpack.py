@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from reporter.aggregator.uploads.archive import Archive, Kind, TarCaps
 from reporter.aggregator.uploads.files import (
     DIRECTORY,
     NEW_FILE,
@@ -20,9 +19,10 @@ from reporter.aggregator.uploads.files import (
     open_below,
     write_all,
 )
-from reporter.aggregator.uploads.gunzip import Inflated
 from reporter.aggregator.uploads.limits import Limits
-from reporter.aggregator.uploads.names import Names
+from reporter.untar.archive import Archive, Kind, TarCaps
+from reporter.untar.gunzip import Inflated
+from reporter.untar.names import Names
 
 _CHECK_BYTES: Final = 8 * 1024 * 1024  # of new content between two looks at the free space
 _FILE_COST: Final = 4096  # what even an empty file takes

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from reporter.aggregator.uploads.files import READ_FILE, Step, write_new
-from reporter.aggregator.uploads.gunzip import NotTar
 from reporter.aggregator.uploads.limits import Limits
 from reporter.aggregator.uploads.meta import Meta
 from reporter.aggregator.uploads.outcomes import UploadCut
@@ -33,6 +32,7 @@ from reporter.core.run.record import Cause, Rank, Record
 from reporter.core.run.results import ResultStatus
 from reporter.core.text import clean
 from reporter.errors import InvalidPayload
+from reporter.untar.gunzip import NotTar
 from reporter.wire.result import MAX_BYTES
 
 _TARBALLS: Final = (".tar.gz", ".tgz")

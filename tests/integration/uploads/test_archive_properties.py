@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reporter.aggregator.uploads.files import remove_tree, walk
-from reporter.aggregator.uploads.gunzip import BadArchive
 from reporter.aggregator.uploads.limits import Limits
 from reporter.aggregator.uploads.unpack import unpack
+from reporter.untar.gunzip import BadArchive
 from tests.integration.uploads.tars import (
     END,
     GNU,

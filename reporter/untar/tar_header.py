@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from reporter.aggregator.uploads.gunzip import BadArchive
 from reporter.core.text import clean
+from reporter.untar.gunzip import BadArchive
 
 COMPONENT_BYTES: Final = 255
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from reporter.aggregator.uploads import headers
-from reporter.aggregator.uploads.gunzip import BadArchive, Inflated, NotTar
+from reporter.untar import tar_header
+from reporter.untar.gunzip import BadArchive, Inflated, NotTar
 
 BLOCK: Final = 512
 _ZERO: Final = bytes(BLOCK)
@@ -123,7 +123,7 @@ class Archive:
             return None
         if not block:
             return None
-        if len(block) < BLOCK or not headers.sums_up(block):
+        if len(block) < BLOCK or not tar_header.sums_up(block):
             raise self._no_header(first)
         return block
 
@@ -134,7 +134,7 @@ class Archive:
         return NotTar("no tar in it")
 
     def _extend(self, extended: _Extended, header: bytes) -> None:
-        kind, size = header[156:157], headers.number(header[124:136])
+        kind, size = header[156:157], tar_header.number(header[124:136])
         extended.count += 1
         if size > self._caps.extended_bytes or extended.count > _IN_A_ROW:
             raise BadArchive("an extended header is too large")
@@ -148,23 +148,25 @@ class Archive:
             extended.target = data.rstrip(b"\0")
         elif kind == b"g":
             # It would change every member that follows. Only comments are known to be there.
-            if any(_matters(name) for name in headers.pax(data)):
+            if any(_matters(name) for name in tar_header.pax(data)):
                 raise BadArchive("a global header changes names or sizes")
         else:
-            extended.pax = headers.pax(data)
+            extended.pax = tar_header.pax(data)
 
     def _member(self, header: bytes, extended: _Extended) -> Member:
         caps, pax = self._caps, extended.pax
         kind_byte = header[156:157]
         if kind_byte == b"S" or any(name.startswith(b"GNU.sparse.") for name in pax):
             raise BadArchive("sparse members are not supported")
-        raw = headers.name(header) if extended.name is None else extended.name
+        raw = tar_header.name(header) if extended.name is None else extended.name
         if extended.name is None and pax.get(b"path"):
             raw = pax[b"path"]
         if kind_byte == b"\0":
             kind_byte = b"5" if raw.endswith(b"/") else b"0"
         size = (
-            headers.pax_size(pax[b"size"]) if pax.get(b"size") else headers.number(header[124:136])
+            tar_header.pax_size(pax[b"size"])
+            if pax.get(b"size")
+            else tar_header.number(header[124:136])
         )
         if kind_byte in _NO_CONTENT:
             size = 0
@@ -178,11 +180,11 @@ class Archive:
             raise BadArchive(f"unpacks to more than {caps.bytes} bytes")
         self._left, self._padding = size, -size % BLOCK
         kind = _KINDS.get(kind_byte, Kind.OTHER)
-        path = headers.components(raw, caps.path_bytes)
+        path = tar_header.components(raw, caps.path_bytes)
         if kind is Kind.FILE and not path:
             raise BadArchive("a file has no name")
-        target = extended.target or pax.get(b"linkpath") or headers.text(header[157:257])
-        word = _WORDS.get(kind_byte, f"member of type {headers.show(kind_byte)}")
+        target = extended.target or pax.get(b"linkpath") or tar_header.text(header[157:257])
+        word = _WORDS.get(kind_byte, f"member of type {tar_header.show(kind_byte)}")
         return Member(kind, path, size, word, target if kind is Kind.LINK else b"")
 
     def _skip_rest(self) -> None:

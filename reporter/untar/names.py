@@ -5,9 +5,9 @@ They are checked for the whole archive before anything of it is created.
 
 from typing import Final
 
-from reporter.aggregator.uploads.archive import Kind, Member
-from reporter.aggregator.uploads.gunzip import BadArchive
-from reporter.aggregator.uploads.headers import show
+from reporter.untar.archive import Kind, Member
+from reporter.untar.gunzip import BadArchive
+from reporter.untar.tar_header import show
 
 _NOTES: Final = 100
 

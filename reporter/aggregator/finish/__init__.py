@@ -1,0 +1,1 @@
+"""What follows a run: the tarball with everything people get."""

@@ -1,0 +1,1 @@
+"""Safe reading of archives that strangers packed: gzip and tar, within caps."""
