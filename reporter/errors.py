@@ -68,7 +68,7 @@ class Unauthorized(KubeError):
     failure = "unauthorized"
 
 
-class Refused(KubeError):
+class InvalidRequest(KubeError):
     """400, 413, 415, 422: the request itself is wrong; sending it again cannot help."""
 
     failure = "refused"

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from reporter.core.retry import next_delay
 from reporter.core.run.annotation import BUDGET, RUN_ANNOTATION, STATUS_ANNOTATION, annotations
 from reporter.core.run.snapshot import Snapshot, run_status
-from reporter.errors import KubeError, NoAggregatorPod, NotFound, Refused
+from reporter.errors import InvalidRequest, KubeError, NoAggregatorPod, NotFound
 from reporter.runtime import log
 from reporter.sources.run_status import DEFAULT_POD, PodsApi, find_aggregator
 
@@ -180,7 +180,7 @@ class Annotator:
             patch = {STATUS_ANNOTATION: values.status, RUN_ANNOTATION: values.run}
             try:
                 self._api.annotate_pod(self._namespace, name, patch)
-            except Refused as error:
+            except InvalidRequest as error:
                 errors.append(error)
                 continue
             if tier > self._smaller:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
-from reporter.aggregator import configured
+from reporter.aggregator import from_settings
 from reporter.aggregator.annotate import Annotator
 from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.certificates.tls import read_ca, worker_context
@@ -18,7 +18,7 @@ from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Events, Listener, StatusApp, WorkerApp
 from reporter.aggregator.observer import Traffic
-from reporter.aggregator.reception import Reception
+from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import SqliteStore, Store
 from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.uploads import Intake, Layout
@@ -40,8 +40,8 @@ class Assembly:
         self.metrics = Metrics(__version__, self._now, log.dropped)
         self.layout = Layout(Path(chosen.state), Path(chosen.output))
         self._traffic = Traffic(self.metrics, self.clock)
-        self.rhythm = configured.rhythm(chosen, plan)
-        self._limits = configured.http_limits(chosen, self.rhythm)
+        self.rhythm = from_settings.rhythm(chosen, plan)
+        self._limits = from_settings.http_limits(chosen, self.rhythm)
         self._health: Health | None = None
 
     @property
@@ -67,7 +67,7 @@ class Assembly:
         return Intake(
             self.layout,
             store,
-            configured.intake_limits(self.chosen),
+            from_settings.intake_limits(self.chosen),
             keep_blobs=self.chosen.keep_blobs,
             clock=self.clock,
             wall=self.wall,
@@ -78,13 +78,13 @@ class Assembly:
 
         Raises CertificateError, OSError, and SettingsError when nobody would get them.
         """
-        chosen, names = self.chosen, configured.server_names(self.chosen)
+        chosen, names = self.chosen, from_settings.server_names(self.chosen)
         authority = Authority.open(
             self.layout.tls,
             self.plan,
             names,
             now=self.wall(),
-            hand_out=configured.hand_out(chosen),
+            hand_out=from_settings.hand_out(chosen),
         )
         if authority.fresh:
             exported = [path for path in (chosen.export_certs, chosen.export_secrets) if path]
@@ -138,15 +138,15 @@ class Assembly:
         )
         return self._health
 
-    def status(self, reception: Reception) -> Listener:
+    def status(self, gate: StartupGate) -> Listener:
         """Make what probes, scrapes and readers connect to. Raises CertificateError."""
         chosen = self.chosen
         return Listener(
-            reception,
-            ssl_context=configured.status_tls(chosen, self._certificate_changed),
+            gate,
+            ssl_context=from_settings.status_tls(chosen, self._certificate_changed),
             host=chosen.status_listen.host,
             port=chosen.status_listen.port,
-            limits=configured.status_limits(self._limits),
+            limits=from_settings.status_limits(self._limits),
             observer=self._traffic,
         )
 
@@ -165,7 +165,7 @@ class Assembly:
             store.snapshot,
             health,
             self.metrics.render,
-            configured.audience(self.chosen),
+            from_settings.audience(self.chosen),
             self._traffic,
             interval=self.rhythm.interval,
             clock=self.clock,
@@ -176,7 +176,7 @@ class Assembly:
                 clock=self.clock,
                 wall=self.wall,
                 interval=self.rhythm.interval,
-                pace=configured.event_pace(self.chosen),
+                pace=from_settings.event_pace(self.chosen),
             ),
             output=self.layout.output,
         )

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from reporter.aggregator.journal import Journal
-from reporter.aggregator.seldom import Seldom
+from reporter.aggregator.entry_log import EntryLog
+from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.store import Store, StoreError
 from reporter.aggregator.sweep import Silence, overdue
 from reporter.aggregator.uploads import Interrupted, PackageFailed
@@ -85,9 +85,9 @@ class Control:
         self._looked: float | None = None  # Unix time
         self._back = -math.inf  # Unix time since which workers can reach us
         self._told_alive = 0.0  # Unix time
-        self._seldom = Seldom()
+        self._rate_limited = RateLimitedLog()
         self._log = log.get()
-        self._journal = Journal(store.snapshot())
+        self._entry_log = EntryLog(store.snapshot())
         self._tar: Tar | None = None
         self._failure: tuple[str, float] | None = None  # why and when, not yet written down
         self._next_try, self._delay = -math.inf, _FIRST_DELAY
@@ -105,13 +105,13 @@ class Control:
             self.tell()
             await self._conclude()
         except StoreError as error:
-            self._seldom.say(
+            self._rate_limited.say(
                 self._clock(), self._log.error, "The store refuses to write", error=error
             )
 
     def tell(self) -> None:
         """Log what has become of the entries since it was last told."""
-        self._journal.look(self._store.snapshot())
+        self._entry_log.look(self._store.snapshot())
 
     async def mark_failed(self, plugin: str, node: str | None, failure: Failure) -> None:
         """Give up one entry of a plugin, or without a node all that are open. Raises StoreError.

@@ -59,7 +59,7 @@ def run(
         if chosen.pod_namespace:
             api = connect(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
         # Half a second of imports, which bad settings need not wait for.
-        from reporter.aggregator.configured import open_files
+        from reporter.aggregator.from_settings import open_files
         from reporter.aggregator.service import Service
 
         open_files()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reporter.aggregator.seldom import Seldom
+from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.metrics.aggregator import Metrics
 from reporter.runtime import log
 
@@ -19,7 +19,7 @@ class Traffic:
 
     def __init__(self, metrics: Metrics, clock: Callable[[], float]) -> None:
         self._metrics, self._clock = metrics, clock
-        self._seldom = Seldom()
+        self._rate_limited = RateLimitedLog()
         self._log = log.get()
 
     def request(self, route: str, code: int, seconds: float, received: int) -> None:
@@ -51,4 +51,4 @@ class Traffic:
         self._log.error("Unexpected error", where=where, exc_info=error)
 
     def _say(self, event: str, *, about: object, **fields: object) -> None:
-        self._seldom.say(self._clock(), self._log.warning, event, about=about, **fields)
+        self._rate_limited.say(self._clock(), self._log.warning, event, about=about, **fields)

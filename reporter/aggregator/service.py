@@ -14,14 +14,14 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from reporter import __version__
-from reporter.aggregator import configured
+from reporter.aggregator import from_settings
 from reporter.aggregator.assembly import Assembly
 from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.control import Control
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Listener
-from reporter.aggregator.reception import Reception
-from reporter.aggregator.seldom import Seldom
+from reporter.aggregator.rate_limited_log import RateLimitedLog
+from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import Store
 from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Plan
@@ -71,7 +71,7 @@ class Service:
             version=__version__,
             run=self._plan.run,
             expected=len(self._plan.keys),
-            settings=configured.differing(self._settings),
+            settings=from_settings.differing(self._settings),
         )
         stopping, wake = asyncio.Event(), self._stop.wake.fileno()
         loop = asyncio.get_running_loop()
@@ -120,8 +120,8 @@ class Service:
 
         Adds to `tasks`, and returns those of them that are not to end.
         """
-        make, reception = self._make, Reception()
-        host, port = await self._listen(parts, make.status(reception))
+        make, gate = self._make, StartupGate()
+        host, port = await self._listen(parts, make.status(gate))
         self._log.info("Status is served", host=host, port=port)
         make.layout.prepare()
         known = make.layout.database.exists()
@@ -143,7 +143,7 @@ class Service:
         host, port = await self._listen(parts, workers)
         shown = make.status_app(store, health)
         parts.callback(shown.close)
-        reception.open(shown)
+        gate.open(shown)
         # What is here now stays: without it in every search, cycles left by connections are found
         # early, before many of them hold memory.
         gc.collect()
@@ -213,7 +213,7 @@ class Service:
         self, health: Health, workers: Listener, control: Control, authority: Authority
     ) -> None:
         """Look after ourselves; returns when workers can no longer connect."""
-        seldom = Seldom(every=_REMINDER)
+        reminder = RateLimitedLog(every=_REMINDER)
         while True:
             now = health.ticked = self._clock()
             if not health.done_listening and not workers.listening:
@@ -222,7 +222,7 @@ class Service:
                 self._grace = _NO_GRACE
                 return
             if not health.done_listening and (warning := authority.warning(self._wall())):
-                seldom.say(
+                reminder.say(
                     now,
                     self._log.warning,
                     "Certificates expire soon or have expired",

@@ -110,7 +110,7 @@ class Looker:
         stopped = self._stop.requested_at
         if stopped is None or self.seen is None:
             return None
-        budget = Case(replace(self.seen, stopping_since=stopped), self._policy).stop_budget
+        budget = Case(replace(self.seen, stopping_since=stopped), self._policy).stop_deadline
         return (budget or 0.0) - self._clock()
 
     def timeout(self) -> float:

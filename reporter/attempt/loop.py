@@ -107,8 +107,8 @@ class Loop:
             return None
         now, wanted = self._clock(), self._publisher.wants(o)
         case = Case(o, self._options.policy)
-        if case.stop_budget is not None:
-            if now >= case.stop_budget:
+        if case.stop_deadline is not None:
+            if now >= case.stop_deadline:
                 return Outcome.GAVE_UP if wanted else Outcome.STOPPED
             return Outcome.STOPPED if not wanted and nothing_more(o, case.policy) else None
         if not wanted or case.form is Form.NATIVE or stays(o, case.policy):
@@ -117,7 +117,7 @@ class Loop:
         return Outcome.GAVE_UP if now >= last else None
 
     def _budget_over(self, o: Observation) -> bool:
-        budget = Case(o, self._options.policy).stop_budget
+        budget = Case(o, self._options.policy).stop_deadline
         return budget is not None and self._clock() >= budget
 
     def _last_look_over(self, o: Observation) -> bool:
@@ -136,7 +136,7 @@ class Loop:
         moments += self._publisher.moments(o)
         if not isinstance(verdict, Settled):
             moments.append(verdict.next_look)
-        budget = Case(o, self._options.policy).stop_budget
+        budget = Case(o, self._options.policy).stop_deadline
         return moments if budget is None else [*moments, budget]
 
     def _sleep(self, moments: list[float]) -> None:

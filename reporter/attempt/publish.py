@@ -26,7 +26,7 @@ from reporter.core.facts import (
 )
 from reporter.core.retry import next_delay
 from reporter.core.verdict import Pending, Settled, Verdict, decide
-from reporter.errors import Conflict, Gone, KubeError, NotFound, Refused, Unavailable
+from reporter.errors import Conflict, Gone, InvalidRequest, KubeError, NotFound, Unavailable
 from reporter.sinks.statement import Statement
 
 FIRST_PATIENCE = 2.0  # a container usually starts this soon after ours: one write instead of two
@@ -284,7 +284,7 @@ class Publisher:
             longest=longest,
         )
         # What the server refuses as wrong is not tried again soon.
-        slow = longest if isinstance(error, Refused) else 0.0
+        slow = longest if isinstance(error, InvalidRequest) else 0.0
         self.next_try = self._clock() + max(delay or 0.0, slow)
 
 

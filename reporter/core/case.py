@@ -108,7 +108,7 @@ class Case:
         return self.o.now >= self.wait_end
 
     @property
-    def stop_budget(self) -> float | None:
+    def stop_deadline(self) -> float | None:
         """Until when the reporter may go on after its SIGTERM; nothing before one."""
         stopped, taken_away = self.o.stopping_since, self.o.memory.taken_away_since
         if stopped is None:
@@ -125,9 +125,9 @@ class Case:
         return max(stopped + LEAST_BUDGET, began + grace - GRACE_MARGIN)
 
     @property
-    def poll_end(self) -> float | None:
+    def poll_until(self) -> float | None:
         """Until when a stopped reporter waits for the API to show why; nothing before SIGTERM."""
-        budget, stopped = self.stop_budget, self.o.stopping_since
+        budget, stopped = self.stop_deadline, self.o.stopping_since
         if budget is None or stopped is None:
             return None
         last = budget - LAST_WRITE / 2
@@ -139,9 +139,9 @@ class Case:
         return min(until, last)
 
     @property
-    def heard_out(self) -> float | None:
+    def hear_until(self) -> float | None:
         """Until when an adapter is heard that stops together with us, as in the classic form."""
-        budget, stopped = self.stop_budget, self.o.stopping_since
+        budget, stopped = self.stop_deadline, self.o.stopping_since
         if budget is None or stopped is None:
             return None
         return max(stopped + LEAST_BUDGET - LAST_WRITE, budget - LAST_WRITE)
@@ -160,5 +160,5 @@ class Case:
         if seen is None or pod is None or not pod.restart.can_restart:
             return float("-inf")
         end = seen + CONTROLLER_PAUSE
-        budget = self.stop_budget
+        budget = self.stop_deadline
         return end if budget is None else min(end, budget - LAST_WRITE)

@@ -36,8 +36,8 @@ class EndedRun:
     run: Terminated
     restarts: int  # of the adapter before this run
     file: ResultLook
-    lay: FileIdentity | None = None  # what lay there at its end, whoever wrote it
-    lay_before: FileIdentity | None = None  # the same for the run before it
+    file_at_end: FileIdentity | None = None  # what lay there at its end, whoever wrote it
+    file_at_previous_end: FileIdentity | None = None  # the same for the run before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Memory:
         ended = self.last_run
         if ended is None:
             return None
-        return ended.lay if ended.restarts < restarts else ended.lay_before
+        return ended.file_at_end if ended.restarts < restarts else ended.file_at_previous_end
 
 
 def recall(

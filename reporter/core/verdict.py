@@ -74,7 +74,7 @@ def decide(o: Observation, policy: Policy) -> Verdict:
 def nothing_more(o: Observation, policy: Policy) -> bool:
     """Say whether a stopped reporter with a revisable verdict has nothing left to wait for."""
     case = Case(o, policy)
-    return case.poll_end is not None and o.now >= case.poll_end and interruption(case) is None
+    return case.poll_until is not None and o.now >= case.poll_until and interruption(case) is None
 
 
 def stays(o: Observation, policy: Policy) -> bool:
@@ -166,17 +166,17 @@ def _taken_away(case: Case) -> Verdict | None:
         return _stopped_alone(case)
     # In the native form our SIGTERM comes when the adapter is dead and its file final; in the
     # classic form both get it at once, and an adapter that still writes its result is heard.
-    heard_out = case.heard_out
-    if heard_out is not None and (case.form is Form.NATIVE or case.o.now >= heard_out):
+    hear_until = case.hear_until
+    if hear_until is not None and (case.form is Form.NATIVE or case.o.now >= hear_until):
         received = _received(case)
         return Settled(rows.result(received) if received else report)
     return _provisional(case, report)
 
 
 def _stopped_alone(case: Case) -> Verdict | None:
-    if case.poll_end is None:
+    if case.poll_until is None:
         return None
-    if case.o.now < case.poll_end:
+    if case.o.now < case.poll_until:
         return Pending(_next_look(case))
     if received := _received(case):
         return _provisional(case, rows.result(received))
@@ -240,9 +240,9 @@ def _moments(case: Case) -> Iterator[float]:
     yield case.wait_end
     if case.o.memory.trouble is not None:
         yield case.o.memory.trouble_since + START_PATIENCE
-    if case.poll_end is not None:
-        yield case.poll_end
-        if case.o.now < case.poll_end and interruption(case) is None:
+    if case.poll_until is not None:
+        yield case.poll_until
+        if case.o.now < case.poll_until and interruption(case) is None:
             yield case.o.now + POLL_STEP
-    if case.heard_out is not None:
-        yield case.heard_out
+    if case.hear_until is not None:
+        yield case.hear_until

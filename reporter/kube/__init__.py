@@ -1,1 +1,1 @@
-"""The only door to the Kubernetes API, and the only place of the kubernetes package."""
+"""The only access to the Kubernetes API, and the only place of the kubernetes package."""

@@ -10,9 +10,9 @@ from reporter.errors import (
     Conflict,
     Forbidden,
     Gone,
+    InvalidRequest,
     KubeError,
     NotFound,
-    Refused,
     Unauthorized,
     Unavailable,
 )
@@ -78,7 +78,7 @@ def refusal(request: str, status: int, headers: Mapping[str, str], data: bytes) 
         case 422 if "metadata.uid" in _causes(said):
             return Gone(text)
         case 400 | 405 | 406 | 413 | 415 | 422:
-            return Refused(text)
+            return InvalidRequest(text)
     return Unavailable(text, retry_after=retry_after(headers.get("Retry-After"), datetime.now(UTC)))
 
 

@@ -1,4 +1,4 @@
-"""The door to the Kubernetes API: read Pods and the Job, patch the Job's status, create Events.
+"""The Kubernetes API: read Pods and the Job, patch the Job's status, create Events.
 
 Objects go in and out as plain dicts; every failure is a domain error of `errors.py`. There are no
 retries here but one: a 401 is tried again with a token read anew. Rights needed by the sidecar:
@@ -51,8 +51,8 @@ class KubeApi:
     """One API server. Threads may use it at the same time.
 
     `timeout` of a request bounds all of it in seconds (connect and handshake at most 3 s). Every
-    method raises NotFound, Forbidden, Unauthorized, Refused or Unavailable; a patch also Conflict
-    and Gone.
+    method raises NotFound, Forbidden, Unauthorized, InvalidRequest or Unavailable; a patch also
+    Conflict and Gone.
     """
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
@@ -153,7 +153,7 @@ class KubeApi:
 
         With `metadata.uid` in the body another Job of that name raises Gone, with
         `metadata.resourceVersion` a write since the read raises Conflict; fields that a Job does
-        not have raise Refused.
+        not have raise InvalidRequest.
         """
         names = {"namespace": namespace, "name": name}
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
@@ -228,7 +228,7 @@ class KubeApi:
     ) -> dict[str, Any]:
         """Set these annotations of the Pod (JSON merge), None deletes; return the new Pod.
 
-        All annotations of a Pod together may have 256 KiB: Refused beyond.
+        All annotations of a Pod together may have 256 KiB: InvalidRequest beyond.
         """
         names = {"namespace": namespace, "name": name}
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}

@@ -39,8 +39,8 @@ def delivery_end(
     case = Case(replace(o, stopping_since=stopped), policy) if o else None
     form = case.form if case else policy.form or Form.CLASSIC
     ends = [float("inf") if form is Form.NATIVE else (concluded or 0.0) + DELIVERY]
-    if case is not None and case.stop_budget is not None:
-        ends.append(case.stop_budget)
+    if case is not None and case.stop_deadline is not None:
+        ends.append(case.stop_deadline)
     return min(ends)
 
 

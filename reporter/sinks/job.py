@@ -16,7 +16,7 @@ from reporter.core.condition import (
 )
 from reporter.core.event import build_event
 from reporter.core.objects import section, text
-from reporter.errors import Gone, Refused
+from reporter.errors import Gone, InvalidRequest
 from reporter.sinks.statement import Statement
 from reporter.wire.annotation import add_after, decode_note, encode_note
 
@@ -89,7 +89,7 @@ class JobCondition:
         annotations[details_key(self._type)] = details
         try:
             return self._send(patch, timeout)
-        except Refused:
+        except InvalidRequest:
             if details is None:
                 raise
             # All annotations of a Job together may have 256 KiB.

@@ -246,9 +246,9 @@ def test_the_times_after_sigterm_are_in_order(o, policy):
     stays(o, policy), restartable(o), nothing_more(o, policy)
 
     if o.stopping_since is not None:
-        assert case.stop_budget >= o.stopping_since
-        assert case.heard_out <= case.stop_budget
-        assert case.poll_end <= case.stop_budget
+        assert case.stop_deadline >= o.stopping_since
+        assert case.hear_until <= case.stop_deadline
+        assert case.poll_until <= case.stop_deadline
 
 
 @given(observations, st.integers(-(2**40), 2**40), st.sampled_from(sorted(ROWS)), st.booleans())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reporter.core.payloads import Progress, ResultPayload
 from reporter.errors import InvalidPayload
-from reporter.wire.explain import explain
+from reporter.wire.problems import problems_in
 from reporter.wire.progress import decode_progress
 from reporter.wire.result import decode_result
 from reporter.wire.scan import Malformed, document
@@ -108,4 +108,4 @@ def test_explanation_and_decoder_agree(data):
         refused = False
     except InvalidPayload:
         refused = True
-    assert refused == any(problem.severity == "error" for problem in explain(data))
+    assert refused == any(problem.severity == "error" for problem in problems_in(data))

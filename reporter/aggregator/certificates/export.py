@@ -17,7 +17,7 @@ from reporter.aggregator.certificates.run import ANY_NODE, Issued, Pair, StatusI
 from reporter.core.run.plan import GLOBAL, Key
 from reporter.runtime.private_file import private_directory, write_private
 from reporter.sinks.yaml_text import to_yaml
-from reporter.wire.connection import Connection, encode
+from reporter.wire.connection_file import ConnectionFile, encode
 
 _SECRET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MAX_SECRET_NAME = 253
@@ -59,7 +59,7 @@ def export_status(issued: StatusIssued, directory: Path, *, address: str, now: f
     And `connection.json`, by which `status-ctl` finds `address` and is let in.
     """
     _write_all(directory, {"server": issued.server, "client": issued.client}, issued.ca)
-    connection = Connection(
+    connection = ConnectionFile(
         address,
         now,
         issued.ca.decode("ascii"),

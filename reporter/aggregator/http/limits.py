@@ -14,19 +14,19 @@ class Limits:
     """Every bound that protects one worker from another.
 
     Above `connections` each answer closes its connection. Besides there are `handshakes` at one
-    time, `handshakes_per_address` of them for one address while others want them, and `at_door`
-    peers that wait for one. Of the uploads, `uploads` are read at one time, `uploads_per_key` of
-    one key; others wait `slot_wait` unread, `waiting_per_key` of one key, and all together at most
-    on every second connection; every `sender_look` it is seen whether they are there. A body may be
-    silent for `body_silence`, and after `rate_after` it has to have come at `rate` bytes per
-    second. After its deadline it has `finish`, or longer: as long as it takes at `finish_rate`
-    bytes per second.
+    time, `handshakes_per_address` of them for one address while others want them, and
+    `waiting_handshakes` peers that wait for one. Of the uploads, `uploads` are read at one time,
+    `uploads_per_key` of one key; others wait `slot_wait` unread, `waiting_per_key` of one key, and
+    all together at most on every second connection; every `sender_look` it is seen whether they are
+    there. A body may be silent for `body_silence`, and after `rate_after` it has to have come at
+    `rate` bytes per second. After its deadline it has `finish`, or longer: as long as it takes at
+    `finish_rate` bytes per second.
     """
 
     connections: int = 128 * MIB // KEPT
     handshakes: int = 128
     handshakes_per_address: int = 16
-    at_door: int = 1024
+    waiting_handshakes: int = 1024
     backlog: int = 1024
     keep_alive: float = 45.0
     head_read: float = 10.0

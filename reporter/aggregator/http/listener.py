@@ -12,9 +12,8 @@ from contextlib import suppress
 from typing import Any
 
 from reporter.aggregator.http.connection import Connection
-from reporter.aggregator.http.door import Door
-from reporter.aggregator.http.door import Peer as AtDoor
-from reporter.aggregator.http.house import House
+from reporter.aggregator.http.connection_limits import ConnectionLimits
+from reporter.aggregator.http.handshakes import Handshakes, PendingPeer
 from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.server import Handler, Server
@@ -34,7 +33,7 @@ class Listener:
     A function is asked for the context of each new connection: its certificate may have changed.
 
     It always takes connections, so that nobody who says nothing stands before others in the
-    system's queue. Which of them go on is decided by its door and its house.
+    system's queue. Which of them go on is decided by `handshakes` and `connection_limits`.
     """
 
     def __init__(
@@ -53,9 +52,9 @@ class Listener:
         self._server: Server | None = None
         self._buffer = bytearray(RECEIVE)
         self._open: dict[asyncio.BaseProtocol, asyncio.Transport | None] = {}
-        self._entering: dict[asyncio.BaseProtocol, AtDoor] = {}
-        self._house = House(limits.connections, limits.handshakes)
-        self._door: Door | None = None
+        self._entering: dict[asyncio.BaseProtocol, PendingPeer] = {}
+        self._limited = ConnectionLimits(limits.connections, limits.handshakes)
+        self._handshakes: Handshakes | None = None
         self._starting: set[asyncio.Task[Any]] = set()
         self._reading = False
         self._closing = False
@@ -68,7 +67,7 @@ class Listener:
     @property
     def full_seconds(self) -> float:
         """For how long in all there was no place for somebody who wanted to be heard."""
-        return self._door.full_seconds if self._door is not None else 0.0
+        return self._handshakes.full_seconds if self._handshakes is not None else 0.0
 
     @property
     def listening(self) -> bool:
@@ -93,13 +92,13 @@ class Listener:
             dualstack_ipv6=address[0] == "::" and socket.has_dualstack_ipv6(),
         )
         self._socket.setblocking(False)
-        self._door = Door(
+        self._handshakes = Handshakes(
             self._begin,
-            lambda: self._house.room(len(self._entering)),
+            lambda: self._limited.room(len(self._entering)),
             self._sent_away,
             most=self._limits.handshakes,
             share=self._limits.handshakes_per_address,
-            waiting=self._limits.at_door,
+            waiting=self._limits.waiting_handshakes,
             seconds=self._limits.handshake,
         )
         self._server = Server(
@@ -116,8 +115,8 @@ class Listener:
             self._pause()
             self._socket.close()
             self._socket = None
-        if self._door is not None:
-            self._door.close()
+        if self._handshakes is not None:
+            self._handshakes.close()
         if self._server is not None:
             self._server.close_idle()
             await _until(lambda: self._server is None or not self._server.busy, grace)
@@ -133,7 +132,7 @@ class Listener:
         await _until(lambda: not self._open, _GOING)
 
     def _crowded(self, connection: Connection) -> bool:
-        return self._closing or self._house.crowded(connection)
+        return self._closing or self._limited.crowded(connection)
 
     def _sent_away(self, reason: str, peer: str, text: str) -> None:
         if self._context is not None:
@@ -166,10 +165,10 @@ class Listener:
             accepted.setblocking(False)
             with suppress(OSError):  # gone already
                 outlive_silence(accepted)
-            assert self._door is not None
-            self._door.knock(accepted, str(address[0]))
+            assert self._handshakes is not None
+            self._handshakes.wait_for_turn(accepted, str(address[0]))
 
-    def _begin(self, peer: AtDoor) -> "_Beginning":
+    def _begin(self, peer: PendingPeer) -> "_Beginning":
         accepted, beginning = peer.socket, _Beginning()
         protocol = self._protocol(peer)
         self._open[protocol] = None
@@ -198,11 +197,11 @@ class Listener:
     ) -> None:
         """Let a peer in that has proved who it is."""
         if (peer := self._entering.pop(protocol, None)) is not None:
-            self._house.enter(app, who)
-            assert self._door is not None
-            self._door.leave(peer)
+            self._limited.enter(app, who)
+            assert self._handshakes is not None
+            self._handshakes.leave(peer)
 
-    def _protocol(self, peer: AtDoor) -> asyncio.Protocol | asyncio.BufferedProtocol:
+    def _protocol(self, peer: PendingPeer) -> asyncio.Protocol | asyncio.BufferedProtocol:
         assert self._server is not None
         app = self._server()
         if self._context is None:
@@ -223,14 +222,14 @@ class Listener:
 
     def _lost(self, protocol: asyncio.BaseProtocol) -> None:
         self._open.pop(protocol, None)
-        assert self._door is not None
+        assert self._handshakes is not None
         if (peer := self._entering.pop(protocol, None)) is not None:
-            self._door.leave(peer)
+            self._handshakes.leave(peer)
             return
         if isinstance(protocol, Connection):
-            self._house.leave(protocol)
+            self._limited.leave(protocol)
         if not self._closing:
-            self._door.admit()
+            self._handshakes.admit()
 
 
 class _Beginning:

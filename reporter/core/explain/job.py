@@ -8,7 +8,7 @@ from reporter.core.explain.events import last_event
 from reporter.core.explain.finding import Finding, Object, Objects, info, problem, warning
 from reporter.core.explain.pod import explain_pod
 from reporter.core.explain.setting import find_setup, judge
-from reporter.core.explain.verdict import Verdict, tell, verdicts
+from reporter.core.explain.written_verdict import WrittenVerdict, tell, written_verdicts
 from reporter.core.objects import items, moment, section, text
 
 _OVER = ("Complete", "Failed")
@@ -24,10 +24,10 @@ _TROUBLES = {"W1": "image-trouble", "W2": "config-trouble", "W3": "start-trouble
 _NOT_CREATED = frozenset({"FailedCreate", "FailedValidation"})
 
 
-def standing(job: Object) -> list[Verdict]:
+def standing(job: Object) -> list[WrittenVerdict]:
     """Return the verdicts on a Job, those of an older reporter included where one is set up."""
     setup = find_setup(section(job, "spec", "template", "spec"))
-    return verdicts(job, setup.condition if setup else "")
+    return written_verdicts(job, setup.condition if setup else "")
 
 
 def findings(objects: Objects) -> list[Finding]:
@@ -35,7 +35,7 @@ def findings(objects: Objects) -> list[Finding]:
     job = objects.job
     setup = find_setup(section(job, "spec", "template", "spec"))
     newest = newest_pod(objects.pods)
-    found = verdicts(job, setup.condition if setup else "")
+    found = written_verdicts(job, setup.condition if setup else "")
     said: list[Finding] = []
     for verdict in found:
         said += [tell(verdict), *_doubts(verdict, objects, newest)]
@@ -71,7 +71,7 @@ def findings(objects: Objects) -> list[Finding]:
     return said
 
 
-def _once(said: list[Finding], found: list[Verdict], pod: str) -> list[Finding]:
+def _once(said: list[Finding], found: list[WrittenVerdict], pod: str) -> list[Finding]:
     """Leave out what the verdict on this Pod has said of a container; its cause is added there."""
     for verdict in found:
         code = _TROUBLES.get(verdict.row)
@@ -93,7 +93,7 @@ def _once(said: list[Finding], found: list[Verdict], pod: str) -> list[Finding]:
     return said
 
 
-def _doubts(verdict: Verdict, objects: Objects, newest: Object | None) -> Iterator[Finding]:
+def _doubts(verdict: WrittenVerdict, objects: Objects, newest: Object | None) -> Iterator[Finding]:
     """Say when a verdict is not about the present."""
     over = newest is None or text(section(newest, "status"), "phase") in {"Succeeded", "Failed"}
     if verdict.running and (over or ended(objects.job)) and "pods" not in objects.unread:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from reporter.core.explain.finding import Object
 from reporter.core.explain.job import ended, standing
 from reporter.core.explain.setting import find_setups
-from reporter.core.explain.verdict import Verdict
+from reporter.core.explain.written_verdict import WrittenVerdict
 from reporter.core.objects import items, number, section, text
 
 _ENDING = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})
@@ -29,7 +29,7 @@ def outcome(job: Object) -> Outcome:
     return Outcome.GOOD if all(each.good for each in found) else Outcome.FAILED
 
 
-def is_last(verdict: Verdict, job: Object) -> bool:
+def is_last(verdict: WrittenVerdict, job: Object) -> bool:
     """Say whether this verdict stays.
 
     A final one is the last word of its Pod. Unless it is good, the Job may start another Pod, whose

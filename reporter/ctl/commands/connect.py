@@ -10,7 +10,7 @@ from reporter.ctl.run import origin
 from reporter.ctl.run.connection_file import own_place, write_connection
 from reporter.ctl.run.origin import ByHttp, by_connection, pem_texts, variables
 from reporter.ctl.show.output import put_names
-from reporter.wire.connection import Connection, Refused, decode, encode
+from reporter.wire.connection_file import ConnectionFile, UnusableFile, decode, encode
 
 DESCRIPTION = """\
 Writes the connection file: the address of a status listener and the certificates for it, readable
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         # What will be refused later is said now.
         decode(encode(connection), now=time.time(), max_age=float(origin.MAX_AGE))
         server = by_connection(connection)
-    except Refused as error:
+    except UnusableFile as error:
         options.error(f"the given connection {error}")
     except ValueError as error:
         options.error(str(error))
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     return GOOD
 
 
-def _connection(options: argparse.Namespace) -> Connection:
+def _connection(options: argparse.Namespace) -> ConnectionFile:
     chosen = variables(options, os.environ)
     if options.certs is not None:
         if chosen["ca"] or chosen["cert"] or chosen["key"]:
@@ -86,4 +86,4 @@ def _connection(options: argparse.Namespace) -> Connection:
     if not chosen["url"]:
         options.error("missing --url")
     texts = pem_texts(options, chosen)
-    return Connection(chosen["url"], time.time(), texts["ca"], texts["cert"], texts["key"])
+    return ConnectionFile(chosen["url"], time.time(), texts["ca"], texts["cert"], texts["key"])

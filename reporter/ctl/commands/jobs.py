@@ -10,7 +10,7 @@ from typing import Any
 from reporter.core.explain.finding import Object
 from reporter.core.explain.job import standing
 from reporter.core.explain.setting import find_setup
-from reporter.core.explain.verdict import Verdict
+from reporter.core.explain.written_verdict import WrittenVerdict
 from reporter.core.objects import epoch, section, text
 from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
 from reporter.ctl.exits import GOOD, CannotTell
@@ -45,7 +45,7 @@ class Line:
     namespace: str
     name: str
     uid: str
-    verdict: Verdict | None
+    verdict: WrittenVerdict | None
     deleted: bool = False
 
 

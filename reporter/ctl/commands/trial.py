@@ -39,7 +39,7 @@ from reporter.sources.result_file import ResultFile
 from reporter.trial.child import Child
 from reporter.trial.memory_cgroup import MemoryCgroup, NoMemoryCgroup
 from reporter.trial.terminal import JobInMemory, Timeline, wants_colour
-from reporter.wire.explain import explain
+from reporter.wire.problems import problems_in
 from reporter.wire.result import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _faults(result: Path) -> list[str]:
     except OSError:
         return []
     warning = mode_warning(mode)
-    return [*([f"warning: {warning}"] if warning else []), *map(told, explain(data))]
+    return [*([f"warning: {warning}"] if warning else []), *map(told, problems_in(data))]
 
 
 def _end_was_seen(o: Observation) -> bool:

@@ -19,7 +19,7 @@ from reporter.errors import InvalidPayload
 from reporter.sinks.yaml_text import to_yaml
 from reporter.trial.terminal import paint, wants_colour
 from reporter.wire import progress, result
-from reporter.wire.explain import Problem, explain
+from reporter.wire.problems import Problem, problems_in
 
 DESCRIPTION = """\
 Validates result files: prints every problem with its line, column and field, as comments, then the
@@ -106,7 +106,7 @@ def _content(file: str, limit: int) -> tuple[bytes, int]:
 
 
 def _check_result(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
-    for problem in explain(data):
+    for problem in problems_in(data):
         place = f"{name}: line {problem.line}, column {problem.column}"
         _say(place, problem.severity, _words(problem), colour=colour)
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from reporter.core.explain.finding import Object
 from reporter.core.explain.job import ended, standing
 from reporter.core.explain.outcome import Outcome, nobody_writes, open_because, outcome
-from reporter.core.explain.verdict import Verdict
+from reporter.core.explain.written_verdict import WrittenVerdict
 from reporter.core.objects import section, text
 from reporter.core.text import clean
 from reporter.ctl.cluster import TIMEOUT, job_name, open_cluster, said
@@ -21,7 +21,7 @@ from reporter.ctl.show import output as show
 from reporter.ctl.show.bar import Bar
 from reporter.ctl.show.table import paint
 from reporter.ctl.show.tell import tell
-from reporter.errors import Forbidden, KubeError, NotFound, Refused, Unauthorized
+from reporter.errors import Forbidden, InvalidRequest, KubeError, NotFound, Unauthorized
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -122,7 +122,7 @@ class Waiting:
                 self._lose(job, "was deleted before its last verdict was seen")
             else:
                 self._remark(job, f"not found in namespace {self._namespace!r} yet; waiting")
-        except (Forbidden, Unauthorized, Refused) as error:
+        except (Forbidden, Unauthorized, InvalidRequest) as error:
             raise CannotTell(said(error)) from None
         except KubeError as error:
             self._remark(job, f"{said(error)}; waiting")
@@ -195,7 +195,7 @@ class Waiting:
         return min(TIMEOUT, max(left, 0.05))
 
 
-def _words(verdict: Verdict) -> str:
+def _words(verdict: WrittenVerdict) -> str:
     return f"{verdict.type}={verdict.status} {verdict.reason}: {verdict.message}"
 
 

@@ -14,7 +14,7 @@ from reporter.ctl.commands.jobs import Line, item, lines_of, none_in, table_of
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.show import output as show
 from reporter.ctl.show.tell import tell
-from reporter.errors import Forbidden, KubeError, Refused, Silence, Unauthorized
+from reporter.errors import Forbidden, InvalidRequest, KubeError, Silence, Unauthorized
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -95,7 +95,7 @@ def follow(
                 tell(f"{none_in(namespace)}; waiting")
             first = False
             shown.all(jobs)
-        except (Forbidden, Unauthorized, Refused) as error:
+        except (Forbidden, Unauthorized, InvalidRequest) as error:
             raise CannotTell(said(error)) from None
         except KubeError as error:
             trouble = f"{said(error)}; trying again"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reporter.runtime.private_file import write_private
-from reporter.wire.connection import MAX_BYTES, Connection, Refused, decode, encode
+from reporter.wire.connection_file import MAX_BYTES, ConnectionFile, UnusableFile, decode, encode
 
 TRADITIONAL = Path("/tmp/sonobuoy.json")  # noqa: S108 - only read when it is ours and private
 
@@ -26,8 +26,8 @@ def own_place(environ: Mapping[str, str]) -> Path | None:
 
 def read_connection(
     path: Path, *, now: float, max_age: float, user: int | None = None
-) -> Connection:
-    """Read the file. Raises Refused, its text without the file's name, and FileNotFoundError.
+) -> ConnectionFile:
+    """Read the file. Raises UnusableFile, its text without the file's name, and FileNotFoundError.
 
     It has to belong to `user` (who we are, unless said) and to be readable by nobody else: anyone
     could have put it there otherwise, or have taken the key out of it.
@@ -38,10 +38,10 @@ def read_connection(
         raise
     except OSError as error:
         why = "a symbolic link" if error.errno == errno.ELOOP else error.strerror
-        raise Refused(f"cannot be read: {why}") from None
+        raise UnusableFile(f"cannot be read: {why}") from None
     try:
         _check(os.fstat(descriptor), os.geteuid() if user is None else user)
-    except Refused:
+    except UnusableFile:
         os.close(descriptor)
         raise
     with os.fdopen(descriptor, "rb") as file:
@@ -49,7 +49,7 @@ def read_connection(
     return decode(data, now=now, max_age=max_age)
 
 
-def write_connection(path: Path, connection: Connection) -> None:
+def write_connection(path: Path, connection: ConnectionFile) -> None:
     """Put it there with mode 0600, whole or not at all. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(path, encode(connection))
@@ -57,9 +57,9 @@ def write_connection(path: Path, connection: Connection) -> None:
 
 def _check(found: os.stat_result, user: int) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise Refused("cannot be read: not a plain file")
+        raise UnusableFile("cannot be read: not a plain file")
     if found.st_uid != user:
-        raise Refused(f"belongs to another user (uid {found.st_uid})")
+        raise UnusableFile(f"belongs to another user (uid {found.st_uid})")
     if found.st_mode & 0o077:
         mode = stat.S_IMODE(found.st_mode)
-        raise Refused(f"is readable by others (mode {mode:04o}): chmod 600 it, if it is yours")
+        raise UnusableFile(f"is readable by others (mode {mode:04o}): chmod 600 it, if it is yours")

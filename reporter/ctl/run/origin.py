@@ -20,12 +20,11 @@ from reporter.ctl import cluster
 from reporter.ctl.duration import length
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.connection_file import TRADITIONAL, own_place, read_connection
-from reporter.ctl.run.server import ANSWER, NoAnswer, StatusServer
-from reporter.ctl.run.server import Refused as CertificateRefused
+from reporter.ctl.run.server import ANSWER, CertificateRefused, NoAnswer, StatusServer
 from reporter.ctl.run.tls import Address
 from reporter.ctl.show.tell import tell
 from reporter.runtime.private_file import as_file
-from reporter.wire.connection import Connection, Refused
+from reporter.wire.connection_file import ConnectionFile, UnusableFile
 
 MAX_AGE = 48 * 3600
 AGES = 10.0  # seconds after which a document is asked for anew, changed or not
@@ -210,7 +209,7 @@ def variables(options: argparse.Namespace, environ: Mapping[str, str]) -> dict[s
     return {name: told[name] or environ.get(variable, "") for name, variable in _VARIABLES.items()}
 
 
-def by_connection(connection: Connection) -> StatusServer:
+def by_connection(connection: ConnectionFile) -> StatusServer:
     """Return the server that a connection file names. ValueError where it cannot be used."""
     with (
         as_file(connection.certificate.encode()) as certificate,
@@ -237,7 +236,7 @@ def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = 
     try:
         connection = read_connection(path, now=time.time(), max_age=options.max_age)
         return ByHttp(by_connection(connection))
-    except Refused as error:
+    except UnusableFile as error:
         raise CannotTell(f"{path} {error}") from None
     except FileNotFoundError:
         if absent_is_fine:

@@ -29,7 +29,7 @@ class NoAnswer(Exception):
     """The server could not be asked, or its answer did not come whole."""
 
 
-class Refused(NoAnswer):
+class CertificateRefused(NoAnswer):
     """The server does not accept our certificate; asking again changes nothing."""
 
 
@@ -76,14 +76,14 @@ class StatusServer:
     ) -> Iterator[http.client.HTTPResponse]:
         """Give the answer, its body unread. `timeout` is for the head and for each read.
 
-        Raises NoAnswer, Refused among them, also for what goes wrong while it is read.
+        Raises NoAnswer, CertificateRefused among them, also for what goes wrong while it is read.
         """
         try:
             with self._asked(path, headers or {}, timeout) as response:
                 yield response
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            kind = Refused if is_refusal(error) else NoAnswer
+            kind = CertificateRefused if is_refusal(error) else NoAnswer
             raise kind(_said(error, self.url)) from error
 
     @contextmanager

@@ -44,7 +44,7 @@ from reporter.aggregator.certificates.tls import StatusContext, status_context, 
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.link import WorkerConfig
 from reporter.runtime.private_file import write_private
-from reporter.wire.connection import decode
+from reporter.wire.connection_file import decode
 from tests.bed import binaries
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -19,7 +19,7 @@ from schemathesis import Case, GenerationMode
 from schemathesis.specs.openapi import checks
 
 from reporter.aggregator.http import page
-from reporter.aggregator.reception import Reception
+from reporter.aggregator.startup_gate import StartupGate
 from tests.aggregators.nursery import Nursery
 from tests.aggregators.served import ROOT, Aggregator
 
@@ -155,7 +155,7 @@ def test_the_page_is_documented() -> None:
 def test_answers_while_the_aggregator_starts_are_documented(name: str) -> None:
     """Only the liveness probes are 200 then."""
     request = SimpleNamespace(raw_path=name.removeprefix("GET "))
-    answer = asyncio.run(Reception()(cast("Any", request)))
+    answer = asyncio.run(StartupGate()(cast("Any", request)))
     described = DOCUMENT["paths"][request.raw_path]["get"]["responses"]
 
     assert answer.status == (200 if name.endswith(("/livez", "/healthz")) else 503)

@@ -376,7 +376,7 @@ async def test_a_house_full_of_requests_at_work(tmp_path):
 @situation
 async def test_peers_of_one_address_that_do_not_finish_their_handshake(tmp_path, spoken):
     """More of them than may wait: whoever comes from elsewhere is served at once."""
-    limits = Limits(handshakes=8, handshakes_per_address=2, at_door=16)
+    limits = Limits(handshakes=8, handshakes_per_address=2, waiting_handshakes=16)
     async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
         for _ in range(60):
             wire = await stack.enter_async_context(

@@ -15,9 +15,9 @@ from reporter.errors import (
     Conflict,
     Forbidden,
     Gone,
+    InvalidRequest,
     KubeError,
     NotFound,
-    Refused,
     SettingsError,
     Unauthorized,
     Unavailable,
@@ -113,7 +113,7 @@ def test_an_event_is_created_once(fake: FakeKube, api: KubeApi) -> None:
     api.create_event(NAMESPACE, event)
     with pytest.raises(Conflict):
         api.create_event(NAMESPACE, event)
-    with pytest.raises(Refused):
+    with pytest.raises(InvalidRequest):
         api.create_event(NAMESPACE, event | {"unknown": 1})
 
     (stored,) = fake.events()
@@ -171,13 +171,13 @@ def test_threads_may_use_it_at_the_same_time(fake: FakeKube, api: KubeApi) -> No
 @pytest.mark.parametrize(
     ("status", "error"),
     [
-        (400, Refused),
+        (400, InvalidRequest),
         (403, Forbidden),
         (404, NotFound),
         (409, Conflict),
-        (413, Refused),
-        (415, Refused),
-        (422, Refused),
+        (413, InvalidRequest),
+        (415, InvalidRequest),
+        (422, InvalidRequest),
         (429, Unavailable),
         (500, Unavailable),
         (503, Unavailable),
@@ -225,7 +225,7 @@ def test_a_write_since_the_read_is_a_conflict(fake: FakeKube, api: KubeApi) -> N
 
 def test_an_unknown_field_is_refused_with_a_short_text(fake: FakeKube, api: KubeApi) -> None:
     """Strict validation is on, and its 422 repeats the whole patch."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidRequest) as caught:
         api.patch_job_status(NAMESPACE, JOB, condition("x" * 5000) | {"status": {"typo": 1}})
 
     assert len(str(caught.value)) <= 300

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Refused, Unavailable
+from reporter.errors import Conflict, Forbidden, InvalidRequest, KubeError, NotFound, Unavailable
 from reporter.kube.api import MOST_PODS, KubeApi
 from tests.fakekube import Answer, FakeKube, Reset, make_job, make_pod
 
@@ -104,7 +104,7 @@ def test_annotations_are_merged_into_those_of_others(fake: FakeKube, api: KubeAp
 
 def test_too_many_annotations_are_refused(fake: FakeKube, api: KubeApi) -> None:
     """256 KiB with those of others, and the error's text is short."""
-    with pytest.raises(Refused, match="may not be more than 262144 bytes") as caught:
+    with pytest.raises(InvalidRequest, match="may not be more than 262144 bytes") as caught:
         api.annotate_pod(NAMESPACE, "one", {"a": "x" * 262_140})
 
     assert len(str(caught.value)) <= 300
@@ -116,7 +116,7 @@ def test_too_many_annotations_are_refused(fake: FakeKube, api: KubeApi) -> None:
     [
         (Answer(403), Forbidden),
         (Answer(409), Conflict),
-        (Answer(422), Refused),
+        (Answer(422), InvalidRequest),
         (Answer(500), Unavailable),
         (Reset(), Unavailable),
         (Answer(200, body={"kind": "Status", "metadata": {}}), Unavailable),

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from reporter.aggregator.entry_log import EntryLog
 from reporter.aggregator.health import STALLED, Health
-from reporter.aggregator.journal import Journal
 from reporter.aggregator.observer import Traffic
-from reporter.aggregator.seldom import Seldom
+from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.core.run.beats import Beat
 from reporter.core.run.entry import Entry, Window
 from reporter.core.run.plan import Key, Plan, Plugin
@@ -39,18 +39,18 @@ def snapshot(**entries: Entry) -> Snapshot:
     )
 
 
-class TestSeldom:
+class TestRateLimitedLog:
     """Once a minute."""
 
     def test_the_same_thing(self):
         """What was swallowed is told with the next one."""
-        said, seldom = [], Seldom()
+        said, limited = [], RateLimitedLog()
 
         def write(event: str, **fields: object) -> None:
             said.append((event, fields))
 
         for now in (0.0, 1.0, 59.9, 60.0, 61.0, 300.0, 400.0):
-            seldom.say(now, write, "Trouble", error="x")
+            limited.say(now, write, "Trouble", error="x")
 
         assert [
             ("Trouble", {"error": "x"}),
@@ -61,23 +61,23 @@ class TestSeldom:
 
     def test_different_things(self):
         """Each has its own minute."""
-        said, seldom = [], Seldom()
+        said, limited = [], RateLimitedLog()
         for about in ("a", "b", "a"):
-            seldom.say(0.0, said.append, about, about=about)
+            limited.say(0.0, said.append, about, about=about)
 
         assert ["a", "b"] == said
 
     def test_there_is_an_end_to_what_is_remembered(self):
         """Peers by the thousand do not fill the memory; the oldest are forgotten."""
-        said, seldom = [], Seldom()
+        said, limited = [], RateLimitedLog()
         for about in [*range(2_000), 1_999, 0]:
-            seldom.say(0.0, said.append, "Trouble", about=about)
+            limited.say(0.0, said.append, "Trouble", about=about)
 
         assert 2_001 == len(said)
-        assert 1_024 == len(seldom._said)
+        assert 1_024 == len(limited._said)
 
 
-class TestJournal:
+class TestEntryLog:
     """One event per fact."""
 
     @pytest.mark.parametrize(
@@ -174,28 +174,28 @@ class TestJournal:
     def test_facts(self, entry, expected):
         """Once, however often it is looked at."""
         with log.capture() as events:
-            journal = Journal(snapshot())
-            journal.look(snapshot())
-            journal.look(snapshot(E2E=entry))
-            journal.look(snapshot(E2E=entry))
+            entry_log = EntryLog(snapshot())
+            entry_log.look(snapshot())
+            entry_log.look(snapshot(E2E=entry))
+            entry_log.look(snapshot(E2E=entry))
 
         assert [expected] == events
 
     def test_late_result(self):
         """What replaced our guess is said to be late."""
         with log.capture() as events:
-            journal = Journal(snapshot(E2E=Entry(E2E, GUESS)))
+            entry_log = EntryLog(snapshot(E2E=Entry(E2E, GUESS)))
             late = snapshot(E2E=Entry(E2E, RESULT, superseded=GUESS))
-            journal.look(replace(late, revision=7))
+            entry_log.look(replace(late, revision=7))
 
         assert [("Result stored", True)] == [(e["message"], e["late"]) for e in events]
 
     def test_what_only_moves_is_no_event(self):
         """A deadline that is set, a window that a restart has made longer."""
         with log.capture() as events:
-            journal = Journal(snapshot(E2E=Entry(E2E, window=Window(0.0, 1.0, "x"), attempts=1)))
+            entry_log = EntryLog(snapshot(E2E=Entry(E2E, window=Window(0.0, 1.0, "x"), attempts=1)))
             moved = Entry(E2E, window=Window(0.0, 31.0, "x"), attempts=1, deadline=9.0)
-            journal.look(replace(snapshot(E2E=moved), revision=7))
+            entry_log.look(replace(snapshot(E2E=moved), revision=7))
 
         assert [] == events
 

@@ -9,7 +9,15 @@ from reporter.attempt.loop import BURST
 from reporter.attempt.publish import Outcome
 from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
 from reporter.core.pod import Names, read_pod
-from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Refused, Unavailable
+from reporter.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    InvalidRequest,
+    KubeError,
+    NotFound,
+    Unavailable,
+)
 from reporter.sinks.statement import Statement
 from tests.fakekube import make_job
 from tests.unit.attempt.loop_world import NAME, Object, World, running, stamp, terminated, waiting
@@ -305,7 +313,7 @@ def test_retry_after_never_reaches_beyond_the_grace_period() -> None:
     assert at <= 9.0
 
 
-@pytest.mark.parametrize("error", [Forbidden("x"), Refused("x"), Unavailable("x")])
+@pytest.mark.parametrize("error", [Forbidden("x"), InvalidRequest("x"), Unavailable("x")])
 def test_the_classic_form_gives_up_a_minute_after_the_wait_time(error: Exception) -> None:
     """The verdict was known long before; an outage of the wait time's length costs nothing."""
     world = World("classic", wait=100.0)
@@ -861,7 +869,9 @@ def test_a_contradiction_is_tried_until_the_write_budget_ends() -> None:
     assert 77.9 <= world.now <= 78.5
 
 
-@pytest.mark.parametrize("error", [NotFound("404"), Gone("422"), Forbidden("403"), Refused("422")])
+@pytest.mark.parametrize(
+    "error", [NotFound("404"), Gone("422"), Forbidden("403"), InvalidRequest("422")]
+)
 def test_a_contradiction_that_cannot_be_added_is_let_go(error: KubeError) -> None:
     """The verdict stands; nothing is tried twice and nobody waits."""
     world = World()

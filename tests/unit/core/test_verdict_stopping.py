@@ -524,7 +524,7 @@ def test_an_api_that_returns_late_does_not_stretch_the_budget():
 def budget(o: Observation):
     """Seconds after SIGTERM: (may go on, hears the adapter, asks the API)."""
     case = Case(o, Policy())
-    moments = (case.stop_budget, case.heard_out, case.poll_end)
+    moments = (case.stop_deadline, case.hear_until, case.poll_until)
     return tuple(round(moment - o.stopping_since, 3) for moment in moments)
 
 
@@ -611,7 +611,7 @@ def test_before_sigterm_there_is_no_end():
     """No budget, nobody to hear out, nothing that says there is nothing more."""
     case = Case(observed((30, runs)), Policy())
 
-    assert (None, None, None) == (case.stop_budget, case.heard_out, case.poll_end)
+    assert (None, None, None) == (case.stop_deadline, case.hear_until, case.poll_until)
     assert not nothing_more(case.o, Policy())
 
 

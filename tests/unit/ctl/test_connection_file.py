@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.wire.connection import Connection, Refused, decode, encode
+from reporter.wire.connection_file import ConnectionFile, UnusableFile, decode, encode
 from reporter.wire.pem import not_after
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -122,7 +122,7 @@ def read(text, *, now=AT, max_age=2 * DAY):
 
 def test_what_is_written_is_read_again():
     """With exactly the published fields."""
-    connection = Connection("https://h:1", AT, PEM, PEM, "key")
+    connection = ConnectionFile("https://h:1", AT, PEM, PEM, "key")
 
     assert connection == read(encode(connection).decode())
     assert {"host_address", "created_at", "ca_cert", "client_cert", "client_key"} == set(
@@ -148,7 +148,7 @@ def test_what_is_written_is_read_again():
 )
 def test_what_is_refused(changed, now, words):
     """Each with its own message."""
-    with pytest.raises(Refused, match=words.replace("(", r"\(")):
+    with pytest.raises(UnusableFile, match=words.replace("(", r"\(")):
         read(fields(**changed), now=now)
 
 
@@ -158,7 +158,7 @@ def test_what_is_refused(changed, now, words):
 )
 def test_what_is_no_such_file(text, words):
     """Broken, and how."""
-    with pytest.raises(Refused, match=f"is invalid: .*{words}"):
+    with pytest.raises(UnusableFile, match=f"is invalid: .*{words}"):
         read(text)
 
 
@@ -180,5 +180,5 @@ def test_any_bytes_give_a_connection_or_a_refusal(data):
     """Never another exception."""
     try:
         decode(data, now=AT, max_age=DAY)
-    except Refused:
+    except UnusableFile:
         return

@@ -5,7 +5,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reporter.errors import Conflict, Forbidden, Gone, NotFound, Refused, Unauthorized, Unavailable
+from reporter.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    InvalidRequest,
+    NotFound,
+    Unauthorized,
+    Unavailable,
+)
 from reporter.kube.answers import MAX_OBJECT, decode_object, plain, refusal, retry_after
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -42,11 +50,11 @@ STATUSES = [
     (403, "Forbidden", Forbidden),
     (404, "NotFound", NotFound),
     (409, "Conflict", Conflict),
-    (400, "BadRequest", Refused),
-    (405, "MethodNotAllowed", Refused),
-    (413, "RequestEntityTooLarge", Refused),
-    (415, "UnsupportedMediaType", Refused),
-    (422, "Invalid", Refused),
+    (400, "BadRequest", InvalidRequest),
+    (405, "MethodNotAllowed", InvalidRequest),
+    (413, "RequestEntityTooLarge", InvalidRequest),
+    (415, "UnsupportedMediaType", InvalidRequest),
+    (422, "Invalid", InvalidRequest),
     (408, "Timeout", Unavailable),
     (410, "Expired", Unavailable),
     (429, "TooManyRequests", Unavailable),
@@ -77,11 +85,11 @@ def status_422(causes: object) -> bytes:
     [
         (status_422([{"field": "metadata.uid"}]), Gone),
         (status_422([{"field": "status"}, {"field": "metadata.uid"}]), Gone),
-        (status_422([{"field": "status"}]), Refused),
-        (status_422([7, None, {}]), Refused),
-        (status_422("metadata.uid"), Refused),
-        (b'{"kind": "Status", "details": []}', Refused),
-        (b"metadata.uid", Refused),
+        (status_422([{"field": "status"}]), InvalidRequest),
+        (status_422([7, None, {}]), InvalidRequest),
+        (status_422("metadata.uid"), InvalidRequest),
+        (b'{"kind": "Status", "details": []}', InvalidRequest),
+        (b"metadata.uid", InvalidRequest),
     ],
 )
 def test_only_a_cause_on_the_uid_means_gone(body: bytes, error: type[Exception]) -> None:

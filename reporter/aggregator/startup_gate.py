@@ -17,7 +17,7 @@ _NOT_YET: Final = answers.text(
 )
 
 
-class Reception:
+class StartupGate:
     """The handler of the status listener."""
 
     def __init__(self) -> None:

@@ -46,7 +46,7 @@ def http_limits(chosen: Settings, rhythm: beats.Rhythm) -> http.Limits:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return http.Limits(
         connections=max(1, min(chosen.connection_memory_bytes // http.KEPT, files // 2)),
-        at_door=max(1, min(chosen.backlog, files // 4)),
+        waiting_handshakes=max(1, min(chosen.backlog, files // 4)),
         backlog=chosen.backlog,
         keep_alive=rhythm.keep_alive,
         head_read=chosen.header_seconds,

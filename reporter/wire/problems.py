@@ -42,7 +42,7 @@ class Problem:
     text: str
 
 
-def explain(data: bytes) -> list[Problem]:
+def problems_in(data: bytes) -> list[Problem]:
     """Everything there is to say about a result file, in its order; empty if it is fine."""
     if len(data) > MAX_BYTES:
         return [Problem("error", 1, 1, "", f"larger than {MAX_BYTES} bytes")]

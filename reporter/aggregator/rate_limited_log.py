@@ -9,7 +9,7 @@ _REMEMBERED = 1_024
 """Different things; peers choose some of them, so there is an end to what is kept."""
 
 
-class Seldom:
+class RateLimitedLog:
     """Remembers when something was last said, and how often it was swallowed since."""
 
     def __init__(self, every: float = EVERY) -> None:

@@ -18,12 +18,12 @@ _SLACK = 300.0  # seconds that the writer's clock may be ahead of ours
 _CLIENT = ("client_cert", "client_key")
 
 
-class Refused(ValueError):
+class UnusableFile(ValueError):
     """The file cannot be used; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectionFile:
     """`address` is a URL, or HOST:PORT for one with https. Empty text where there is none."""
 
     address: str
@@ -33,7 +33,7 @@ class Connection:
     key: str = ""
 
 
-def encode(connection: Connection) -> bytes:
+def encode(connection: ConnectionFile) -> bytes:
     """Return the file's content."""
     fields = {
         "host_address": connection.address,
@@ -45,24 +45,24 @@ def encode(connection: Connection) -> bytes:
     return (json.dumps(fields, indent=1) + "\n").encode()
 
 
-def decode(data: bytes, *, now: float, max_age: float) -> Connection:
-    """Read it. Raises Refused when it is broken, too old, or its certificates have ended.
+def decode(data: bytes, *, now: float, max_age: float) -> ConnectionFile:
+    """Read it. Raises UnusableFile when it is broken, too old, or its certificates have ended.
 
     `now` is Unix seconds, `max_age` in seconds.
     """
     fields = _fields(data)
     created = epoch(text(fields, "created_at"))
     if created is None:
-        raise Refused("is invalid: created_at is not a time")
+        raise UnusableFile("is invalid: created_at is not a time")
     if created > now + _SLACK:
-        raise Refused(f"is invalid: created in the future, at {stamp(created)}")
+        raise UnusableFile(f"is invalid: created in the future, at {stamp(created)}")
     if now - created > max_age:
         age, limit = go_duration(int(now - created)), go_duration(int(max_age))
-        raise Refused(f"is too old: created {age} ago, the limit is {limit} (--max-age)")
+        raise UnusableFile(f"is too old: created {age} ago, the limit is {limit} (--max-age)")
     for name in ("ca_cert", "client_cert"):
         if pem := text(fields, name):
             _check_end(name, pem, now)
-    return Connection(
+    return ConnectionFile(
         text(fields, "host_address"),
         created,
         text(fields, "ca_cert"),
@@ -73,20 +73,20 @@ def decode(data: bytes, *, now: float, max_age: float) -> Connection:
 
 def _fields(data: bytes) -> Mapping[str, Any]:
     if len(data) > MAX_BYTES:
-        raise Refused(f"is invalid: larger than {MAX_BYTES} bytes")
+        raise UnusableFile(f"is invalid: larger than {MAX_BYTES} bytes")
     try:
         fields = json.loads(data.decode())
     except (ValueError, RecursionError):
-        raise Refused("is invalid: not JSON") from None
+        raise UnusableFile("is invalid: not JSON") from None
     if not isinstance(fields, dict):
-        raise Refused("is invalid: not a JSON object")
+        raise UnusableFile("is invalid: not a JSON object")
     for name in ("host_address", "created_at", "ca_cert", *_CLIENT):
         if not isinstance(fields.get(name, ""), str):
-            raise Refused(f"is invalid: {name} is not a string")
+            raise UnusableFile(f"is invalid: {name} is not a string")
     if not text(fields, "host_address"):
-        raise Refused("is invalid: host_address is missing")
+        raise UnusableFile("is invalid: host_address is missing")
     if bool(text(fields, _CLIENT[0])) != bool(text(fields, _CLIENT[1])):
-        raise Refused("is invalid: client_cert and client_key must be given together")
+        raise UnusableFile("is invalid: client_cert and client_key must be given together")
     return fields
 
 
@@ -94,6 +94,6 @@ def _check_end(name: str, pem: str, now: float) -> None:
     try:
         end = not_after(pem)
     except ValueError as error:
-        raise Refused(f"is invalid: {name}: {error}") from None
+        raise UnusableFile(f"is invalid: {name}: {error}") from None
     if end <= now:
-        raise Refused(f"has expired: its {name} ended at {stamp(end)}")
+        raise UnusableFile(f"has expired: its {name} ended at {stamp(end)}")

@@ -23,10 +23,10 @@ class Handshake(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class Peer:
-    """Somebody at the door, from `address`; `until` is when its time is over, on the loop's clock.
+class PendingPeer:
+    """A peer from `address` that has not proved who it is; its time is over at `until`.
 
-    `begun` is when its handshake began.
+    `begun` is when its handshake began. Both are times of the loop's clock.
     """
 
     socket: socket.socket
@@ -37,7 +37,7 @@ class Peer:
     begun: float = 0.0
 
 
-class Door:
+class Handshakes:
     """Gives turns. All of it happens on the event loop.
 
     `begin` starts the handshake of a peer, which ends with `leave`; `room` says whether there is
@@ -48,7 +48,7 @@ class Door:
 
     def __init__(
         self,
-        begin: Callable[[Peer], Handshake],
+        begin: Callable[[PendingPeer], Handshake],
         room: Callable[[], bool],
         failed: Callable[[str, str, str], None],
         *,
@@ -60,9 +60,9 @@ class Door:
         self._begin, self._room, self._failed = begin, room, failed
         self._most, self._share, self._waiting, self._seconds = most, share, waiting, seconds
         self._loop = asyncio.get_running_loop()
-        self._silent: dict[Peer, None] = {}
-        self._queues: OrderedDict[str, deque[Peer]] = OrderedDict()
-        self._inside: dict[str, dict[Peer, None]] = {}
+        self._silent: dict[PendingPeer, None] = {}
+        self._queues: OrderedDict[str, deque[PendingPeer]] = OrderedDict()
+        self._inside: dict[str, dict[PendingPeer, None]] = {}
         self._present: Counter[str] = Counter()
         self._look: asyncio.TimerHandle | None = None
         self._full_since: float | None = None
@@ -79,17 +79,17 @@ class Door:
         since = self._full_since
         return self._full + (0.0 if since is None else self._loop.time() - since)
 
-    def knock(self, client: socket.socket, address: str) -> None:
+    def wait_for_turn(self, client: socket.socket, address: str) -> None:
         """Take in a new peer."""
         if self._present.total() >= self._waiting:
             self._thin_out()
-        peer = Peer(client, address, self._loop.time() + self._seconds)
+        peer = PendingPeer(client, address, self._loop.time() + self._seconds)
         peer.timer = self._loop.call_at(peer.until, self._expire, peer)
         self._silent[peer] = None
         self._present[address] += 1
         self._loop.add_reader(client, self._speaks, peer)
 
-    def leave(self, peer: Peer) -> None:
+    def leave(self, peer: PendingPeer) -> None:
         """Note that a handshake is over, be it good or not."""
         inside = self._inside.get(peer.address, {})
         if peer in inside:
@@ -120,13 +120,13 @@ class Door:
         for peer in [*self._silent, *(peer for queue in self._queues.values() for peer in queue)]:
             self._drop(peer)
 
-    def _speaks(self, peer: Peer) -> None:
+    def _speaks(self, peer: PendingPeer) -> None:
         self._loop.remove_reader(peer.socket)
         del self._silent[peer]
         self._queues.setdefault(peer.address, deque()).append(peer)
         self.admit()
 
-    def _next(self) -> Peer | None:
+    def _next(self) -> PendingPeer | None:
         """Return the next to be let in, having made room for it where that is right."""
         if not self._queues or not self._room():
             return None
@@ -145,7 +145,7 @@ class Door:
                 return queue[0]
         return None
 
-    def _push_out(self, peer: Peer) -> None:
+    def _push_out(self, peer: PendingPeer) -> None:
         inside = self._inside[peer.address]
         del inside[peer]
         if not inside:
@@ -170,7 +170,7 @@ class Door:
         self._look = None
         self.admit()
 
-    def _expire(self, peer: Peer) -> None:
+    def _expire(self, peer: PendingPeer) -> None:
         self._drop(peer)
         self._failed("timeout", peer.address, "no handshake in time")
         self._note()
@@ -183,7 +183,7 @@ class Door:
         self._drop(peer)
         self._failed("timeout", address, "too many connections wait for their handshake")
 
-    def _drop(self, peer: Peer) -> None:
+    def _drop(self, peer: PendingPeer) -> None:
         if peer in self._silent:
             self._loop.remove_reader(peer.socket)
             del self._silent[peer]
@@ -195,7 +195,7 @@ class Door:
         self._forget(peer)
         peer.socket.close()
 
-    def _forget(self, peer: Peer) -> None:
+    def _forget(self, peer: PendingPeer) -> None:
         self._present[peer.address] -= 1
         if not self._present[peer.address]:
             del self._present[peer.address]

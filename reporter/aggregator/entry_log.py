@@ -12,7 +12,7 @@ from reporter.core.run.snapshot import Snapshot
 from reporter.runtime import log
 
 
-class Journal:
+class EntryLog:
     """Remembers how the entries stood when they were last looked at."""
 
     def __init__(self, snapshot: Snapshot) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reporter.wire.explain import Problem, explain
+from reporter.wire.problems import Problem, problems_in
 from reporter.wire.result import MAX_BYTES
 
 EITHER = "must be either 'success' or 'failure'"
@@ -12,7 +12,7 @@ EITHER = "must be either 'success' or 'failure'"
 
 def test_a_fine_file_needs_no_words():
     """No remark, no output."""
-    assert [] == explain(b'{"status":"success","reason":"R","message":"m","details":{"a":1}}')
+    assert [] == problems_in(b'{"status":"success","reason":"R","message":"m","details":{"a":1}}')
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_fine_file_needs_no_words():
 )
 def test_every_remark_has_its_place(data, expected):
     """Line, column, field and what to do about it."""
-    assert expected == explain(data)
+    assert expected == problems_in(data)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_every_remark_has_its_place(data, expected):
 )
 def test_what_was_found_in_place_of_a_right_word(value, shown):
     """Short, and nothing that a terminal would obey."""
-    (problem,) = explain(f'{{"status": {value} }}'.encode())
+    (problem,) = problems_in(f'{{"status": {value} }}'.encode())
 
     assert f"{EITHER}, found {shown}" == problem.text
 
@@ -140,7 +140,7 @@ def test_what_was_found_in_place_of_a_right_word(value, shown):
 )
 def test_unknown_fields_that_read_like_known_ones(fields, told):
     """They are allowed, and mostly slips."""
-    found = explain(f'{{"status": "success", {fields}}}'.encode())
+    found = problems_in(f'{{"status": "success", {fields}}}'.encode())
 
     assert told == [problem.text for problem in found]
     assert {"warning"} >= {problem.severity for problem in found}
@@ -151,10 +151,12 @@ def test_a_misspelt_status_is_named_beside_the_missing_one():
     assert [
         Problem("error", 1, 1, "status", "is required"),
         Problem("warning", 1, 2, "", "unknown field 'stauts': did you mean 'status'?"),
-    ] == explain(b'{"stauts": "success"}')
+    ] == problems_in(b'{"stauts": "success"}')
 
 
 def test_texts_that_will_be_cut_are_named_with_their_size():
     """An author sees that the end of a text will be missing."""
     data = json.dumps({"status": "success", "reason": "r" * 130, "message": "m" * 1024}).encode()
-    assert [Problem("note", 1, 33, "reason", "will be cut from 130 to 128 bytes")] == explain(data)
+    assert [Problem("note", 1, 33, "reason", "will be cut from 130 to 128 bytes")] == problems_in(
+        data
+    )

@@ -46,7 +46,7 @@ ADVICE: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class WrittenVerdict:
     """One condition with what stands beside it. `row` is empty where there is no annotation.
 
     `evidence` and `after` are the annotation's; `final` is None where nobody says so.
@@ -74,7 +74,7 @@ class Verdict:
         return self.row == "A" or (not self.row and self.reason == REASONS["A"])
 
 
-def verdicts(job: Object, also: str = "") -> list[Verdict]:
+def written_verdicts(job: Object, also: str = "") -> list[WrittenVerdict]:
     """Return what a reporter has written on the Job: conditions with our annotation.
 
     `also` is a type that counts without one, as an older reporter writes it.
@@ -89,7 +89,7 @@ def verdicts(job: Object, also: str = "") -> list[Verdict]:
         note = note or {}
         final = note.get("final")
         found.append(
-            Verdict(
+            WrittenVerdict(
                 kind,
                 text(condition, "status"),
                 text(condition, "reason"),
@@ -105,7 +105,7 @@ def verdicts(job: Object, also: str = "") -> list[Verdict]:
     return found
 
 
-def tell(verdict: Verdict) -> Finding:
+def tell(verdict: WrittenVerdict) -> Finding:
     """Say what a verdict means and what to do."""
     row = verdict.row or _row(verdict.reason)
     weight = Weight.INFO if verdict.good or verdict.running else Weight.PROBLEM
@@ -121,7 +121,7 @@ def tell(verdict: Verdict) -> Finding:
     return Finding("verdict", weight, what, todo, tuple(_evidence(verdict)))
 
 
-def _code(verdict: Verdict, row: str) -> str:
+def _code(verdict: WrittenVerdict, row: str) -> str:
     if verdict.reason == "AdapterMissingResults":
         return "missing"
     file = section(verdict.evidence or {}, "file")
@@ -145,7 +145,7 @@ def _row(reason: str) -> str:
     return next((row for row, known in REASONS.items() if known == reason), "R")
 
 
-def _evidence(verdict: Verdict) -> Iterator[str]:
+def _evidence(verdict: WrittenVerdict) -> Iterator[str]:
     """The facts of the annotation in words, those that people ask for."""
     shown = verdict.evidence or {}
     if file := section(shown, "file"):
