@@ -20,8 +20,9 @@ from reporter.aggregator.http import Events, Listener, StatusApp, WorkerApp
 from reporter.aggregator.observer import Traffic
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import SqliteStore, Store
+from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.store.operations import Windows
-from reporter.aggregator.uploads import Intake, Layout
+from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Plan
 from reporter.metrics.aggregator import Metrics, Now
 from reporter.runtime import log

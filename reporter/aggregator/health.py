@@ -8,7 +8,7 @@ from typing import Protocol
 
 from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.store import Store
-from reporter.aggregator.uploads import Layout
+from reporter.aggregator.store.layout import Layout
 from reporter.core.run import beats
 from reporter.core.run.results import run_result_status
 from reporter.core.run.snapshot import Snapshot, final, run_status

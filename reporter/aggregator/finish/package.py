@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from reporter.aggregator.uploads.files import (
+from reporter.aggregator.store.files import (
     NEW_FILE,
     READ_FILE,
     Step,
     walk,
     write_all,
 )
-from reporter.aggregator.uploads.layout import Layout
+from reporter.aggregator.store.layout import Layout
 from reporter.errors import ReporterError
 from reporter.runtime.private_file import sync_directory
 

@@ -5,7 +5,6 @@
 
 from reporter.aggregator.finish.package import Interrupted, PackageFailed
 from reporter.aggregator.uploads.intake import Intake
-from reporter.aggregator.uploads.layout import Layout
 from reporter.aggregator.uploads.limits import Limits
 from reporter.aggregator.uploads.meta import Meta, filename_of
 from reporter.aggregator.uploads.outcomes import (
@@ -33,7 +32,6 @@ __all__ = [
     "Held",
     "Intake",
     "Interrupted",
-    "Layout",
     "Limits",
     "Meta",
     "PackageFailed",

@@ -14,10 +14,11 @@ from typing import Any, Final, Protocol
 
 from reporter.aggregator.finish.package import PackageFailed, measure, package, package_name
 from reporter.aggregator.store import Received, StoreBusy, StoreError, StoreFull
+from reporter.aggregator.store.blobs import Blobs
+from reporter.aggregator.store.files import Step, no_step, remove_tree
+from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.store.staging import MOST_PIECES, StagedBody
 from reporter.aggregator.uploads import recovery
-from reporter.aggregator.uploads.blobs import Blobs
-from reporter.aggregator.uploads.files import Step, no_step, remove_tree
-from reporter.aggregator.uploads.layout import Layout
 from reporter.aggregator.uploads.limits import Limits
 from reporter.aggregator.uploads.meta import Meta
 from reporter.aggregator.uploads.outcomes import (
@@ -34,7 +35,6 @@ from reporter.aggregator.uploads.outcomes import (
 from reporter.aggregator.uploads.quarantine import Quarantine
 from reporter.aggregator.uploads.recovery import Recovered
 from reporter.aggregator.uploads.settling import Settling
-from reporter.aggregator.uploads.staging import MOST_PIECES, StagedBody
 from reporter.aggregator.uploads.threads import Threads
 from reporter.aggregator.uploads.trees import Trees
 from reporter.aggregator.uploads.upload import Upload

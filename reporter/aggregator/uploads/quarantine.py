@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from reporter.aggregator.uploads.files import Step, put, remove_tree, write_new
-from reporter.aggregator.uploads.layout import Layout
+from reporter.aggregator.store.files import Step, put, remove_tree, write_new
+from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.store.staging import StagedBody
 from reporter.aggregator.uploads.limits import Limits
-from reporter.aggregator.uploads.staging import StagedBody
 from reporter.aggregator.uploads.swap import swap_in, take_out
 from reporter.core.run.plan import Key
 

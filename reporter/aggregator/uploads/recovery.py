@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reporter.aggregator.uploads.blobs import Blobs
-from reporter.aggregator.uploads.files import remove_content
-from reporter.aggregator.uploads.layout import Layout
+from reporter.aggregator.store.blobs import Blobs
+from reporter.aggregator.store.files import remove_content
+from reporter.aggregator.store.layout import Layout
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
 from reporter.runtime.private_file import sync_directory, write_private

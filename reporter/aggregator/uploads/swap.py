@@ -8,7 +8,7 @@ import contextlib
 import errno
 from pathlib import Path
 
-from reporter.aggregator.uploads.files import remove_tree
+from reporter.aggregator.store.files import remove_tree
 
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from reporter.aggregator.uploads.files import (
+from reporter.aggregator.store.files import (
     READ_FILE,
     Step,
     link_or_copy,
     remove_tree,
     write_new,
 )
-from reporter.aggregator.uploads.layout import Layout
+from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.limits import Limits
 from reporter.aggregator.uploads.meta import DEFAULT_NAME
 from reporter.aggregator.uploads.reports import FILE

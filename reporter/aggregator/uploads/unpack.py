@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from reporter.aggregator.uploads.files import (
+from reporter.aggregator.store.files import (
     DIRECTORY,
     NEW_FILE,
     Step,

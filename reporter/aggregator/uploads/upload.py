@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from reporter.aggregator.uploads.files import READ_FILE, Step, write_new
+from reporter.aggregator.store.files import READ_FILE, Step, write_new
+from reporter.aggregator.store.staging import StagedBody
 from reporter.aggregator.uploads.limits import Limits
 from reporter.aggregator.uploads.meta import Meta
 from reporter.aggregator.uploads.outcomes import UploadCut
@@ -25,7 +26,6 @@ from reporter.aggregator.uploads.reports import (
     sonobuoy_report,
     unreadable,
 )
-from reporter.aggregator.uploads.staging import StagedBody
 from reporter.aggregator.uploads.unpack import unpack
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Cause, Rank, Record

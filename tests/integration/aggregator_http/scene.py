@@ -14,6 +14,7 @@ from reporter.aggregator.certificates.run import Pair
 from reporter.aggregator.http import Limits, Listener, WorkerApp
 from reporter.aggregator.http.results import Taker
 from reporter.aggregator.store import MemoryStore, Store
+from reporter.aggregator.store.layout import Layout
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.snapshot import Phase
@@ -152,7 +153,7 @@ async def serving(
     parsed = parse_plan(plan or PLAN)
     store = store or MemoryStore()
     await store.open_run(parsed, now=time.time())
-    layout = taking.Layout(folder / "state", folder / "output")
+    layout = Layout(folder / "state", folder / "output")
     layout.prepare()
     intake = taking.Intake(layout, store, caps)
     await intake.recover(store.snapshot())

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from reporter.aggregator.store import MemoryStore
+from reporter.aggregator.store.files import Step, no_step
+from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.store.memory import Pages
-from reporter.aggregator.uploads import Intake, Layout, Limits, Meta, Verdict
-from reporter.aggregator.uploads.files import Step, no_step
+from reporter.aggregator.uploads import Intake, Limits, Meta, Verdict
 from reporter.core.run.entry import Marked
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure

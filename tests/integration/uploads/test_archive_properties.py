@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reporter.aggregator.uploads.files import remove_tree, walk
+from reporter.aggregator.store.files import remove_tree, walk
 from reporter.aggregator.uploads.limits import Limits
 from reporter.aggregator.uploads.unpack import unpack
 from reporter.untar.gunzip import BadArchive

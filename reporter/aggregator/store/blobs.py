@@ -9,9 +9,9 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from reporter.aggregator.uploads.files import Step
-from reporter.aggregator.uploads.layout import Layout
-from reporter.aggregator.uploads.staging import StagedBody
+from reporter.aggregator.store.files import Step
+from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.store.staging import StagedBody
 from reporter.runtime.private_file import sync_directory
 
 

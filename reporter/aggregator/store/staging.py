@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from reporter.aggregator.uploads.files import NEW_FILE, Step, write_all
+from reporter.aggregator.store.files import NEW_FILE, Step, write_all
 
 MOST_PIECES: Final = 1024  # IOV_MAX: what one writev takes
 
