@@ -1,4 +1,4 @@
-"""Progress updates: one at a time per key, in the order in which they have arrived.
+"""Progress updates: those of a key reach the store in the order in which they have arrived.
 
 A large body is read when it has a slot and parsed in pieces, between which everybody else has a
 turn: neither memory nor the loop is a single worker's.
@@ -6,7 +6,7 @@ turn: neither memory nor the loop is a single worker's.
 
 import asyncio
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 
 from aiohttp import web
@@ -58,7 +58,6 @@ class ProgressUpdates:
         self._free, self._looked = True, -_FREE_SPACE
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._parsing = asyncio.Lock()  # all of them have one turn together
-        self._turns: defaultdict[Key, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._present: Counter[Key] = Counter()
 
     async def post(
@@ -78,7 +77,9 @@ class ProgressUpdates:
         self._present[key] += 1
         try:
             if whole:
-                update: Progress | None = await self._parse(content.read_nowait())
+                data = content.read_nowait()
+                small = len(data) <= _SMALL
+                update: Progress | None = parse_progress(data) if small else await self._parse(data)
             elif (request.content_length or PROGRESS_BODY) <= _SMALL:
                 update = await self._receive(request, heard)
             elif await self._turn(request, heard):
@@ -162,11 +163,10 @@ class ProgressUpdates:
     ) -> Answer:
         header = request.headers.get(_ID)
         sender = None if header is None else parse_update_id(header)
-        async with self._turns[key]:
-            try:
-                taken = await self._store.record_progress(key, update, sender, at=self._wall())
-            except StoreError as error:
-                return _later(subject, str(error))
+        try:
+            taken = await self._store.record_progress(key, update, sender, at=self._wall())
+        except StoreError as error:
+            return _later(subject, str(error))
         return _closed(subject) if taken is ProgressTaken.CLOSED else answers.EMPTY
 
 

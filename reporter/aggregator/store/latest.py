@@ -106,9 +106,12 @@ class LatestProgress:
 
     def _fit(self, key: Key, sent: Sent) -> Sent:
         """Return what can be kept of it beside the other keys: at least its counts."""
-        if self._size - self._sizes.get(key, 0) + footprint(sent) > self._room:
+        size, before = footprint(sent), self._sizes.get(key, 0)
+        if self._size - before + size > self._room:
             sent = without_texts(sent)
-        self._account(key, sent)
+            size = footprint(sent)
+        self._size += size - before
+        self._sizes[key] = size
         return sent
 
     def _account(self, key: Key, sent: Sent | None) -> None:

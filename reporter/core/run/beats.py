@@ -54,12 +54,12 @@ class Beat:
 
 def heard(beat: Beat, now: float) -> Beat:
     """Any authenticated request for the key, or a piece of an upload, came."""
-    return replace(beat, heard_at=now if beat.heard_at is None else max(now, beat.heard_at))
+    return Beat(now if beat.heard_at is None else max(now, beat.heard_at), beat.armed)
 
 
 def beaten(beat: Beat, now: float) -> Beat:
     """A real heartbeat came."""
-    return replace(heard(beat, now), armed=True)
+    return Beat(heard(beat, now).heard_at, armed=True)
 
 
 def age(beat: Beat, now: float) -> float | None:

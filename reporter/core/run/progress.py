@@ -16,6 +16,7 @@ KEPT: Final = 1_000  # failures and errors of one key; the true counts go on
 TEXT_BYTES: Final = 1_024
 KEY_BYTES: Final = 16 * 1_024  # all texts of one key
 _EMPTY_TEXT, _ONE_TEXT, _WIDEST = 8, 64, 4  # bytes of memory: a place, an object, a character
+_FEW: Final = KEY_BYTES // TEXT_BYTES  # texts that fit however long they are
 EPOCHS_KEPT: Final = 16  # replaced senders of one key: a worker restarts rarely
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -64,6 +65,8 @@ def combine(stored: Progress | None, new: Progress) -> Progress:
     and lists, and its own `total`, `completed` and `failures` do not count.
     """
     if not new.appending:
+        if _fits(new):
+            return new
         replaced = Progress(
             msg=clip(new.msg),
             total=_int64(new.total),
@@ -87,6 +90,19 @@ def combine(stored: Progress | None, new: Progress) -> Progress:
         errors_total=_int64(before.errors_total + new.errors_total),
     )
     return _bounded(appended)
+
+
+def _fits(update: Progress) -> bool:
+    """Whether an update can be kept as it is: nearly every one, so this has to be quick."""
+    texts = (update.msg, *update.failures, *update.errors)
+    if len(texts) > _FEW or update.appendcompleted or update.appendfailing_total:
+        return False
+    counts = (update.total, update.completed, update.failures_total, update.errors_total)
+    return (
+        min(counts) >= INT64_MIN
+        and max(counts) <= INT64_MAX
+        and all(len(text) <= TEXT_BYTES and text.isascii() for text in texts)
+    )
 
 
 def clip(text: str, limit: int = TEXT_BYTES) -> str:
@@ -191,12 +207,12 @@ def progress_of(fields: Mapping[str, Any]) -> Progress:
 
 def footprint(sent: Sent) -> int:
     """About how many bytes of memory the texts of a key take."""
-    progress = sent.progress
-    return sum(
-        _EMPTY_TEXT + (_ONE_TEXT + len(text) * (1 if text.isascii() else _WIDEST) if text else 0)
-        for texts in ((progress.msg,), progress.failures, progress.errors, sent.replaced)
-        for text in texts
-    )
+    progress, size = sent.progress, 0
+    for text in (progress.msg, *progress.failures, *progress.errors, *sent.replaced):
+        size += _EMPTY_TEXT
+        if text:
+            size += _ONE_TEXT + len(text) * (1 if text.isascii() else _WIDEST)
+    return size
 
 
 def without_texts(sent: Sent) -> Sent:
