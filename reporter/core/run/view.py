@@ -4,7 +4,7 @@ Tolerant: the document may come from a newer aggregator, the annotation from Son
 either, and showing it, is not done here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -152,13 +152,16 @@ def failed(document: Document) -> bool:
     return text(document, "status") == Status.FAILED
 
 
-def passed(document: Document) -> bool:
+def passed(document: Document, entries: Iterable[Row] | None = None) -> bool:
     """Whether nothing has failed: all results that were due came, and none of them says otherwise.
 
     A verdict that says neither is no pass; a result in a format that nobody judges is no failure.
+    `entries` are the document's rows, for who has them already.
     """
     rejected = text(document, "result_status") == ResultStatus.FAILED
-    return not failed(document) and not rejected and all(row.passed for row in rows(document))
+    if failed(document) or rejected:
+        return False
+    return all(row.passed for row in (rows(document) if entries is None else entries))
 
 
 def over(document: Document) -> bool:

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from reporter.attempt.loop import Loop
 from reporter.attempt.seams import Inputs, Options
@@ -42,18 +42,25 @@ from reporter.trial.terminal import JobInMemory, Timeline, wants_colour
 from reporter.wire.problems import problems_in
 from reporter.wire.result import MAX_BYTES
 
-if TYPE_CHECKING:
-    from reporter.settings.sidecar import Settings
 
-SETTINGS = (
-    "MAX_WAIT_TIME_SECONDS",
-    "POLL_INTERVAL_SECONDS",
-    "CONDITION_TYPE",
-    "RESULT_REQUIRED",
-    "RESULT_TRUST",
-    "REPORT_RUNNING",
-)
-"""The reporter's variables that matter without a cluster; the others are about where it runs."""
+class Chosen(NamedTuple):
+    """The reporter's settings that matter without a cluster, and its defaults for them."""
+
+    max_wait_time_seconds: int = 300
+    poll_interval_seconds: int = 2
+    condition_type: str = "Available"
+    result_required: bool = True
+    result_trust: str = "at-once"
+    report_running: bool = True
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds between two looks: a command may be over in less than the reporter's interval."""
+        return min(float(self.poll_interval_seconds), self.max_wait_time_seconds / 2)
+
+
+SETTINGS = [name.upper() for name in Chosen._fields[:-1]]
 DESCRIPTION = f"""\
 Runs COMMAND as the adapter on this machine, without a cluster, and shows what the status reporter
 would write on the Job: how the condition changes and what is wrong with the result file, as
@@ -114,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
     if not command:
         options.error("missing COMMAND: put it after --")
     try:
-        chosen = reporter_settings(os.environ, options.timeout)
+        chosen = choose(os.environ, options.timeout)
     except SettingsError as error:
         for problem in error.problems:
             tell(problem)
@@ -142,7 +149,7 @@ def _try(
     child: Child,
     command: list[str],
     directory: Path,
-    chosen: "Settings",
+    chosen: Chosen,
     stop: Stop,
     *,
     colour: bool,
@@ -160,7 +167,7 @@ def _try(
     loop = Loop(
         Inputs(
             pod=child,
-            result=ResultFile(result, others=[progress], details=chosen.report_details),
+            result=ResultFile(result, others=[progress]),
             progress=ProgressFile(
                 progress, lambda cause: timeline.remark(f"progress file ignored: {cause}")
             ),
@@ -177,7 +184,7 @@ def _try(
                 form=Form.NATIVE,
             ),
             report_running=chosen.report_running,
-            poll_interval=min(float(chosen.poll_interval_seconds), wait / 2),
+            poll_interval=chosen.poll_interval,
         ),
         wake=stop.wake,
         # In the native form the reporter is stopped when the adapter is dead; until then a stop is
@@ -204,14 +211,19 @@ def _try(
     return SUCCESS if standing.status == TRUE else FAILURE
 
 
-def reporter_settings(environ: Mapping[str, str], timeout: int | None) -> "Settings":
-    """Return the settings that the reporter would have. Raises SettingsError."""
+def choose(environ: Mapping[str, str], timeout: int | None) -> Chosen:
+    """Return what the reporter would be told, with --timeout above it. Raises SettingsError."""
+    given = {name: environ[name] for name in SETTINGS if environ.get(name, "").strip()}
+    if not given:
+        # Reading settings takes longer than the rest of the command: only for who has set one.
+        chosen = Chosen()
+        return chosen if timeout is None else chosen._replace(max_wait_time_seconds=timeout)
     from reporter.settings.sidecar import load
 
-    given = {name: environ[name] for name in SETTINGS if name in environ}
     if timeout is not None:
         given["MAX_WAIT_TIME_SECONDS"] = str(timeout)
-    return load({**given, "JOB_NAMESPACE": NAMESPACE, "JOB_NAME": JOB, "POD_NAME": POD})
+    loaded = load({**given, "JOB_NAMESPACE": NAMESPACE, "JOB_NAME": JOB, "POD_NAME": POD})
+    return Chosen(*(getattr(loaded, name) for name in Chosen._fields))
 
 
 def _faults(result: Path) -> list[str]:

@@ -76,7 +76,7 @@ def _headline(document: Document, entries: Sequence[Row]) -> str:
 
 def _worst(document: Document, entries: Sequence[Row]) -> str:
     """The word whose colour the run has."""
-    if passed(document):
+    if passed(document, entries):
         return text(document, "status")
     doubtful = all(row.passed or row.result == ResultStatus.UNKNOWN for row in entries)
     return "unknown" if doubtful and not failed(document) else "failed"

@@ -1,25 +1,12 @@
-"""The options of status-ctl, and what its commands import."""
+"""The options of status-ctl and its commands."""
 
 import argparse
 import importlib
-import subprocess
-import sys
 
 import pytest
 
 from reporter.ctl.commands import trial
 from reporter.ctl.main import COMMANDS, main
-
-IMPORTED = """
-import sys
-from reporter.ctl.main import main
-try:
-    main(sys.argv[1:])
-except SystemExit:
-    pass
-print("\\n".join({name.partition(".")[0] for name in sys.modules}))
-"""
-HEAVY = {"kubernetes", "pydantic", "prometheus_client", "structlog", "urllib3"}
 
 
 @pytest.mark.parametrize(
@@ -108,19 +95,18 @@ def test_no_command_at_all_is_wrong_usage(capsys):
     assert "COMMAND" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "heavy"),
-    [
-        (["--help"], {*HEAVY, "jsonschema"}),
-        (["try", "--help"], HEAVY),
-        (["validate", "/dev/null"], HEAVY),
-    ],
-)
-def test_a_command_imports_only_what_it_needs(arguments, heavy):
-    """None of the sidecar's heavy packages, and for help not even jsonschema: people wait."""
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTED, *arguments], capture_output=True, text=True, check=True
-    )
+@pytest.mark.parametrize("timeout", [None, 1, 2, 3, 4, 300])
+def test_try_without_settings_does_as_the_reporter_by_default(timeout):
+    """The settings are not even imported then, so nothing else keeps the two alike."""
+    alone = trial.choose({"RESULT_REQUIRED": " "}, timeout)
+    read = trial.choose({"RESULT_REQUIRED": "true"}, timeout)
 
-    assert "argparse" in done.stdout.split()
-    assert set() == heavy & set(done.stdout.split())
+    assert alone.poll_interval == read.poll_interval
+    assert alone._replace(poll_interval_seconds=0) == read._replace(poll_interval_seconds=0)
+
+
+def test_a_timeout_outranks_the_variable():
+    """Together with what else is set."""
+    chosen = trial.choose({"MAX_WAIT_TIME_SECONDS": "9", "RESULT_TRUST": "at-exit"}, 7)
+
+    assert (7, "at-exit") == (chosen.max_wait_time_seconds, chosen.result_trust)
