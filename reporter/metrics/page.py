@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
-from prometheus_client.openmetrics import exposition as openmetrics
 
 
 class Page(NamedTuple):
@@ -48,10 +47,13 @@ class Renderer:
 
         The caller holds the lock.
         """
-        if _wants_openmetrics(accept):
-            body = openmetrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]
-            return body, openmetrics.CONTENT_TYPE_LATEST
-        return generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4
+        try:
+            # It repeats the version that it was asked for in the content type.
+            plain = accept.isascii() and accept.isprintable()
+            encode, content_type = choose_encoder(accept if plain else "")
+        except TypeError:  # it compares a version that is no number with one
+            encode, content_type = choose_encoder("")
+        return encode(self._registry), content_type
 
 
 class Spread:
@@ -74,21 +76,3 @@ class Spread:
             seen += count
             found.append((bound, float(seen)))
         return found
-
-
-def _wants_openmetrics(accept: str) -> bool:
-    """Whether OpenMetrics 1.0.0 is welcome and no other text format more so (RFC 9110, 12.5.1)."""
-    wanted = {"openmetrics": 0.0, "text": 0.0}
-    for entry in accept.lower().split(","):
-        kind, *parameters = (part.strip() for part in entry.split(";"))
-        options = dict(p.split("=", 1) for p in parameters if "=" in p)
-        try:
-            quality = float(options.get("q", "1"))
-        except ValueError:
-            continue
-        if kind == "application/openmetrics-text":
-            if options.get("version", "1.0.0") == "1.0.0":
-                wanted["openmetrics"] = max(wanted["openmetrics"], quality)
-        elif kind in ("text/plain", "text/*"):
-            wanted["text"] = max(wanted["text"], quality)
-    return wanted["openmetrics"] > 0 and wanted["openmetrics"] >= wanted["text"]
