@@ -1,12 +1,17 @@
 """The Event of a final verdict, and how many requests a Job costs with it."""
 
+import math
+import threading
 import time
+from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 
 from reporter.kube.api import KubeApi, Watch
-from tests.fakekube import Answer, FakeKube, Hang
-from tests.integration.scene import RUNNING, Scene
+from reporter.sources.pod import HEALTHY_AFTER
+from tests.fakekube import Answer, Hang
+from tests.integration.scene import BOUND, RUNNING, Scene
 
 POST = "/apis/events.k8s.io/v1/namespaces/default/events"
 
@@ -86,30 +91,51 @@ def test_a_restart_of_the_reporter_adds_no_event(scene: Scene) -> None:
     assert 1 == len(scene.fake.requests("POST"))
 
 
-class Hasty(KubeApi):
-    """Watches that last a second stand for those of five minutes."""
-
-    def watch_pod(
-        self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = 135.0
-    ) -> Watch:
-        assert 300 == server_timeout
-        return super().watch_pod(namespace, name, server_timeout=1, silence=silence)
+def adapter_states(scene: Scene) -> list[str]:
+    return [event["state"] for event in scene.said("Adapter state")]
 
 
-def hasty(fake: FakeKube) -> KubeApi:
-    return Hasty.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+class Told:
+    """A watch that tells when its first event has been taken: as the next one is asked for."""
+
+    def __init__(self, watch: Watch, taken: threading.Semaphore) -> None:
+        self._watch, self._taken = watch, taken
+        self.close = watch.close
+
+    def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        events = iter(self._watch)
+        yield next(events)
+        self._taken.release()
+        yield from events
 
 
-def test_a_job_of_ten_minutes_costs_eight_requests(scene: Scene) -> None:
-    """With all defaults: the watch is renewed twice, and a renewal costs that one request."""
+class Renewing(KubeApi):
+    """Watches that last just long enough to be healthy stand for those of five minutes."""
+
+    shown: threading.Semaphore
+
+    def watch_pod(self, namespace: str, name: str, **_: Any) -> Watch:
+        watch = super().watch_pod(namespace, name, server_timeout=math.ceil(HEALTHY_AFTER))
+        return cast("Watch", Told(watch, self.shown))
+
+
+def test_a_job_costs_five_requests_and_one_for_each_watch(scene: Scene) -> None:
+    """With all defaults; so one of ten minutes, whose watch is renewed twice, costs eight."""
+    api = Renewing.connect(
+        scene.fake.server, ca_file=scene.fake.ca_file, token_file=scene.fake.token_file
+    )
+    api.shown = threading.Semaphore(0)
     scene.create(form="native")
-    reporter = scene.start(hasty)
+    reporter = scene.start(lambda _: api)
     scene.wait_condition(RUNNING)
-    scene.fake.wait_for(lambda: len(scene.fake.requests("GET", watch=True)) == 3)
+    # Before a new watch has shown the Pod, a result would be reason enough to ask for the Pod.
+    assert all(api.shown.acquire(timeout=BOUND) for _ in range(2))
     scene.write_result()
     scene.wait_final()
     scene.adapter(scene.ended(0))
+    scene.fake.wait_for(lambda: "terminated" in adapter_states(scene), BOUND)
 
     assert 0 == reporter.finish()
+    assert 2 == len([entry for entry in scene.fake.requests() if entry.is_watch])
     others = [entry.method for entry in scene.fake.requests() if not entry.is_watch]
     assert ["GET", "PATCH", "GET", "PATCH", "POST"] == others
