@@ -21,7 +21,7 @@ import pytest
 from tests.aggregators.nursery import Nursery
 from tests.aggregators.served import Aggregator, plan
 from tests.aggregators.worker import Reply, digest_of
-from tests.integration.uploads.tars import file, tgz
+from tests.archives.tars import file, tgz
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 

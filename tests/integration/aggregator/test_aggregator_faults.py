@@ -15,8 +15,8 @@ import pytest
 
 from tests.aggregators.served import Aggregator
 from tests.aggregators.worker import BOUND, Reply, Worker, digest_of
+from tests.archives.tars import file, tgz
 from tests.integration.aggregator_fixtures import Start, unfinished
-from tests.integration.uploads.tars import file, tgz
 
 MIB = 2**20
 KEY = "by-node/node1/sysd"

@@ -11,8 +11,8 @@ import pytest
 from tests.aggregators.nursery import Nursery
 from tests.aggregators.served import Aggregator
 from tests.aggregators.worker import Worker, head
+from tests.archives.tars import header
 from tests.integration.aggregator_fixtures import unfinished
-from tests.integration.uploads.tars import header
 
 MIB = 2**20
 PUT = "/api/v1/results"

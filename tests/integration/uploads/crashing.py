@@ -19,6 +19,7 @@ from reporter.aggregator.uploads import Intake, Stored
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
 from reporter.core.run.snapshot import Phase
+from tests.archives.tars import file, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
     E2E,
@@ -30,7 +31,6 @@ from tests.integration.uploads.scene import (
     PLAN,
     Scene,
 )
-from tests.integration.uploads.tars import file, tgz
 
 OPAQUE = b"opaque" * 300_000
 LOAD_PLAN = Plan("run-1", (Plugin("p", tuple(f"n{n}" for n in range(600))),))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from reporter.aggregator.uploads import Meta
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause
-from tests.integration.uploads.tars import (
+from tests.archives.tars import (
     END,
     GNU,
     file,

@@ -16,7 +16,7 @@ from reporter.aggregator.store.files import remove_tree, walk
 from reporter.aggregator.uploads.limits import Limits
 from reporter.aggregator.uploads.unpack import unpack
 from reporter.untar.gunzip import BadArchive
-from tests.integration.uploads.tars import (
+from tests.archives.tars import (
     END,
     GNU,
     file,

@@ -17,17 +17,7 @@ import pytest
 
 from reporter.aggregator.uploads import Held, Refused, Stored
 from reporter.core.run.entry import State
-from tests.integration.uploads.scene import (
-    ARCHIVE,
-    E2E,
-    JSON,
-    LIMITS,
-    NODE1,
-    Scene,
-    play,
-    sha,
-)
-from tests.integration.uploads.tars import (
+from tests.archives.tars import (
     END,
     GNU,
     file,
@@ -38,6 +28,16 @@ from tests.integration.uploads.tars import (
     link,
     pax,
     tgz,
+)
+from tests.integration.uploads.scene import (
+    ARCHIVE,
+    E2E,
+    JSON,
+    LIMITS,
+    NODE1,
+    Scene,
+    play,
+    sha,
 )
 
 GOOD = tgz(file(b"a.txt", b"A"), folder(b"d/"), file(b"d/b.txt", b"B"))

@@ -24,6 +24,7 @@ from reporter.aggregator.uploads import (
 )
 from reporter.core.run.entry import State
 from reporter.runtime import log
+from tests.archives.tars import file, link, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
     E2E,
@@ -35,7 +36,6 @@ from tests.integration.uploads.scene import (
     play,
     sha,
 )
-from tests.integration.uploads.tars import file, link, tgz
 
 GOOD = tgz(file(b"a", b"A"), file(b"b", b"B"))
 

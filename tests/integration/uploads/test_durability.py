@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.uploads import Stored
+from tests.archives.tars import file, tgz
 from tests.integration.uploads.scene import ARCHIVE, E2E, JSON, NODE1, Scene, pieces, play, sha
-from tests.integration.uploads.tars import file, tgz
 
 
 @pytest.fixture

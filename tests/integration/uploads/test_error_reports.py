@@ -13,6 +13,7 @@ from reporter.aggregator.uploads.reports import SILENT, parse_report
 from reporter.core.run.entry import State
 from reporter.core.run.record import Cause, Rank
 from reporter.errors import InvalidPayload
+from tests.archives.tars import file, folder, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
     E2E,
@@ -23,7 +24,6 @@ from tests.integration.uploads.scene import (
     play,
     sha,
 )
-from tests.integration.uploads.tars import file, folder, tgz
 
 SONOBUOY = b'{"error":"x"}'
 PARTIAL = replace(ARCHIVE, error=True)

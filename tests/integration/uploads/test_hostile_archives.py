@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.uploads import Refused, Stored
-from tests.integration.uploads.hostile import NAMES, hostile
+from tests.archives.hostile import NAMES, hostile
+from tests.archives.tars import file, hard_link, tgz
 from tests.integration.uploads.scene import ARCHIVE, E2E, NODE1, Scene, everything, play, sha
-from tests.integration.uploads.tars import file, hard_link, tgz
 
 OURS = ("state", "output")
 

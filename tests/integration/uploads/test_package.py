@@ -19,6 +19,7 @@ import pytest
 
 from reporter.aggregator.uploads import PackageFailed
 from reporter.core.run.snapshot import Phase, Tar
+from tests.archives.tars import file, gnu_name, link, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
     E2E,
@@ -28,7 +29,6 @@ from tests.integration.uploads.scene import (
     Scene,
     play,
 )
-from tests.integration.uploads.tars import file, gnu_name, link, tgz
 
 NAME = "202311142213_sonobuoy_run-1.tar.gz"
 

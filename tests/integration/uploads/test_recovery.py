@@ -15,6 +15,7 @@ from reporter.core.run.entry import State
 from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase
 from reporter.runtime import log
+from tests.archives.tars import file, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
     E2E,
@@ -26,7 +27,6 @@ from tests.integration.uploads.scene import (
     play,
     sha,
 )
-from tests.integration.uploads.tars import file, tgz
 
 GOOD = tgz(file(b"a", b"A"))
 

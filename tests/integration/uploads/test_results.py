@@ -26,6 +26,7 @@ from reporter.aggregator.uploads import (
 )
 from reporter.core.run.entry import State
 from reporter.core.run.snapshot import Phase
+from tests.archives.tars import file, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
     E2E,
@@ -39,7 +40,6 @@ from tests.integration.uploads.scene import (
     play,
     sha,
 )
-from tests.integration.uploads.tars import file, tgz
 
 
 def test_a1_a_body_without_any_header(tmp_path: Path) -> None:

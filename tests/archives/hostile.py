@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import zlib
 
-from tests.integration.uploads.tars import (
+from tests.archives.tars import (
     END,
     GNU,
     USTAR,
