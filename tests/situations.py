@@ -185,3 +185,12 @@ def rows_of(said: Iterable[tuple[Any, ...]]) -> list[str]:
     return [
         "-" if one == PENDING else one[1].row + ("!" if one[0] == "settled" else "") for one in said
     ]
+
+
+def again(state, *, restarts=1, **fields):
+    """The adapter after a restart: the first run lasted from second 1 to second 10."""
+    last = fields.pop("last", ended(1, start=1, end=10))
+    return pod(state, last=last, restarts=restarts, restart=ON_FAILURE, **fields)
+
+
+first = pod(ended(1, start=1, end=10), restart=ON_FAILURE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import socket
 import ssl
 import subprocess
 import threading
@@ -231,3 +232,20 @@ def site(folder: Path) -> Iterator[Site]:
     finally:
         for process in found.started:
             process.close()
+
+
+def closed(port: int) -> bool:
+    """Whether nobody listens there."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=BOUND).close()
+    except OSError:
+        return True
+    return False
+
+
+def wait(wanted) -> None:
+    """Wait until something is true."""
+    end = time.monotonic() + BOUND
+    while not wanted():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -1,7 +1,9 @@
 """An aggregator's worker listener at work, with a store in memory and files on the disk."""
 
 import asyncio
+import base64
 import functools
+import hashlib
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -187,3 +189,8 @@ def situation(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
         asyncio.run(asyncio.wait_for(test(*args, **kwargs), 3 * HANG))
 
     return run
+
+
+def digest_header(body: bytes) -> str:
+    """A digest as headers show it."""
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"

@@ -164,3 +164,8 @@ class Disk:
                 return super().executemany(sql, *parameters)
 
         return sqlite3.connect(*args, factory=Connection, **kwargs)
+
+
+def sound(disk: Disk) -> None:
+    """Let everything succeed again."""
+    disk.before = disk.after = lambda _: None

@@ -343,3 +343,19 @@ class ProgressView:
 
 
 __all__ = ["EPOCH", "World", "running", "stamp", "terminated", "waiting"]
+
+
+IMAGE = "ErrImagePull"
+
+
+def rows(world: World) -> list[tuple[str, bool]]:
+    return [(row, final) for _, row, final in world.history]
+
+
+def supersede(world: World) -> None:
+    """A newer attempt has written what stands."""
+    assert world.job is not None
+    annotations = world.job["metadata"]["annotations"]
+    note = annotations["status-reporter.io/Available"]
+    newer = note.replace(NAME, "another").replace(stamp(-1), stamp(300))
+    annotations["status-reporter.io/Available"] = newer

@@ -1,4 +1,4 @@
-"""What outlives a look: whose file it is, the first start, trouble, the last ended run, outages."""
+"""What outlives a look: the first start, trouble, the last ended run, outages."""
 
 from dataclasses import replace
 
@@ -9,7 +9,6 @@ from reporter.core.facts import (
     Container,
     Form,
     PodGone,
-    PodNeverSeen,
     PodRefused,
     PodSeen,
     PodUnknown,
@@ -18,19 +17,17 @@ from reporter.core.facts import (
     Waiting,
 )
 from reporter.core.memory import Memory, recall, remember
-from reporter.core.payloads import FileInvalid
 from reporter.core.trouble import Trouble, trouble_of
 from tests.situations import (
     ABSENT,
     LOOPING,
-    LOST,
-    ON_FAILURE,
     START_ERROR,
+    again,
     at,
     deleted,
     ended,
+    first,
     identity,
-    invalid,
     observed,
     pod,
     running,
@@ -38,194 +35,6 @@ from tests.situations import (
 )
 
 NEW = Memory(waiting_since=0.0, waiting_since_at=at(0))
-
-
-def again(state, *, restarts=1, **fields):
-    """The adapter after a restart: the first run lasted from second 1 to second 10."""
-    last = fields.pop("last", ended(1, start=1, end=10))
-    return pod(state, last=last, restarts=restarts, restart=ON_FAILURE, **fields)
-
-
-def counts(*looks):
-    """Whether the file of the last look counts for the adapter's newest run."""
-    return observed(*looks).file != ABSENT
-
-
-first = pod(ended(1, start=1, end=10), restart=ON_FAILURE)
-
-WHOSE = {
-    # the first run
-    "first run: written in a later second": ([(9, pod(running(5)), valid(6))], True),
-    "first run: written in the second of its start": ([(9, pod(running(5)), valid(5))], True),
-    "first run: the start was stamped after a quick file": (
-        [(9, pod(running(5)), valid(4))],
-        True,
-    ),
-    "first run: two seconds before its start": ([(9, pod(running(5)), valid(3))], False),
-    "first run: quick, but older than the Pod": ([(9, pod(running(0)), valid(-1))], False),
-    "first run: invalid, older": ([(9, pod(running(5)), invalid(3))], False),
-    "first run: ended": ([(9, pod(ended(0, start=5)), valid(5))], True),
-    "first run: ended, seen twice": (
-        [(9, pod(ended(0, start=5)), valid(5)), (10, pod(ended(0, start=5)), valid(5))],
-        True,
-    ),
-    "first run: over, the Pod shows no start": (
-        [(9, pod(running(5), started_at=None), valid(4))],
-        True,
-    ),
-    # no start is shown
-    "not started: not before the Pod": ([(9, pod(), valid(0))], True),
-    "not started: before the Pod": ([(9, pod(), valid(-1))], False),
-    "not started: the Pod shows no start either": ([(9, pod(started_at=None), valid(-9))], True),
-    "runs without a time: not before the Pod": ([(9, pod(Running()), valid(0))], True),
-    "runs without a time: before the Pod": ([(9, pod(Running()), valid(-1))], False),
-    "lost: not before the Pod": ([(9, pod(LOST), valid(2))], True),
-    "command not found has written nothing": ([(9, pod(START_ERROR), valid(2))], False),
-    "command not found, a thing that cannot be read": (
-        [(9, pod(START_ERROR), FileInvalid("the file cannot be read", None))],
-        False,
-    ),
-    # the first run, on a volume that was born with the Pod: no earlier run can have left the file
-    "own volume: two seconds before its start": (
-        [(9, pod(running(5), own_volume=True), valid(3))],
-        True,
-    ),
-    "own volume: the clock was set back by a day": (
-        [(9, pod(ended(0, start=5), own_volume=True), valid(-86400))],
-        True,
-    ),
-    "own volume: not started yet, older than the Pod": (
-        [(9, pod(own_volume=True), valid(-9))],
-        True,
-    ),
-    "own volume: an invalid file, older": (
-        [(9, pod(running(5), own_volume=True), invalid(3))],
-        True,
-    ),
-    "own volume: command not found has written nothing": (
-        [(9, pod(START_ERROR, own_volume=True), valid(2))],
-        False,
-    ),
-    "own volume: command not found, in back-off": (
-        [(14, again(LOOPING, last=START_ERROR, restarts=0, own_volume=True), valid(9))],
-        False,
-    ),
-    "own volume: in back-off after the first run": (
-        [(11, again(LOOPING, restarts=0, own_volume=True), valid(-9))],
-        True,
-    ),
-    "own volume: the second run, the first one's file": (
-        [(21, again(running(20), own_volume=True), valid(9))],
-        False,
-    ),
-    "own volume: the second run, what came before it can no longer be seen": (
-        [(21, pod(running(20), restarts=1, own_volume=True), valid(9))],
-        False,
-    ),
-    "own volume: an earlier run is shown, the restart is not counted": (
-        [(21, again(running(20), restarts=0, own_volume=True), valid(9))],
-        False,
-    ),
-    "own volume: Pod gone": ([(9, PodGone(pod(running(5), own_volume=True)), valid(3))], True),
-    # the Pod or the adapter cannot be seen
-    "Pod refused": ([(9, PodRefused(), valid(-9))], True),
-    "Pod never seen": ([(9, PodNeverSeen(), valid(-9))], True),
-    "Pod not shown yet": ([(9, PodUnknown(), valid(-9))], True),
-    "misfit: not before the Pod": ([(9, pod(adapter=None), valid(0))], True),
-    "misfit: before the Pod": ([(9, pod(adapter=None), valid(-1))], False),
-    "Pod gone": ([(9, PodGone(pod(running(5))), valid(3))], False),
-    "no identity": ([(9, pod(running(5)), FileInvalid("no directory", None))], True),
-    # after a restart
-    "second run: the first one's file": (
-        [(11, first, valid(9)), (21, again(running(20)), valid(9))],
-        False,
-    ),
-    "second run: the first one's file, first seen now": (
-        [(21, again(running(20)), valid(9))],
-        False,
-    ),
-    "second run: its own file": (
-        [(11, first, valid(9)), (22, again(running(20)), valid(21))],
-        True,
-    ),
-    "second run: its own file, in the second of its start": (
-        [(11, first, valid(9)), (21, again(running(20)), valid(20))],
-        True,
-    ),
-    "second run: its own file, stamped after it": (
-        [(11, first, valid(9)), (21, again(running(20)), valid(19))],
-        True,
-    ),
-    "restart within one second: the file was there at the first run's end": (
-        [(10.5, first, valid(10)), (11, again(running(10)), valid(10))],
-        False,
-    ),
-    "restart within one second: it was rewritten": (
-        [(10.5, first, valid(10)), (11, again(running(10)), valid(10, inode=8))],
-        True,
-    ),
-    "restart within one second: the end was never shown alone": (
-        [(11, again(running(10)), valid(10))],
-        True,
-    ),
-    "restart within one second: a second before the start": (
-        [(11, again(running(11), last=ended(1, end=10)), valid(10))],
-        False,
-    ),
-    "the API shows the end late, the file is already the second run's": (
-        [(11.5, first, valid(11)), (12, again(running(11)), valid(11))],
-        True,
-    ),
-    "the end shows no time: a second before the start": (
-        [(21, again(running(20), last=replace(ended(1), finished_at=None)), valid(19))],
-        False,
-    ),
-    "in back-off: the file of the run that ended": (
-        [(11, again(LOOPING, restarts=0), valid(9))],
-        True,
-    ),
-    "in back-off: written in the second of its start": (
-        [(2, pod(ended(1, end=1), restart=ON_FAILURE), valid(1))] * 2
-        + [(3, again(LOOPING, last=ended(1, end=1), restarts=0), valid(1))],
-        True,
-    ),
-    "in back-off after the second run: the first one's file": (
-        [
-            (11, first, valid(10)),
-            (12, again(running(10)), valid(10)),
-            (14, again(LOOPING, last=ended(1, start=10, end=13)), valid(10)),
-        ],
-        False,
-    ),
-    "in back-off after the second run: a file of the second before it, nobody knows whose": (
-        [(14, again(LOOPING, last=ended(1, start=11, end=13)), valid(10))],
-        False,
-    ),
-    "in back-off after a command that was not found": (
-        [(14, again(LOOPING, last=START_ERROR), valid(9))],
-        False,
-    ),
-    "second run ended: in the second of its start, not there before": (
-        [
-            (11, first, ABSENT),
-            (13, again(ended(0, start=12, end=12)), valid(12)),
-            (14, again(ended(0, start=12, end=12)), valid(12)),
-        ],
-        True,
-    ),
-}
-
-
-@pytest.mark.parametrize(("looks", "expected"), WHOSE.values(), ids=WHOSE.keys())
-def test_a_file_counts_only_for_the_run_that_can_have_written_it(looks, expected):
-    """By ctime and start in whole seconds, and by what was there when an earlier run had ended."""
-    assert expected is counts(*looks)
-
-
-def test_no_file_is_nobodys():
-    """Absence needs no owner."""
-    assert ABSENT == observed((9, pod(running(5)))).file
-    assert ABSENT == observed((9, pod(adapter=None))).file
 
 
 def last_run(*looks):
@@ -388,8 +197,14 @@ def troubles(*looks):
 
 
 ERROR = pod(Waiting("ErrImagePull", "404"))
+
+
 BACK_OFF = pod(Waiting("ImagePullBackOff", 'Back-off pulling image "a"'))
+
+
 CAUSED = pod(Waiting("ImagePullBackOff", 'Back-off pulling image "a": ErrImagePull: 404'))
+
+
 CONFIG = pod(Waiting("CreateContainerConfigError", "no key"))
 
 

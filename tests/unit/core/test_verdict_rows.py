@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.core.case import Policy
 from reporter.core.facts import (
     Blocker,
     Container,
@@ -17,14 +16,11 @@ from reporter.core.facts import (
     PodUnknown,
     RestartPolicy,
     RestartRule,
-    Running,
     Terminated,
     Waiting,
 )
 from reporter.core.payloads import Progress
-from reporter.core.verdict import decide
 from tests.situations import (
-    ABSENT,
     BAD,
     LOOPING,
     LOST,
@@ -46,53 +42,47 @@ from tests.situations import (
     valid,
     verdict,
 )
+from tests.unit.core.expected import EMPTY, FAILED, KILLED, NO_FILE, RUNS, SUCCESS, TIMEOUT, waiting
 
-SUCCESS = ("R", "True", "AllChecked", "12 of 12")
 FAILURE = ("R", "False", "QuotaLow", "2 of 12 failed")
-TIMEOUT = ("T", "False", "AdapterTimeout", "Adapter did not produce results within 5m0s")
-KILLED = (
-    "O",
-    "False",
-    "AdapterOOMKilled",
-    "Adapter container was killed due to out of memory (OOMKilled)",
-)
-EMPTY = (
-    "I",
-    "False",
-    "InvalidResultFormat",
-    "Failed to parse adapter result: the file is empty",
-)
-FAILED = ("X", "False", "AdapterExitedWithError", "Adapter container exited with code 1: Error")
-NO_FILE = (
-    "X",
-    "False",
-    "AdapterMissingResults",
-    "Adapter container exited successfully (code 0) but did not produce a valid result file:"
-    " Completed",
-)
+
+
 STARTED_BADLY = (
     "W3",
     "False",
     "AdapterStartFailed",
     "container 'adapter': StartError: exec: \"nope\": not found",
 )
+
+
 UNPULLED = (
     "W1",
     "False",
     "AdapterImagePullFailed",
     "container 'adapter': ErrImagePull: 401 Unauthorized",
 )
-RUNS = ("A", "Unknown", "AdapterRunning", "Adapter container is running")
+
+
 STARTS = ("A", "Unknown", "AdapterRunning", "Adapter container has not started yet")
+
+
 UNSEEN = ("A", "Unknown", "AdapterRunning", "Adapter container cannot be observed")
+
+
 NO_SUCH = "no container 'adapter'; containers: worker"
+
+
 MISFIT = ("M", "Unknown", "ReporterConfigError", f"Invalid reporter settings: {NO_SUCH}")
+
+
 NO_POD = (
     "M",
     "Unknown",
     "ReporterConfigError",
     "Invalid reporter settings: the namespace has no Pod with the name in POD_NAME",
 )
+
+
 LOOPS = (
     "C",
     "Unknown",
@@ -100,16 +90,20 @@ LOOPS = (
     "Adapter container keeps failing: last exit code 1, restarted 2 times",
 )
 
+
 INIT_FAILED = Blocker(Container("prepare", ended(6, start=0, end=1)), for_good=True)
+
+
 NO_MESH = Blocker(Container("istio-proxy", PULLING), for_good=False)
+
+
 INIT_REPEATS = replace(INIT_FAILED, for_good=False)
+
+
 OWN_POLICY = RestartPolicy("Never", (RestartRule(frozenset({42}), among=True),))
+
+
 misfit = pod(adapter=None, misfit=NO_SUCH)
-
-
-def waiting(reason, message="said the kubelet"):
-    """A Pod whose adapter waits for that reason."""
-    return pod(Waiting(reason, message), phase="Pending")
 
 
 ROWS = {
@@ -443,155 +437,3 @@ ROWS = {
 def test_each_situation_has_its_row(o, expected, form):
     """A situation gives one verdict: kind, row, status, reason and message, in both forms."""
     assert expected == verdict(in_form(o, form))
-
-
-@pytest.mark.parametrize(
-    ("wait", "shown"), [(12, "12s"), (300, "5m0s"), (3600, "1h0m0s"), (90061, "25h1m1s")]
-)
-def test_timeout_names_the_wait_time_as_go_prints_it(wait, shown):
-    """Row T's message is the older product's, to the letter."""
-    o = observed((100_000, pod(running())))
-
-    assert final(
-        "T", "False", "AdapterTimeout", f"Adapter did not produce results within {shown}"
-    ) == verdict(o, Policy(wait=wait))
-
-
-@pytest.mark.parametrize(
-    ("run", "expected"),
-    [
-        pytest.param(
-            ended(0),
-            final(
-                "S", "True", "AdapterSucceeded", "Adapter container exited successfully (code 0)"
-            ),
-            id="exit 0",
-        ),
-        pytest.param(ended(1), final(*FAILED), id="exit 1"),
-        pytest.param(OOM, final(*KILLED), id="OOM kill"),
-    ],
-)
-def test_without_a_required_result_only_exit_0_is_good(run, expected):
-    """RESULT_REQUIRED=false changes nothing but exit 0 without file."""
-    assert expected == verdict(observed((11, pod(run))), Policy(result_required=False))
-
-
-def test_without_a_required_result_an_invalid_file_is_still_invalid():
-    """Row I comes before row S."""
-    o = observed((11, pod(ended(0)), invalid()))
-
-    assert final(*EMPTY) == verdict(o, Policy(result_required=False))
-
-
-def test_the_wait_time_counts_from_the_adapters_first_start():
-    """An image that took 4 minutes leaves the adapter its full wait time."""
-    o = observed((240, pod()), (241, pod(running(241))))
-
-    assert revisable(*RUNS) == verdict(later(o, 540.9))
-    assert final(*TIMEOUT) == verdict(later(o, 541))
-
-
-def test_a_timeout_before_the_first_start_is_taken_back():
-    """The adapter that starts late gets its time, and its result counts."""
-    late = observed((300, pod()), (400, pod(running(399))))
-
-    assert revisable(*RUNS) == verdict(late)
-    assert final(*SUCCESS) == verdict(observed((300, pod()), (401, pod(running(399)), valid(400))))
-
-
-def test_the_rows_of_waiting_are_not_mixed():
-    """The 60 s count from the first look at the present row."""
-    o = observed((3, pod(PULLING)), (50, waiting("CreateContainerConfigError", "no ConfigMap")))
-
-    assert "A" == verdict(later(o, 109))[1].row
-    assert revisable(
-        "W2",
-        "False",
-        "AdapterConfigError",
-        "container 'adapter': CreateContainerConfigError: no ConfigMap",
-    ) == verdict(later(o, 110))
-
-
-@pytest.mark.parametrize(
-    ("reason", "row"),
-    [
-        ("ErrImagePull", "W1"),
-        ("ImagePullBackOff", "W1"),
-        ("RegistryUnavailable", "W1"),
-        ("ImageInspectError", "W1"),
-        ("SignatureValidationFailed", "W1"),
-        ("CreateContainerConfigError", "W2"),
-        ("CreateContainerError", "W3"),
-        ("RunContainerError", "W3"),
-        ("PreStartHookError", "W3"),
-        ("PreCreateHookError", "W3"),
-        ("PostStartHookError", "W3"),
-        ("ContainerCreating", "A"),
-        ("PodInitializing", "A"),
-        ("SomethingNew", "A"),
-    ],
-)
-def test_waiting_reasons_have_their_row_after_a_minute(reason, row):
-    """Every reason of the contract, and a new one that nobody knows."""
-    assert row == verdict(later(observed((3, waiting(reason))), 63))[1].row
-
-
-def test_the_image_texts_of_error_and_back_off_are_one():
-    """ErrImagePull and ImagePullBackOff alternate: neither the text nor the time starts anew."""
-    error = Waiting("ErrImagePull", "404 Not Found")
-    back_off = Waiting(
-        "ImagePullBackOff", 'Back-off pulling image "a:b": ErrImagePull: 404 Not Found'
-    )
-    short = Waiting("ImagePullBackOff", 'Back-off pulling image "a:b"')
-    looks = [(3, error), (20, back_off), (40, short), (50, error), (63, short)]
-    o = observed(*[(second, pod(state)) for second, state in looks])
-
-    assert revisable(
-        "W1", "False", "AdapterImagePullFailed", "container 'adapter': ErrImagePull: 404 Not Found"
-    ) == verdict(o)
-
-
-def test_a_command_that_is_never_found_is_a_failed_start():
-    """OnFailure: the back-off between tries neither hides the cause nor starts the time anew."""
-    again = Waiting("RunContainerError", "failed to start container")
-    o = observed(
-        (3, pod(START_ERROR, restart=ON_FAILURE)),
-        (4, pod(again, last=START_ERROR, restarts=1, restart=ON_FAILURE)),
-        (20, pod(LOOPING, last=START_ERROR, restarts=1, restart=ON_FAILURE)),
-        (63, pod(LOOPING, last=START_ERROR, restarts=2, restart=ON_FAILURE)),
-    )
-
-    assert revisable(
-        "W3",
-        "False",
-        "AdapterStartFailed",
-        "container 'adapter': RunContainerError: failed to start container",
-    ) == verdict(o)
-
-
-def test_a_file_of_an_earlier_run_is_no_result_of_this_one():
-    """OnFailure: the second run's end counts without the first run's file."""
-    first = pod(ended(1, end=10), restart=ON_FAILURE)
-    second = pod(ended(0, start=20, end=30), last=ended(1, end=10), restarts=1, restart=ON_FAILURE)
-    looks = [(11, first, valid(9)), (31, second, valid(9))]
-
-    assert revisable(*SUCCESS) == verdict(observed(looks[0]))
-    assert final(*NO_FILE) == verdict(observed(*looks))
-
-
-def test_the_next_look_is_when_time_alone_changes_the_verdict():
-    """End of the wait time, the minute in a row; nothing when both are over."""
-    assert 301 == decide(observed((3, pod(running()))), Policy()).next_look
-    assert 63 == decide(observed((3, pod(PULLING))), Policy()).next_look
-    assert 300 == decide(later(observed((3, pod(PULLING))), 63), Policy()).next_look
-    assert float("inf") == decide(observed((300, pod())), Policy()).next_look
-
-
-def test_a_container_that_runs_without_a_time_has_started_when_it_was_first_seen():
-    """Where the API shows no start, the first look at it stands for it."""
-    o = observed((7, pod(Running())), (9, pod(Running())))
-
-    assert 7 == o.memory.first_started
-    assert revisable(*RUNS) == verdict(later(o, 306))
-    assert final(*TIMEOUT) == verdict(later(o, 307))
-    assert ABSENT == o.file

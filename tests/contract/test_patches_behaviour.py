@@ -1,0 +1,282 @@
+"""How the API server merges a PATCH into a Job's status: the fake and the real one."""
+
+import pytest
+
+from tests.contract.conditions import LATER, THEN, condition, conditions, types, version
+from tests.contract.servers import JOB, Server
+
+# Which patch (facts 1.1)
+
+
+def test_patching_a_job_that_does_not_exist(api: Server) -> None:
+    """404, and nothing is created."""
+    reply = api.patch({"status": {"conditions": [condition()]}}, job="none")
+
+    assert (404, "NotFound") == (reply.status, reply.reason)
+    assert 404 == api.call("GET", f"{api.jobs}/none").status
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", None])
+def test_a_patch_without_a_patch_content_type_is_refused(
+    api: Server, content_type: str | None
+) -> None:
+    """What a client sends that forgot the header."""
+    api.create_job()
+    reply = api.patch({"status": {"conditions": [condition()]}}, content_type=content_type)
+
+    assert (415, "UnsupportedMediaType") == (reply.status, reply.reason)
+
+
+def test_a_charset_in_the_content_type_is_fine(api: Server) -> None:
+    """Only the media type counts."""
+    api.create_job()
+    sort = "application/strategic-merge-patch+json; charset=utf-8"
+
+    assert 200 == api.patch({"status": {"conditions": [condition()]}}, content_type=sort).status
+
+
+# Strategic merge (1.2)
+
+
+def test_the_first_condition(api: Server) -> None:
+    """A Job without conditions gets a list."""
+    before = api.create_job()
+    assert [] == conditions(before)
+    reply = api.patch_conditions(condition())
+
+    assert 200 == reply.status
+    assert [condition()] == conditions(reply.json)
+    assert reply.json == api.job()
+    assert int(version(reply.json)) > int(version(before))
+
+
+def test_other_conditions_are_kept(api: Server) -> None:
+    """One of another writer is neither changed nor dropped."""
+    api.create_job()
+    foreign = condition("Foreign", status="Unknown")
+    api.patch_conditions(foreign)
+    after = api.patch_conditions(condition()).json
+
+    assert foreign in conditions(after)
+    assert condition() in conditions(after)
+
+
+def test_new_types_come_first_in_the_order_of_the_patch(api: Server) -> None:
+    """Nobody may read conditions[0]."""
+    api.create_job()
+    api.patch_conditions(condition("A"))
+    after = api.patch_conditions(condition("B"), condition("C")).json
+
+    assert ["B", "C", "A"] == types(after)
+
+
+def test_an_existing_condition_keeps_its_place(api: Server) -> None:
+    """It is changed where it stands."""
+    api.create_job()
+    api.patch_conditions(condition("A"), condition("B"), condition("C"))
+    after = api.patch_conditions(condition("B", status="False")).json
+
+    assert ["A", "B", "C"] == types(after)
+    assert condition("B", status="False") == conditions(after)[1]
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        (["N", "B"], ["N", "A", "B", "C"]),
+        (["B", "N"], ["A", "B", "N", "C"]),
+        (["C", "A"], ["B", "C", "A"]),
+        (["C", "N", "A"], ["B", "C", "N", "A"]),
+        (["N", "C", "M"], ["N", "A", "B", "C", "M"]),
+    ],
+    ids="".join,
+)
+def test_the_order_when_new_and_old_types_come_together(
+    api: Server, patch: list[str], expected: list[str]
+) -> None:
+    """The patch's order holds; what it leaves out keeps its place before what followed it."""
+    api.create_job()
+    api.patch_conditions(condition("A"), condition("B"), condition("C"))
+    after = api.patch_conditions(*(condition(kind, status="False") for kind in patch)).json
+
+    assert expected == types(after)
+
+
+def test_fields_left_out_survive(api: Server) -> None:
+    """An old message stays."""
+    api.create_job()
+    api.patch_conditions(condition())
+    after = api.patch_conditions({"type": "Available", "status": "False"}).json
+
+    assert [condition(status="False")] == conditions(after)
+
+
+def test_null_deletes_a_field(api: Server) -> None:
+    """Texts go; times are shown as null."""
+    api.create_job()
+    api.patch_conditions(condition())
+    after = api.patch_conditions(
+        {"type": "Available", "reason": None, "message": None, "lastProbeTime": None}
+    ).json
+
+    left = condition(lastProbeTime=None)
+    del left["reason"], left["message"]
+    assert [left] == conditions(after)
+
+
+def test_null_deletes_the_list(api: Server) -> None:
+    """All conditions are gone."""
+    api.create_job()
+    api.patch_conditions(condition())
+    after = api.patch({"status": {"conditions": None}}).json
+
+    assert "conditions" not in after["status"]
+
+
+def test_a_directive_deletes_one_condition(api: Server) -> None:
+    """The others stay."""
+    api.create_job()
+    api.patch_conditions(condition("A"), condition("B"))
+    after = api.patch_conditions({"type": "A", "$patch": "delete"}).json
+
+    assert ["B"] == types(after)
+
+
+def test_a_condition_without_type_is_a_server_error(api: Server) -> None:
+    """500, though the request is what is wrong, where there is a list to merge with."""
+    api.create_job()
+    api.patch_conditions(condition())
+    reply = api.patch_conditions({"status": "True"})
+
+    assert 500 == reply.status
+    assert "does not contain declared merge key: type" in reply.message
+
+
+def test_a_first_condition_without_type(api: Server) -> None:
+    """It is stored with an empty type: there was no list to merge with."""
+    api.create_job()
+    reply = api.patch_conditions({"status": "True"})
+
+    assert 200 == reply.status
+    assert [""] == types(reply.json)
+
+
+def test_a_condition_with_only_a_type(api: Server) -> None:
+    """An empty status is stored, times are null, texts are absent."""
+    api.create_job()
+    after = api.patch_conditions({"type": "Bare"}).json
+
+    bare = {"type": "Bare", "status": "", "lastProbeTime": None, "lastTransitionTime": None}
+    assert [bare] == conditions(after)
+
+
+def test_an_identical_patch_is_no_write(api: Server) -> None:
+    """The resourceVersion stays, whoever sends it."""
+    api.create_job()
+    body = {"metadata": {"annotations": {"a": "b"}}, "status": {"conditions": [condition()]}}
+    first = api.patch(body).json
+    second = api.patch(body, query="fieldManager=another").json
+
+    assert version(first) == version(second) == version(api.job())
+
+
+def test_a_changed_probe_time_alone_is_a_write(api: Server) -> None:
+    """Times have to be kept stable."""
+    api.create_job()
+    first = api.patch_conditions(condition()).json
+    second = api.patch_conditions(condition(lastProbeTime=LATER)).json
+
+    assert version(first) != version(second)
+    assert LATER == conditions(second)[0]["lastProbeTime"]
+    assert THEN == conditions(second)[0]["lastTransitionTime"]
+
+
+# Guards and what else is stored (1.4, 1.5)
+
+
+def test_the_right_uid_and_version_pass(api: Server) -> None:
+    """The request the reporter sends."""
+    meta = api.create_job()["metadata"]
+    guard = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+    reply = api.patch({"metadata": guard, "status": {"conditions": [condition()]}})
+
+    assert 200 == reply.status
+
+
+def test_another_uid_is_invalid(api: Server) -> None:
+    """422 with a cause on metadata.uid: it is another Job of that name."""
+    api.create_job()
+    body = {"metadata": {"uid": "other"}, "status": {"conditions": [condition()]}}
+    reply = api.patch(body)
+
+    assert (422, "Invalid") == (reply.status, reply.reason)
+    assert {"metadata.uid"} == {cause["field"] for cause in reply.json["details"]["causes"]}
+    assert "field is immutable" in reply.message
+    assert [] == conditions(api.job())
+
+
+def test_a_stale_version_is_a_conflict(api: Server) -> None:
+    """409, and the write in between is kept."""
+    stale = version(api.create_job())
+    api.patch_conditions(condition("Foreign"))
+    body = {"metadata": {"resourceVersion": stale}, "status": {"conditions": [condition()]}}
+    reply = api.patch(body)
+
+    assert (409, "Conflict") == (reply.status, reply.reason)
+    assert JOB == reply.json["details"]["name"]
+    assert ["Foreign"] == types(api.job())
+
+
+def test_a_stale_version_also_refuses_a_patch_that_would_change_nothing(api: Server) -> None:
+    """Compare-and-swap compares first."""
+    stale = version(api.create_job())
+    api.patch_conditions(condition())
+    body = {"metadata": {"resourceVersion": stale}, "status": {"conditions": [condition()]}}
+
+    assert 409 == api.patch(body).status
+
+
+def test_a_stale_version_comes_before_another_uid(api: Server) -> None:
+    """A Job that was made anew is seen as a conflict first, when both guards fail."""
+    stale = version(api.create_job())
+    api.patch_conditions(condition())
+    body = {"metadata": {"resourceVersion": stale, "uid": "other"}}
+
+    assert 409 == api.patch(body).status
+
+
+def test_a_malformed_version_is_a_server_error(api: Server) -> None:
+    """500 and not 400."""
+    api.create_job()
+
+    assert 500 == api.patch({"metadata": {"resourceVersion": "abc"}}).status
+
+
+def test_another_name_in_the_body_is_refused(api: Server) -> None:
+    """400: the name of the object does not match the URL."""
+    api.create_job()
+
+    assert 400 == api.patch({"metadata": {"name": "other"}}).status
+
+
+def test_annotations_come_with_the_condition(api: Server) -> None:
+    """Stored in one write; null deletes one, others stay."""
+    api.create_job()
+    body = {"metadata": {"annotations": {"a": "1", "b": "2"}}}
+    first = api.patch(body | {"status": {"conditions": [condition()]}}).json
+    second = api.patch({"metadata": {"annotations": {"a": None}}}).json
+
+    annotations = first["metadata"]["annotations"]
+    assert ("1", "2") == (annotations["a"], annotations["b"])
+    assert [condition()] == conditions(first)
+    assert "a" not in second["metadata"]["annotations"]
+    assert "2" == second["metadata"]["annotations"]["b"]
+
+
+def test_labels_are_stored_and_spec_is_not(api: Server) -> None:
+    """The status path takes metadata along and ignores the spec."""
+    before = api.create_job()
+    after = api.patch({"metadata": {"labels": {"x": "y"}}, "spec": {"suspend": True}}).json
+
+    assert "y" == after["metadata"]["labels"]["x"]
+    assert before["spec"] == after["spec"]

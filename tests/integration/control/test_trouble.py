@@ -1,0 +1,214 @@
+"""One run under control: errors from inside, tarballs that fail, a full store."""
+
+from __future__ import annotations
+
+from reporter.aggregator.store import StoreFull
+from reporter.aggregator.uploads import Interrupted
+from reporter.core.run.entry import Cause, Failure, State
+from reporter.core.run.snapshot import Phase, final, run_status
+from tests.integration.control.world import E2E, FAILED, NODE1, NODE2, PLAN, TAR, play
+
+
+class TestErrorsFromInside:
+    """What launchers and watchers tell."""
+
+    def test_key_outside_the_plan(self, world):
+        """A32: logged and counted, nothing stored."""
+
+        async def story():
+            await world.start()
+            before = world.store.snapshot()
+            failure = Failure("final", world.wall, "gone", Cause.POD_FAILED)
+            await world.control.mark_failed("sysd", "node9", failure)
+            await world.control.mark_failed("nope", None, failure)
+
+            assert before.entries == world.store.snapshot().entries
+            assert ["unexpected_errors"] * 2 == world.counted
+            assert [] == world.files.settled
+
+        told = [e for e in play(story()) if "not in the plan" in e["message"]]
+        assert [("sysd", "node9"), ("nope", None)] == [(e["plugin"], e["node"]) for e in told]
+
+    def test_no_node_named(self, world):
+        """F12: all open entries of the plugin fail, what has come stays."""
+
+        async def story():
+            await world.start()
+            await world.result(NODE1)
+            failure = Failure("final", world.wall, "no such image", Cause.START_FAILED)
+            await world.control.mark_failed("sysd", None, failure)
+
+            assert (State.COMPLETE, None) == world.state(NODE1)
+            assert (State.FAILED, Cause.START_FAILED) == world.state(NODE2)
+            assert (State.RUNNING, None) == world.state(E2E)
+            assert [NODE2] == world.files.settled
+            assert [] == world.counted
+
+        play(story())
+
+    def test_below_what_is_held(self, world):
+        """Our guess does not touch a result, and no file is touched either."""
+
+        async def story():
+            await world.start()
+            await world.result(E2E)
+            failure = Failure("final", world.wall, "evicted", Cause.POD_FAILED)
+            await world.control.mark_failed("e2e", "global", failure)
+
+            assert (State.COMPLETE, None) == world.state(E2E)
+            assert [] == world.files.settled
+
+        play(story())
+
+
+class TestTrouble:
+    """When the disk says no."""
+
+    def test_tarball_fails_until_there_is_room(self, world):
+        """F29: the run says why, all bytes are kept, and packing is tried again by itself."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.result(key)
+            world.files.broken["package"] = FAILED
+            await world.pass_time(5)
+
+            snapshot = world.store.snapshot()
+            assert ("failed", False) == (run_status(snapshot), final(snapshot))
+            assert "the tarball cannot be made: disk full" == snapshot.error
+            assert 0 == world.files.cleared
+            del world.files.broken["package"]
+            await world.pass_time(5)
+
+            snapshot = world.store.snapshot()
+            assert ("complete", True) == (run_status(snapshot), final(snapshot))
+            assert (None, TAR) == (snapshot.error, snapshot.tar)
+            assert 1 == world.files.cleared
+
+        tries = [e for e in play(story()) if e["message"].startswith("Packing failed")]
+        # At 0, 1 and 3 s; the try at 7 s succeeds.
+        assert [1.0, 2.0, 4.0] == [event["nextTrySeconds"] for event in tries]
+        assert ["package_failures"] * 3 == world.counted
+
+    def test_tarball_fails_for_long(self, world):
+        """Tries come 5 minutes apart at most; after an hour it is final, over restarts too."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.result(key)
+            world.files.broken["package"] = FAILED
+            await world.pass_time(1_800)
+            await world.restart(after=1_000, broken=FAILED)
+            assert not final(world.store.snapshot())
+            await world.pass_time(790)
+            assert not final(world.store.snapshot())
+            await world.pass_time(310)
+
+            given_up = world.store.snapshot()
+            assert ("failed", True) == (run_status(given_up), final(given_up))
+            assert "the tarball cannot be made: disk full" == given_up.error
+            assert 0 == world.files.cleared
+            await world.restart()
+            await world.pass_time(600)
+            after = world.store.snapshot()
+            assert (given_up.entries, given_up.phase, given_up.error) == (
+                after.entries,
+                after.phase,
+                after.error,
+            )
+            assert (0, 0) == (world.files.packaged, world.files.cleared)
+
+            await world.restart(package_again=True)
+            assert ("complete", TAR) == (
+                run_status(world.store.snapshot()),
+                world.store.snapshot().tar,
+            )
+
+        events = play(story())
+        told = [e["message"] for e in events if e["message"].startswith("Packing given up")]
+        assert ["Packing given up: fix the cause, then start with --package-again"] == told
+        tries = [e for e in events if e["message"].startswith("Packing failed")]
+        assert 300.0 == max(event["nextTrySeconds"] for event in tries)
+
+    def test_long_away_after_a_failure(self, world):
+        """The next process tries once before it gives up: the cause may be gone."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.result(key)
+            world.files.broken["package"] = FAILED
+            await world.control.tick()
+            await world.restart(after=10_000)
+
+            assert TAR == world.store.snapshot().tar
+
+        play(story())
+
+    def test_stopped_while_packing(self, world):
+        """That is no failure: nothing is said of it, the next process packs."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.result(key)
+            world.files.broken["package"] = Interrupted("stopped")
+            await world.control.tick()
+            assert (None, []) == (world.store.snapshot().error, world.counted)
+            await world.restart()
+            assert TAR == world.store.snapshot().tar
+
+        play(story())
+
+    def test_tarball_fails_with_the_store(self, world):
+        """What could not be written down is written as soon as there is room."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.result(key)
+            await world.store.advance_run(Phase.POST_PROCESSING)
+            world.files.broken["package"] = FAILED
+            world.full = StoreFull("full")
+            await world.pass_time(3)
+            assert world.store.snapshot().error is None
+            world.full = None
+            await world.pass_time(1)
+            assert "failed" == run_status(world.store.snapshot())
+
+        play(story())
+
+    def test_store_is_full_for_a_while(self, world):
+        """Deadlines and the end come when writing works again; it is told once a minute."""
+
+        async def story():
+            await world.start()
+            await world.result(NODE1)
+            await world.result(NODE2)
+            await world.attempt(E2E)
+            world.full = StoreFull("full")
+            await world.pass_time(200)
+            assert Phase.RUNNING is world.store.phase
+            world.full = None
+            await world.pass_time(1)
+            assert Phase.CLOSED is world.store.phase
+
+        events = play(story())
+        told = [e for e in events if e["message"] == "The store refuses to write"]
+        assert 2 == len(told)
+
+    def test_left_overs_stay(self, world):
+        """What cannot be removed does not spoil a complete run."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.result(key)
+            world.files.broken["clear"] = OSError(30, "Read-only file system")
+            await world.pass_time(3)
+
+            assert "complete" == run_status(world.store.snapshot())
+
+        play(story())

@@ -1,0 +1,193 @@
+"""When the loop looks at the Job and the Pod, on a clock of the test's own."""
+
+import pytest
+
+from reporter.attempt.publish import Outcome
+from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
+from reporter.errors import Gone
+from tests.fakekube import make_job
+from tests.unit.attempt.loop_world import World, rows
+
+# The Job
+
+
+def test_a_job_that_is_not_there_yet_is_looked_for_again() -> None:
+    """An API server may be behind."""
+    world = World("classic")
+    world.pod["metadata"]["labels"] = {}
+    job, world.job = world.job, None
+    world.at(3.0, lambda: setattr(world, "job", job))
+    world.at(4.0, world.result)
+
+    assert Outcome.FINAL == world.run()
+
+
+def test_a_job_that_never_shows_up() -> None:
+    """After five seconds the name is wrong."""
+    world = World("classic")
+    world.pod["metadata"]["labels"] = {}
+    world.job = None
+
+    assert Outcome.JOB_NEVER_SEEN == world.run()
+    assert 5.0 <= world.now <= 10.0
+
+
+def test_a_job_whose_pod_says_it_was_there() -> None:
+    """The label names it: it has gone, and quietly."""
+    world = World("classic")
+    world.job = None
+
+    assert Outcome.JOB_GONE == world.run()
+
+
+def test_a_job_that_was_deleted_after_it_was_seen() -> None:
+    """The Pod need not say so."""
+    world = World("classic")
+    world.pod["metadata"]["labels"] = {}
+    world.at(10.0, lambda: setattr(world, "job", None), world.result)
+
+    assert Outcome.JOB_GONE == world.run()
+
+
+def test_another_job_of_that_name_is_not_touched() -> None:
+    """Deleted and created again: the UID is another one."""
+    world = World("classic")
+    world.pod["metadata"]["labels"] = {}
+    successor = make_job(uid="another")
+    successor["metadata"]["resourceVersion"] = "1"
+    world.at(10.0, lambda: setattr(world, "job", successor), world.result)
+
+    assert Outcome.JOB_GONE == world.run()
+    assert {} == world.condition
+
+
+def test_a_uid_that_is_refused_in_the_write() -> None:
+    """Replaced between read and write."""
+    world = World("classic")
+    world.run(1)
+    world.errors = [Gone("x")]
+    world.at(10.0, world.result)
+
+    assert Outcome.JOB_GONE == world.run()
+
+
+# The Pod
+
+
+@pytest.mark.parametrize("shown", [PodRefused(), PodNeverSeen()])
+def test_without_a_pod_the_file_is_revisable_until_the_wait_time_ends(shown: object) -> None:
+    """Nobody knows whether the adapter writes another one."""
+    world = World("classic", wait=100.0)
+    world.shown = shown  # type: ignore[assignment]
+    world.at(10.0, world.result)
+
+    assert Outcome.FINAL == world.run()
+    assert [(10.0, "R", False), (100.0, "R", True)] == world.history[-2:]
+
+
+def test_nothing_is_written_for_a_pod_that_no_answer_has_shown() -> None:
+    """An attempt that cannot name its Pod would outrank one that can."""
+    world = World("classic", wait=100.0)
+    world.shown = PodUnknown()
+    world.at(10.0, world.result)
+    world.at(50.0, lambda: setattr(world, "shown", None))
+
+    assert Outcome.FINAL == world.run()
+    assert [("R", True)] == rows(world)
+    assert 50.0 <= world.now <= 56.0
+
+
+def test_a_timeout_is_not_written_while_the_pod_cannot_be_read() -> None:
+    """The adapter may have ended, or never started: the API is asked first."""
+    world = World(wait=100.0)
+    world.at(90.0, world.away)
+    world.at(110.0, lambda: world.end(1))
+    world.at(120.0, lambda: world.away(False))
+
+    assert Outcome.FINAL == world.run()
+    assert [("A", False), ("X", True)] == rows(world)
+
+
+def test_the_pod_is_asked_again_before_a_timeout() -> None:
+    """A watch may be half open: the present state decides."""
+    world = World(wait=100.0)
+    world.at(50.0, lambda: setattr(world, "half_open", True), lambda: world.end(1))
+
+    assert Outcome.FINAL == world.run()
+    assert [100.0] == world.pod_asked
+    assert [(0.0, "A", False), (100.0, "X", True)] == world.history
+
+
+def test_without_a_watch_the_pod_is_read_every_ten_seconds() -> None:
+    """Once at the start, for the first look at the file, then six times a minute."""
+    world = World(watched=False)
+
+    assert world.run(59.9) is None
+    assert 6 <= len(world.pod_asked) <= 8
+
+
+def test_without_a_watch_the_pod_is_read_when_the_file_changes() -> None:
+    """The adapter's state may be old, and the file its last word."""
+    world = World("classic", watched=False)
+    world.at(5.0, world.garbage, lambda: world.end(1))
+
+    assert Outcome.FINAL == world.run()
+    assert (5.0, "I", True) == world.history[-1]
+
+
+def test_without_a_watch_a_writer_that_never_rests_costs_one_read_a_second() -> None:
+    """It would be a hundred otherwise."""
+    world = World(watched=False)
+    for tick in range(1000):
+        world.at(10 + tick / 100, world.garbage)
+
+    assert world.run(20.5) is None
+    assert len(world.pod_asked) <= 20
+
+
+def test_a_pod_that_is_gone_does_not_make_the_loop_spin() -> None:
+    """It is revisable until SIGTERM, and nothing can be asked any more."""
+    world = World()
+
+    def gone() -> None:
+        last = world.loop.last
+        assert last is not None
+        assert isinstance(last.pod, PodSeen)
+        world.shown = PodGone(last.pod.pod)
+
+    world.at(10.0, gone)
+    world.at(60.0, world.sigterm)
+
+    assert Outcome.FINAL == world.run()
+    assert [("A", False), ("N", False), ("N", True)] == rows(world)
+    assert len([at for at in world.passes if 10 < at < 60]) <= 40
+
+
+class LateDirectory:
+    """The directory appears after the file was looked for, with the file in it."""
+
+    def __init__(self) -> None:
+        self.world: World | None = None
+
+    def fileno(self) -> int:
+        return -1
+
+    def drain(self) -> bool:
+        return False
+
+    def repair(self) -> bool:
+        if self.world is None:
+            return False
+        world, self.world = self.world, None
+        world.result()
+        return True
+
+
+def test_a_directory_that_appears_is_looked_into_at_once() -> None:
+    """What came before it was watched has told nobody."""
+    events = LateDirectory()
+    world = World("classic", events=events)
+    world.at(10.5, lambda: setattr(events, "world", world))
+
+    assert Outcome.FINAL == world.run()
+    assert [(0.0, "A", False), (10.5, "R", True)] == world.history

@@ -1,0 +1,153 @@
+"""When the loop tries again and when it gives up, on a clock of the test's own."""
+
+import pytest
+
+from reporter.attempt.publish import Outcome
+from reporter.errors import Conflict, Forbidden, InvalidRequest, Unavailable
+from tests.unit.attempt.loop_world import IMAGE, World, rows, running, stamp, waiting
+
+
+def test_a_conflict_is_tried_again_at_once() -> None:
+    """Nobody is overloaded: somebody else was quicker."""
+    world = World()
+    world.errors = [Conflict("x")] * 3
+
+    assert world.run(100) is None
+    ((at, _, _),) = world.history
+    assert at < 0.5
+
+
+def test_an_outage_is_met_with_a_back_off_of_at_most_five_seconds() -> None:
+    """Tries get rare, and the end of the outage is seen soon."""
+    world = World(wait=10_000.0)
+    world.away()
+    world.at(600.0, lambda: world.away(False))
+
+    assert world.run(700) is None
+    ((at, _, _),) = world.history
+    assert 600.0 <= at <= 605.0
+    tries = [at for at, method in world.requests if method == "GET" and at < 600]
+    assert 120 <= len(tries) <= 130
+
+
+def test_retry_after_is_a_floor_with_a_cap() -> None:
+    """A server's wish counts up to half a minute: a verdict is waiting."""
+    world = World()
+    world.errors = [Unavailable("x", retry_after=7.0), Unavailable("x", retry_after=3600.0)]
+
+    assert world.run(100) is None
+    assert [0.0, 7.0, 37.0, 37.0] == [at for at, _ in world.requests]
+
+
+def test_sigterm_does_not_sit_out_an_old_back_off() -> None:
+    """There is no time for it."""
+    world = World()
+    world.errors = [Unavailable("x", retry_after=30.0)]
+    world.at(1.0, world.result)
+    world.at(2.0, world.sigterm)
+
+    assert Outcome.FINAL == world.run()
+    assert [(2.0, "R", True)] == world.history
+
+
+def test_retry_after_never_reaches_beyond_the_grace_period() -> None:
+    """One more try is made while it can still be of use."""
+    world = World("classic")
+    world.pod["spec"]["terminationGracePeriodSeconds"] = 10
+    world.at(1.0, world.result, world.sigterm)
+    world.errors = [Unavailable("x", retry_after=30.0)] * 2
+
+    assert Outcome.FINAL == world.run()
+    at, row, final = world.history[-1]
+    assert ("R", True) == (row, final)
+    assert at <= 9.0
+
+
+@pytest.mark.parametrize("error", [Forbidden("x"), InvalidRequest("x"), Unavailable("x")])
+def test_the_classic_form_gives_up_a_minute_after_the_wait_time(error: Exception) -> None:
+    """The verdict was known long before; an outage of the wait time's length costs nothing."""
+    world = World("classic", wait=100.0)
+    world.errors = [error] * 10_000  # type: ignore[list-item]
+    world.at(5.0, world.result)
+
+    assert Outcome.GAVE_UP == world.run()
+    assert 160.0 <= world.now <= 165.0
+
+
+def test_the_classic_form_tries_a_late_verdict_for_a_minute() -> None:
+    """Decided after the wait time: a minute from then."""
+    world = World("classic", wait=100.0, adapter=waiting("PodInitializing"))
+    world.at(500.0, world.away, lambda: world.adapter(running(stamp(500))))
+    world.at(501.0, world.result)
+
+    assert Outcome.GAVE_UP == world.run()
+    assert 561.0 <= world.now <= 566.0
+
+
+def test_another_verdict_has_a_minute_of_its_own() -> None:
+    """It was decided while an earlier one still waited to be written."""
+    world = World("classic", wait=20.0, adapter=waiting("PodInitializing"))
+    world.at(450.0, lambda: world.adapter(running(stamp(450))))
+    world.at(449.0, lambda: world.errors.extend([Unavailable("x")] * 1000))
+    world.at(501.0, world.result)
+
+    assert Outcome.GAVE_UP == world.run()
+    assert 561.0 <= world.now <= 566.0
+
+
+def test_the_classic_form_gives_up_on_an_api_it_never_saw() -> None:
+    """No Pod, no Job: a Pod must not stay for ever because of its reporter."""
+    world = World("classic", wait=100.0)
+    world.away()
+
+    assert Outcome.GAVE_UP == world.run()
+    assert 160.0 <= world.now <= 165.0
+
+
+def test_one_failure_long_after_the_wait_time_is_no_reason_to_give_up() -> None:
+    """The minute counts from when there was something new to write."""
+    world = World("classic", adapter=waiting(IMAGE, "first"), wait=100.0)
+    world.at(500.0, lambda: world.adapter(waiting(IMAGE, "second")))
+    world.at(499.0, lambda: world.errors.append(Unavailable("x")))
+
+    assert world.run(600) is None
+    assert "second" in world.condition["message"]
+
+
+def test_the_native_form_never_gives_up() -> None:
+    """Ending would only bring a restart."""
+    world = World(wait=100.0)
+    world.errors = [Forbidden("x")] * 1_000
+    world.at(5.0, world.result)
+
+    assert Outcome.FINAL == world.run()
+    assert world.now > 1000.0
+
+
+def test_an_adapter_that_may_run_again_is_not_given_up() -> None:
+    """Under OnFailure an early end would be counted against the Job's back-off limit."""
+    world = World("classic", restart_policy="OnFailure", wait=100.0)
+    world.errors = [Forbidden("x")] * 10_000
+    world.at(5.0, world.result)
+
+    assert world.run(1000) is None
+
+
+def test_an_answer_that_got_lost_is_no_second_write() -> None:
+    """The PATCH was carried out: the next read shows it, and the verdict is told once."""
+    world = World("classic")
+    carried_out = world.patch_job_status
+
+    def lost(*arguments: object, **options: object) -> object:
+        carried_out(*arguments, **options)  # type: ignore[arg-type]
+        world.patch_job_status = carried_out  # type: ignore[method-assign]
+        raise Unavailable("reset")
+
+    def lose() -> None:
+        world.patch_job_status = lost  # type: ignore[method-assign,assignment]
+
+    world.at(1.0, lose, world.result)
+
+    assert Outcome.FINAL == world.run()
+    assert [("A", False), ("R", True)] == rows(world)
+    assert 2 == sum(method == "PATCH" for _, method in world.requests)

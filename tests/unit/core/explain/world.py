@@ -1,0 +1,194 @@
+"""Jobs, Pods and Events in each situation that `explain` knows."""
+
+import copy
+import json
+
+from reporter.core.condition import Attempt
+from reporter.core.explain.finding import Objects
+from reporter.core.explain.job import findings
+from reporter.core.facts import Terminated
+from reporter.core.objects import epoch
+from reporter.core.payloads import ResultPayload
+from reporter.wire.annotation import add_after, encode_note
+from tests.fakekube import make_job, make_pod, waiting
+
+NOW = epoch("2030-01-01T12:10:00Z")
+
+
+POD = "validate-x7k2p"
+
+
+FAILED = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}
+
+
+COMPLETE = {"type": "Complete", "status": "True", "reason": "CompletionsReached", "message": ""}
+
+
+def job(*reports, final=True, evidence=None, after=None, spec=None, pod=POD, **status):
+    """A Job on which these reports stand, or none yet."""
+    made = make_job()
+    made["spec"] |= spec or {}
+    made["status"] |= status
+    conditions = list(made["status"].get("conditions", []))
+    for number, report in enumerate(reports):
+        kind = "Available" if number == 0 else f"Other{number}"
+        note = encode_note(
+            Attempt(pod, "uid", NOW - 600, NOW - 598),
+            report,
+            {"observedAt": "2030-01-01T12:00:30Z", **(evidence or {})},
+            final=final,
+        )
+        note = add_after(note, after) if after else note
+        made["metadata"].setdefault("annotations", {})[f"status-reporter.io/{kind}"] = note
+        conditions.append(
+            {
+                "type": kind,
+                "status": report.status,
+                "reason": report.reason,
+                "message": report.message,
+                "lastTransitionTime": "2030-01-01T12:00:30Z",
+            }
+        )
+    made["status"]["conditions"] = conditions
+    return made
+
+
+def pod(state=None, *, change=None, reporter=None, **fields):
+    """The Job's Pod; `reporter` is the state of its container."""
+    made = make_pod(make_job(), adapter_state=state, **fields)
+    if reporter is not None:
+        made["status"]["initContainerStatuses"][0] |= {"state": reporter}
+    if change is not None:
+        change(made)
+    return made
+
+
+def event(reason, message, name=POD, **more):
+    return {
+        "reason": reason,
+        "message": message,
+        "involvedObject": {"name": name},
+        "lastTimestamp": "2030-01-01T12:05:00Z",
+        **more,
+    }
+
+
+def explain(made, *pods, events=(), logs=None, unread=None):
+    return findings(Objects(made, pods, NOW, events, logs or {}, unread or {}))
+
+
+def setting(made, name, value):
+    """Set a variable of the reporter in the template."""
+    spec = made["spec"]["template"]["spec"]
+    spec["initContainers"][0].setdefault("env", []).append({"name": name, "value": value})
+    return made
+
+
+GOOD = ResultPayload(True, "AllChecked", "12 of 12")
+
+
+BAD = ResultPayload(False, "QuotaMissing", "no quota")
+
+
+EXITED = Terminated(3, "Error")
+
+
+def scheduled(status_reason, message=""):
+    def change(made):
+        made["spec"].pop("nodeName")
+        made["status"] = {
+            "phase": "Pending",
+            "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": status_reason}
+                | ({"message": message} if message else {})
+            ],
+        }
+        made["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+
+    return change
+
+
+def failed_pod(reason, message=""):
+    def change(made):
+        made["status"] |= {"phase": "Failed", "reason": reason, "message": message}
+
+    return change
+
+
+def disrupted(made):
+    made["status"]["conditions"].append(
+        {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+        }
+    )
+
+
+def evicted(made):
+    disrupted(made)
+    made["metadata"]["deletionTimestamp"] = "2030-01-01T12:10:20Z"
+
+
+def deleted(at):
+    def change(made):
+        made["metadata"]["deletionTimestamp"] = at
+
+    return change
+
+
+def creating(made):
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        made["status"][kind][0]["state"] = waiting("ContainerCreating")
+    made["status"]["phase"] = "Pending"
+
+
+def classic(state, reporter):
+    made = make_pod(make_job(), form="classic", adapter_state=state)
+    made["status"]["containerStatuses"][1]["state"] = reporter
+    return made
+
+
+def looping(last):
+    made = pod(waiting(), reporter=waiting("CrashLoopBackOff"))
+    made["status"]["initContainerStatuses"][0]["lastState"] = last
+    return made
+
+
+def unseen(made):
+    made["spec"].pop("nodeName")
+    made["spec"]["schedulerName"] = "mine"
+    made["status"] = {"phase": "Pending"}
+
+
+def beside(state):
+    """Another regular container, in this state."""
+
+    def change(made):
+        made["spec"]["containers"].append({"name": "istio-proxy"})
+        made["status"]["containerStatuses"].append({"name": "istio-proxy", "state": state})
+
+    return change
+
+
+def logged(message, level="error", **fields):
+    return json.dumps({"message": message, "level": level, **fields})
+
+
+def failed(failure, error, request="job"):
+    return logged("Request failed", "warning", request=request, failure=failure, error=error)
+
+
+REFUSED = '{"message":"Request failed","failure":"forbidden","error":"... is forbidden: User ..."}'
+
+
+def without_reporter(made):
+    made = copy.deepcopy(made)
+    made["spec"]["template"]["spec"].pop("initContainers")
+    return made
+
+
+def bare(made):
+    made["spec"].pop("initContainers")
+    made["status"].pop("initContainerStatuses")

@@ -1,0 +1,101 @@
+"""The manifests of deploy/, and the rights that requests need."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import yaml
+
+from reporter.core.condition import Attempt
+from reporter.core.event import build_event
+from reporter.core.rows import Report
+from reporter.kube.api import KubeApi
+from tests.fakekube import Entry, FakeKube, make_job, make_pod
+
+DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
+
+
+FORMS = {"native": "initContainers", "classic": "containers"}
+
+
+def load(path: str) -> dict:
+    """Read the one object of the file at PATH below deploy/."""
+    return yaml.safe_load((DEPLOY / path).read_text(encoding="utf-8"))
+
+
+def rights(role: dict) -> set[tuple[str, str, str]]:
+    """List what a Role allows as (API group, resource, verb)."""
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def right(entry: Entry) -> tuple[str, str, str]:
+    """Name the right that a request needs, as (API group, resource, verb)."""
+    words = entry.path.strip("/").split("/")
+    group = words[1] if words[0] == "apis" else ""
+    _, _, resource, *rest = words[words.index("namespaces") :]
+    name, *subresource = [*rest, ""]
+    verb = {"GET": "get" if name else "list", "PATCH": "patch", "POST": "create"}[entry.method]
+    return (
+        group,
+        "/".join([resource, *filter(None, subresource)]),
+        "watch" if entry.is_watch else verb,
+    )
+
+
+Requests = dict[str, Callable[[KubeApi], object]]
+
+
+def watched(api: KubeApi) -> None:
+    """Open a watch and read its first event."""
+    with closing(api.watch_pod("default", "pod")) as watch:
+        next(iter(watch))
+
+
+EVENT = build_event(
+    Report("R", "True", "AllGood", "fine"),
+    Attempt("pod", "pod-uid", None, 0.0),
+    0.0,
+    namespace="default",
+    job_name="job",
+    job_uid="uid",
+    condition_type="Available",
+)
+
+
+SIDECAR: Requests = {
+    "get_pod": lambda api: api.get_pod("default", "pod"),
+    "get_job": lambda api: api.get_job("default", "job"),
+    "patch_job_status": lambda api: api.patch_job_status("default", "job", {"status": {}}),
+    "watch_pod": watched,
+    "create_event": lambda api: api.create_event("default", EVENT),
+}
+
+
+AGGREGATOR: Requests = {
+    "annotate_pod": lambda api: api.annotate_pod("default", "pod", {"a": "b"}),
+}
+
+
+PEOPLE = {"list_pods", "list_jobs", "watch_jobs", "list_events", "view_job", "read_log"}
+
+
+"""What the command-line tool asks with rights of their own: deploy/ grants none of it."""
+
+
+def asked(requests: Requests) -> set[tuple[str, str, str]]:
+    """Make the requests and list the rights they need."""
+    with FakeKube() as fake:
+        job = fake.create_job(make_job("job"))
+        fake.create_pod(make_pod(job, name="pod"))
+        fake.write_token(fake.token("admin"))
+        api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+        with closing(api):
+            for request in requests.values():
+                request(api)
+        return {right(entry) for entry in fake.requests()}
