@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from reporter.aggregator.http import Audience, Events, Limits, Listener, StatusApp
-from reporter.aggregator.store import MemoryStore
 from reporter.core.run.entry import Cause, Failure, Rank, Record
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.metrics.page import Page
+from tests.aggregators.stores import QuickStore
 
 T = TypeVar("T")
 BOUND = 60.0
@@ -51,7 +51,7 @@ class Stage:
         self._plan = parse_plan({"run": RUN, "plugins": list(plugins)})
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
-        self.store = MemoryStore()
+        self.store = QuickStore()
 
     def __enter__(self) -> Self:
         self._thread.start()

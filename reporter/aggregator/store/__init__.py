@@ -1,7 +1,7 @@
 """Where a run is kept: what was expected, what came, and what is known about the rest.
 
-`contract` is the interface with its promises; `SqliteStore` keeps them on a disk, `MemoryStore` in
-this process only. Nothing in here knows HTTP, files of results or Kubernetes.
+`contract` is the interface with its promises, `SqliteStore` keeps them. Nothing in here knows HTTP
+or Kubernetes.
 """
 
 from reporter.aggregator.store.contract import (
@@ -15,12 +15,10 @@ from reporter.aggregator.store.contract import (
     StoreLocked,
     WrongRun,
 )
-from reporter.aggregator.store.memory import MemoryStore
 from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.store.sqlite import SqliteStore
 
 __all__ = [
-    "MemoryStore",
     "ProgressTaken",
     "Received",
     "RunNotReady",

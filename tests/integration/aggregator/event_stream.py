@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from reporter.aggregator.http import Audience, Events, Limits, Listener, Pace, StatusApp
-from reporter.aggregator.store import MemoryStore
 from reporter.core.run.entry import Rank, Record
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.core.run.snapshot import Phase
 from reporter.metrics.page import Page
+from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http.scene import PLAN, Seen
 from tests.integration.aggregator_http.wire import HANG, Wire, head
 
@@ -98,7 +98,7 @@ class Reader:
 class Scene:
     """A status listener with streams."""
 
-    def __init__(self, store: MemoryStore, app: StatusApp, listener: Listener) -> None:
+    def __init__(self, store: QuickStore, app: StatusApp, listener: Listener) -> None:
         self.store, self.app, self.listener = store, app, listener
         self.address = ("", 0)
         self.readers: list[Reader] = []
@@ -182,7 +182,7 @@ async def serving(
     server: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Scene]:
     """Serve a run's status until the end of the block."""
-    store, seen = MemoryStore(), Seen()
+    store, seen = QuickStore(), Seen()
     await store.open_run(parse_plan(run_plan or PLAN), now=time.time())
     events = Events(
         store.snapshot, store.subscribe, clock=time.monotonic, wall=time.time, pace=pace

@@ -1,4 +1,4 @@
-"""An aggregator's worker listener at work, with a store in memory and files on the disk."""
+"""An aggregator's worker listener at work, with files on the disk."""
 
 import asyncio
 import base64
@@ -15,11 +15,12 @@ from reporter.aggregator import uploads as taking
 from reporter.aggregator.certificates.run import Pair
 from reporter.aggregator.http import Limits, Listener, WorkerApp
 from reporter.aggregator.http.results import Taker
-from reporter.aggregator.store import MemoryStore, Store
+from reporter.aggregator.store import Store
 from reporter.aggregator.store.layout import Layout
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.snapshot import Phase
+from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.wire import HANG, Reply, Wire, connected, request
 
@@ -153,7 +154,7 @@ async def serving(
     """
     limits = limits or Limits()
     parsed = parse_plan(plan or PLAN)
-    store = store or MemoryStore()
+    store = store or QuickStore()
     await store.open_run(parsed, now=time.time())
     layout = Layout(folder / "state", folder / "output")
     layout.prepare()

@@ -3,8 +3,9 @@
 import pytest
 
 from reporter.aggregator import uploads as taking
-from reporter.aggregator.store import MemoryStore, StoreError
+from reporter.aggregator.store import StoreError
 from reporter.core.run.entry import Cause, Failure
+from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http.scene import (
     E2E,
     HEALTH,
@@ -44,7 +45,7 @@ async def test_a_run_that_closes_over_an_upload(tmp_path):
         ).said
 
 
-class Unwritable(MemoryStore):
+class Unwritable(QuickStore):
     """A store whose disk is broken."""
 
     writable = False

@@ -14,11 +14,11 @@ import pytest
 
 from reporter.aggregator.certificates import tls
 from reporter.aggregator.http import Audience, Limits, Listener, StatusApp
-from reporter.aggregator.store import MemoryStore
 from reporter.core.run.plan import parse_plan
 from reporter.core.run.progress import Progress
 from reporter.core.run.snapshot import Phase
 from reporter.metrics.page import Page
+from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import E2E, PLAN, Seen, situation
 from tests.integration.aggregator_http.wire import HANG, Reply, Wire, connected, head
@@ -44,7 +44,7 @@ class Status:
 
     def __init__(
         self,
-        store: MemoryStore,
+        store: QuickStore,
         health: Health,
         listener: Listener,
         context: ssl.SSLContext | None,
@@ -93,7 +93,7 @@ async def serving(
     limits: Limits | None = None,
 ) -> AsyncIterator[Status]:
     """Serve the status of a run."""
-    store = MemoryStore()
+    store = QuickStore()
     await store.open_run(parse_plan(plan or PLAN), now=time.time())
     health, seen = Health(), Seen()
 

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from reporter.aggregator.http import Limits
-from reporter.aggregator.store import MemoryStore, ProgressTaken, StoreFull
+from reporter.aggregator.store import ProgressTaken, StoreFull
 from reporter.core.run.entry import State
 from reporter.core.run.progress import Progress, UpdateId
+from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (
     E2E,
@@ -232,7 +233,7 @@ async def test_continue_for_an_update(tmp_path):
         assert [100, 200] == [interim.status, (await wire.reply()).status]
 
 
-class SlowStore(MemoryStore):
+class SlowStore(QuickStore):
     """Takes updates when it is told to."""
 
     def __init__(self) -> None:
@@ -273,7 +274,7 @@ async def test_updates_of_one_key_wait_for_each_other(tmp_path):
         assert [str(number) for number in range(17)] == store.order
 
 
-class FullStore(MemoryStore):
+class FullStore(QuickStore):
     """Has no room for updates."""
 
     async def record_progress(self, key, update, id, *, at):  # noqa: A002

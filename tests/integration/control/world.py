@@ -7,8 +7,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from reporter.aggregator.control import Control, Timing
-from reporter.aggregator.store import MemoryStore, StoreFull
-from reporter.aggregator.store.memory import Pages
+from reporter.aggregator.store import StoreFull
 from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.uploads import PackageFailed
 from reporter.core.run.entry import Cause, Failure, Marked, Outcome, Rank, Record, State
@@ -16,6 +15,7 @@ from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.status import status_document
 from reporter.runtime import log
+from tests.aggregators.stores import QuickStore, volatile
 
 E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
 
@@ -61,7 +61,8 @@ class World:
     def __init__(self, plan: Plan = PLAN, *, window: float = 120.0, timeout: float = 120.0) -> None:
         self.plan, self.window, self.timeout = plan, window, timeout
         self.mono, self.wall = 1_000.0, 1_800_000_000.0
-        self.pages, self.reading, self.counted = Pages(), set[Key](), list[str]()
+        self.path = volatile(self) / "run.db"
+        self.reading, self.counted = set[Key](), list[str]()
         self.excused, self.full_seconds = set[Key](), 0.0
         self.full: StoreFull | None = None
 
@@ -76,8 +77,8 @@ class World:
         self.files = Files()
         if broken is not None:
             self.files.broken["package"] = broken
-        self.store = MemoryStore(
-            self.pages,
+        self.store = QuickStore(
+            self.path,
             clock=lambda: self.mono,
             wall=lambda: self.wall,
             windows=Windows(retry=self.window),

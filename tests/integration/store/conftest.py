@@ -11,12 +11,12 @@ import pytest
 from tests.integration.store.world import Disk, World, disk_error
 
 
-@pytest.fixture(params=["memory", "sqlite", "sqlite-truncate"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    """A place for a run, with every engine in turn."""
-    if request.param == "sqlite-truncate":
-        return World("sqlite", tmp_path, connect=without_wal().connect)
-    return World(request.param, tmp_path)
+@pytest.fixture(params=["wal", "truncate"])
+def world(request: pytest.FixtureRequest, quick_folder: Path) -> World:
+    """A place for a run, with every journal in turn."""
+    if request.param == "truncate":
+        return World(quick_folder, connect=without_wal().connect)
+    return World(quick_folder)
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ class Killer:
 
 async def _story(folder: Path, at: int) -> None:
     killer = Killer(at)
-    store = World("sqlite", folder, connect=killer.disk.connect).store()
+    store = World(folder, connect=killer.disk.connect).store()
     await store.open_run(PLAN, now=NOW)
     for number, step in enumerate(STEPS):
         await step(store)
@@ -115,7 +115,7 @@ def _migrate(folder: Path, at: int) -> None:
 async def _load(folder: Path, seed: int) -> None:
     """Go on with a run, from many tasks at once, until somebody ends it."""
     chance = random.Random(seed)
-    store = World("sqlite", folder).store(pace=0.01)
+    store = World(folder).store(pace=0.01)
     snapshot = await store.open_run(FLEET, now=time.time())
     fresh = [key for key, entry in snapshot.entries.items() if not entry.terminal]
     chance.shuffle(fresh)

@@ -9,7 +9,6 @@ import pytest
 
 from reporter.aggregator.store import (
     StoreError,
-    StoreFull,
     WrongRun,
 )
 from reporter.core.run.entry import Entry, State, Window
@@ -119,30 +118,6 @@ async def test_outages_move_windows_and_deadlines_over_restarts(world: World):
             await again.workers_return(at=NOW + 95)
             assert [NOW + 175, NOW + 125] == [again.entry(k).deadline for k in (E2E, NODE2)]
             assert Window(NOW, NOW + 125, "bad archive") == again.entry(NODE1).window
-
-
-@on_loop
-async def test_a_sign_of_life_that_could_not_be_written(world: World):
-    """It is written as soon as there is room: else a restart would count time that was none."""
-    if world.kind != "memory":
-        return
-    full = [StoreFull("full")]
-
-    def before_commit() -> None:
-        if full:
-            raise full[0]
-
-    async with world.opened() as store:
-        await store.launch("e2e", at=NOW)
-    async with world.opened() as store:
-        store._engine._before_commit = before_commit
-        store.note_alive(NOW + 50)
-        assert not await store.probe()
-        full.clear()
-        assert await store.probe()
-    async with world.opened(now=NOW + 60) as again:
-        await again.workers_return(at=NOW + 60)
-        assert NOW + 110 == again.entry(E2E).deadline
 
 
 # -- closing -------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def place(tmp_path: Path) -> World:
         async with world.opened() as store:
             await store.record_result(E2E, result())
 
-    world = World("sqlite", tmp_path)
+    world = World(tmp_path)
     begin()
     return world
 
@@ -73,7 +73,7 @@ async def test_the_log_is_written_ahead_and_synced_with_every_commit(tmp_path: P
         for name in ("journal_mode", "synchronous", "foreign_keys", "user_version"):
             asked[name] = connections[0].execute(f"PRAGMA {name}").fetchone()[0]
 
-    world = World("sqlite", tmp_path, connect)
+    world = World(tmp_path, connect)
     async with world.opened() as store:
         await store._engine.commit(look)
     assert {
@@ -88,7 +88,7 @@ async def test_the_log_is_written_ahead_and_synced_with_every_commit(tmp_path: P
 @on_loop
 async def test_only_the_owner_can_read_the_files(tmp_path: Path):
     """Messages of workers are nobody else's business."""
-    async with World("sqlite", tmp_path).opened() as store:
+    async with World(tmp_path).opened() as store:
         await store.record_result(E2E, result())
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert {
@@ -114,7 +114,7 @@ async def test_a_volume_without_shared_memory_gets_the_old_journal_and_a_warning
 
     disk.before = refuse
     with log.capture() as logs:
-        async with World("sqlite", tmp_path, disk.connect).opened() as store:
+        async with World(tmp_path, disk.connect).opened() as store:
             await store.record_result(E2E, result())
             assert not (tmp_path / "run.db-wal").exists()
     assert [("warning", "locking protocol")] == [(line["level"], line["reason"]) for line in logs]
@@ -135,10 +135,10 @@ async def test_a_log_that_fails_only_when_written_is_given_up_too(tmp_path: Path
 
     disk.before = refuse
     with log.capture() as logs:
-        async with World("sqlite", tmp_path, disk.connect).opened() as store:
+        async with World(tmp_path, disk.connect).opened() as store:
             await store.record_result(E2E, result())
     assert ["warning"] == [line["level"] for line in logs]
-    async with World("sqlite", tmp_path).opened() as again:
+    async with World(tmp_path).opened() as again:
         assert result() == again.entry(E2E).record
 
 
@@ -283,7 +283,7 @@ async def test_a_database_of_an_older_version_is_refused(place: World):
 @on_loop
 async def test_a_directory_that_is_not_there_is_an_error_of_the_store(tmp_path: Path):
     """Nobody above has to know what the sqlite3 module raises."""
-    world = World("sqlite", tmp_path / "none")
+    world = World(tmp_path / "none")
     assert "No such file or directory" in await start_fails(world)
     world.folder.mkdir()
     async with world.opened() as store:
@@ -323,7 +323,7 @@ async def test_a_start_that_is_called_off_gives_everything_back(place: World):
 @on_loop
 async def test_after_a_crash_the_revision_goes_on_beyond_all_that_was_shown(place: World):
     """They are promised to the disk in large numbers, before they are shown."""
-    crashed = World("sqlite", place.folder / "copy")
+    crashed = World(place.folder / "copy")
     crashed.folder.mkdir()
     async with place.opened() as store:
         for number in range(1000):

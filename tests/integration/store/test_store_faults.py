@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.store import (
-    MemoryStore,
     ProgressTaken,
     SqliteStore,
     StoreError,
@@ -121,14 +120,14 @@ def test_each_write_fails_once_and_nothing_is_acknowledged_that_is_not_there(
 
     disk, refusals = Disk(), []
     (quick_folder / "sound").mkdir()
-    expected, _ = asyncio.run(told(World("sqlite", quick_folder / "sound"), None))
+    expected, _ = asyncio.run(told(World(quick_folder / "sound"), None))
     with log.capture():
         for number in itertools.count():
             folder = quick_folder / str(number)
             folder.mkdir()
             # After any other statement is the same as before the next one.
             fault = Once(number, code, "COMMIT" if when == "after" else "")
-            shown, refused = asyncio.run(told(World("sqlite", folder, disk.connect), fault))
+            shown, refused = asyncio.run(told(World(folder, disk.connect), fault))
             assert (number, expected) == (number, shown)
             refusals += refused
             if not fault.hit:
@@ -155,7 +154,7 @@ def test_each_write_of_the_start_fails_once_and_the_next_start_succeeds(
         for number in itertools.count():
             folder = quick_folder / str(number)
             folder.mkdir()
-            world = World("sqlite", folder, disk.connect)
+            world = World(folder, disk.connect)
             disk.before = fault = Once(number, code)
             refusals.append(asyncio.run(start()))
             if not fault.hit:
@@ -169,7 +168,7 @@ def test_each_write_of_the_start_fails_once_and_the_next_start_succeeds(
 @on_loop
 async def test_a_batch_that_fails_is_refused_to_all_its_callers(tmp_path: Path, disk, code, wanted):
     """And when the disk is back, the same calls succeed without a restart."""
-    world = World("sqlite", tmp_path, disk.connect)
+    world = World(tmp_path, disk.connect)
     with log.capture() as logs:
         async with world.opened() as store:
             before = store.snapshot()
@@ -194,7 +193,7 @@ async def test_a_store_that_cannot_write_refuses_progress_and_hears_heartbeats(
     tmp_path: Path, disk
 ):
     """Progress 503, status goes on, nobody is declared lost meanwhile."""
-    world = World("sqlite", tmp_path, disk.connect)
+    world = World(tmp_path, disk.connect)
     async with world.opened(pace=3600.0) as store:
         with log.capture():
             await store.record_progress(E2E, replacing(1), None, at=NOW)
@@ -214,7 +213,7 @@ async def test_a_store_that_cannot_write_refuses_progress_and_hears_heartbeats(
             sound(disk)
             assert await store.probe()
         assert ProgressTaken.APPLIED == await store.record_progress(E2E, appending(2), None, at=NOW)
-    async with World("sqlite", tmp_path).opened() as again:
+    async with World(tmp_path).opened() as again:
         assert 3 == again.snapshot().progress[E2E].progress.completed
         assert [True, True] == [beat.armed for beat in again.snapshot().beats.values()]
 
@@ -222,7 +221,7 @@ async def test_a_store_that_cannot_write_refuses_progress_and_hears_heartbeats(
 @on_loop
 async def test_a_store_that_cannot_write_tries_again_by_itself(tmp_path: Path, disk):
     """Nobody has to ask it to."""
-    async with World("sqlite", tmp_path, disk.connect).opened(pace=0.001) as store:
+    async with World(tmp_path, disk.connect).opened(pace=0.001) as store:
         with log.capture():
             failing(disk, sqlite3.SQLITE_IOERR)
             with pytest.raises(StoreError):
@@ -237,7 +236,7 @@ async def test_what_was_shown_while_the_disk_failed_is_written_when_it_is_back(
     tmp_path: Path, disk
 ):
     """An acknowledged replacing update is not forgotten because its first write failed."""
-    async with World("sqlite", tmp_path, disk.connect).opened(pace=0.001) as store:
+    async with World(tmp_path, disk.connect).opened(pace=0.001) as store:
         with log.capture():
             failing(disk, sqlite3.SQLITE_FULL)
             await store.record_progress(E2E, replacing(5), None, at=NOW)
@@ -246,14 +245,14 @@ async def test_what_was_shown_while_the_disk_failed_is_written_when_it_is_back(
             sound(disk)
             while not store.writable:
                 await asyncio.sleep(0.001)
-    async with World("sqlite", tmp_path).opened() as again:
+    async with World(tmp_path).opened() as again:
         assert 5 == again.snapshot().progress[E2E].progress.completed
 
 
 @on_loop
 async def test_an_append_that_fails_leaves_the_next_one_without_it(tmp_path: Path, disk):
     """It was refused, so its worker will send it again; it must not be counted before that."""
-    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+    async with World(tmp_path, disk.connect).opened() as store:
         with log.capture():
             failing(disk, sqlite3.SQLITE_FULL)
             first = asyncio.ensure_future(store.record_progress(E2E, appending(5), None, at=NOW))
@@ -281,7 +280,7 @@ async def test_a_rollback_that_fails_does_not_block_the_store(tmp_path: Path, di
             awaited = next(failures, "")
             raise disk_error(sqlite3.SQLITE_IOERR)
 
-    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+    async with World(tmp_path, disk.connect).opened() as store:
         with log.capture():
             awaited = next(failures)
             disk.before = refuse
@@ -301,7 +300,7 @@ async def test_a_commit_that_only_seemed_to_fail_shows_when_its_caller_repeats(
         if sql == "COMMIT":
             raise disk_error(sqlite3.SQLITE_IOERR)
 
-    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+    async with World(tmp_path, disk.connect).opened() as store:
         with log.capture():
             disk.after = answer_badly
             with pytest.raises(StoreError):
@@ -316,7 +315,7 @@ async def test_a_commit_that_only_seemed_to_fail_shows_when_its_caller_repeats(
 @on_loop
 async def test_a_phase_that_was_refused_is_not_reached_by_the_next_write(tmp_path: Path, disk):
     """Its caller was told that nothing has changed."""
-    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+    async with World(tmp_path, disk.connect).opened() as store:
         for key in PLAN.keys:
             await store.record_result(key, result())
         with log.capture():
@@ -329,27 +328,21 @@ async def test_a_phase_that_was_refused_is_not_reached_by_the_next_write(tmp_pat
 
 
 @on_loop
-async def test_the_memory_store_can_be_told_to_fail_too():
-    """So that the rest of the aggregator can be tried with a full disk in its own tests."""
-    full = True
-
-    def before_commit() -> None:
-        if full:
-            raise StoreFull("no space left")
-
-    store = MemoryStore(before_commit=before_commit)
-    with log.capture():
-        with pytest.raises(StoreFull):
-            await store.open_run(PLAN, now=NOW)
-        full = False
-        await store.open_run(PLAN, now=NOW)
-        full = True
-        with pytest.raises(StoreFull):
-            await store.record_result(E2E, result())
-        assert (False, False) == (store.writable, await store.probe())
-        full = False
-        assert await store.probe()
-        await store.close()
+async def test_a_sign_of_life_that_could_not_be_written(tmp_path: Path, disk):
+    """It is written as soon as there is room: else a restart would count time that was none."""
+    world = World(tmp_path, disk.connect)
+    async with world.opened() as store:
+        await store.launch("e2e", at=NOW)
+    async with world.opened() as store:
+        with log.capture():
+            failing(disk, sqlite3.SQLITE_FULL)
+            store.note_alive(NOW + 50)
+            assert not await store.probe()
+            sound(disk)
+            assert await store.probe()
+    async with world.opened(now=NOW + 60) as again:
+        await again.workers_return(at=NOW + 60)
+        assert NOW + 110 == again.entry(E2E).deadline
 
 
 @pytest.fixture
@@ -393,6 +386,6 @@ async def test_a_full_volume_is_said_to_be_full_and_works_again_with_space(small
         await store.mark_failed(E2E, failed_try(NOW + 300))
         assert attempts + 1 == store.entry(E2E).attempts
         await store.close()
-    async with World("sqlite", small_volume).opened() as again:
+    async with World(small_volume).opened() as again:
         assert attempts + 1 == again.entry(E2E).attempts
         assert "aa" == again.entry(NODE1).record.digest

@@ -62,17 +62,17 @@ def test_killed_before_any_statement_a_restart_has_what_was_acknowledged(
 ):
     """C3, C7, C9: each step is whole or not there, and repeating all of them ends the same."""
     (quick_folder / "unharmed").mkdir()
-    milestones = asyncio.run(states(World("sqlite", quick_folder / "unharmed")))
+    milestones = asyncio.run(states(World(quick_folder / "unharmed")))
     for at in itertools.count():
         folder = quick_folder / str(at)
         folder.mkdir()
         said = plays.play("story", folder, at)
         done = sum(fact[0] == "step" for fact in said)
-        after = asyncio.run(found(World("sqlite", folder)))
+        after = asyncio.run(found(World(folder)))
         # C10: a replacing update that was seen may be lost; its sender's next one heals that.
         unseen = done == SHOWN and after == milestones[SHOWN - 1]
         assert unseen or after in milestones[done : done + 2], (at, done)
-        end = asyncio.run(goes_on(World("sqlite", folder), done - unseen))
+        end = asyncio.run(goes_on(World(folder), done - unseen))
         assert milestones[-1] == end, at
         if said and said[-1][0] == "left":
             break
@@ -85,7 +85,7 @@ def test_killed_in_a_migration_the_schema_is_old_or_new(plays: Player, quick_fol
     for at in itertools.count():
         folder = quick_folder / str(at)
         folder.mkdir()
-        world = World("sqlite", folder)
+        world = World(folder)
         asyncio.run(found(world))
         said = plays.play("migrate", folder, at)
         assert columns(world.path) in [
@@ -135,7 +135,7 @@ def series(plays: Player, folder: Path, kills: int, seed: int) -> int:
         said = plays.killed(run, chance.getrandbits(32), chance)
         acknowledged.hear(said)
         rows += len(said)
-        snapshot = asyncio.run(opened_fleet(World("sqlite", run)))
+        snapshot = asyncio.run(opened_fleet(World(run)))
         acknowledged.check(snapshot)
         if sum(not entry.terminal for entry in snapshot.entries.values()) < 2000:
             acknowledged, run = Acknowledged(), folder / str(number + 1)

@@ -70,13 +70,11 @@ def _record(record: Record | None) -> tuple[int, str] | None:
 class Ledgers(RuleBasedStateMachine):
     """One run in one engine beside the model."""
 
-    kind = "memory"
-
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="store-", dir=_memory()))
         self.runner = asyncio.Runner()
-        self.world = World(self.kind, self.folder)
+        self.world = World(self.folder)
         self.model = Model(list(PLAN.keys), {"e2e": 100.0, "sysd": 50.0}, NOW)
         self.now = NOW
         self.revision = 0
@@ -219,6 +217,24 @@ class Ledgers(RuleBasedStateMachine):
         self.model.restart(self.world.clock.now)
         self.open()
 
+    @rule()
+    def the_process_is_killed(self) -> None:
+        """Right after a write: the next one goes on with the files as they were then."""
+        assert self.do(self.store.probe())
+        copy = Path(tempfile.mkdtemp(prefix="store-", dir=_memory()))
+        for path in self.folder.glob("run.db*"):
+            shutil.copy(path, copy)
+        self.do(self.store.close())
+        shutil.rmtree(self.folder)
+        self.folder = self.world.folder = copy
+        self.model.restart(self.world.clock.now)
+        self.open()
+        # Signs of life of the last seconds may be lost, and are the only thing.
+        for key, item in self.model.items.items():
+            beat = self.store.snapshot().beats.get(key)
+            assert beat is None or (item.heard is not None and item.armed >= beat.armed)
+            item.heard, item.armed = (beat.heard_at, beat.armed) if beat else (None, False)
+
     @invariant()
     def both_agree(self) -> None:
         """On every fact, and no two states have one revision."""
@@ -249,30 +265,6 @@ def without_ages(facts: dict[Any, Any]) -> dict[Any, Any]:
     return {key: {**item, "beat": item["beat"] and item["beat"][1]} for key, item in facts.items()}
 
 
-class SqliteLedgers(Ledgers):
-    """The same on a disk, where a process can also be killed."""
-
-    kind = "sqlite"
-
-    @rule()
-    def the_process_is_killed(self) -> None:
-        """Right after a write: the next one goes on with the files as they were then."""
-        assert self.do(self.store.probe())
-        copy = Path(tempfile.mkdtemp(prefix="store-", dir=_memory()))
-        for path in self.folder.glob("run.db*"):
-            shutil.copy(path, copy)
-        self.do(self.store.close())
-        shutil.rmtree(self.folder)
-        self.folder = self.world.folder = copy
-        self.model.restart(self.world.clock.now)
-        self.open()
-        # Signs of life of the last seconds may be lost, and are the only thing.
-        for key, item in self.model.items.items():
-            beat = self.store.snapshot().beats.get(key)
-            assert beat is None or (item.heard is not None and item.armed >= beat.armed)
-            item.heard, item.armed = (beat.heard_at, beat.armed) if beat else (None, False)
-
-
 def _memory() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
@@ -283,12 +275,7 @@ Ledgers.TestCase.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-SqliteLedgers.TestCase.settings = Ledgers.TestCase.settings
 
 
-class TestMemory(Ledgers.TestCase):
-    """In memory."""
-
-
-class TestSqlite(SqliteLedgers.TestCase):
-    """On a disk."""
+class TestLedgers(Ledgers.TestCase):
+    """Whatever happens, in whatever order."""

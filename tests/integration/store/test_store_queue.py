@@ -56,7 +56,7 @@ async def rests(store: LiveStore) -> None:
 @on_loop
 async def test_more_than_a_full_queue_is_refused_at_once(tmp_path: Path, disk):
     """A slow disk does not make the aggregator grow, and the store does not count as broken."""
-    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+    async with World(tmp_path, disk.connect).opened() as store:
         rest = Rest(disk)
         first = asyncio.ensure_future(store.record_result(E2E, result()))
         await rest.begun.wait()
@@ -77,7 +77,7 @@ async def test_more_than_a_full_queue_is_refused_at_once(tmp_path: Path, disk):
 @on_loop
 async def test_a_disk_that_stands_still_does_not_hold_up_replacing_updates(tmp_path: Path, disk):
     """A34 as far as the store goes: they are seen, and snapshots are taken, meanwhile."""
-    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+    async with World(tmp_path, disk.connect).opened() as store:
         rest = Rest(disk)
         waiting = asyncio.ensure_future(store.record_result(E2E, result()))
         await rest.begun.wait()
@@ -93,7 +93,7 @@ async def test_a_disk_that_stands_still_does_not_hold_up_replacing_updates(tmp_p
 @on_loop
 async def test_what_is_written_behind_does_not_overwrite_an_append_before_it(tmp_path: Path, disk):
     """Both wait for the disk: the append, and after it what its key had before."""
-    world = World("sqlite", tmp_path, disk.connect)
+    world = World(tmp_path, disk.connect)
     async with world.opened(pace=3600.0) as store:
         await rests(store)
         rest = Rest(disk)
@@ -117,7 +117,7 @@ async def test_what_is_written_behind_does_not_overwrite_an_append_before_it(tmp
 @on_loop
 async def test_closing_waits_for_an_append_that_is_on_its_way(tmp_path: Path, disk):
     """And for the order of what it goes with: what replaced it is the last to be written."""
-    world = World("sqlite", tmp_path, disk.connect)
+    world = World(tmp_path, disk.connect)
     async with world.opened(pace=3600.0) as store:
         rest = Rest(disk)
         append = asyncio.ensure_future(store.record_progress(NODE1, appending(5), None, at=NOW))
@@ -135,7 +135,7 @@ async def test_closing_waits_for_an_append_that_is_on_its_way(tmp_path: Path, di
 @on_loop
 async def test_what_was_given_before_the_end_is_still_done(tmp_path: Path, disk):
     """Also when it waits for the disk together with the end."""
-    world = World("sqlite", tmp_path, disk.connect)
+    world = World(tmp_path, disk.connect)
     async with world.opened(pace=3600.0) as store:
         rest = Rest(disk)
         calls = [asyncio.ensure_future(store.record_result(E2E, result()))]

@@ -67,7 +67,7 @@ def on_disk(path: Path) -> dict[str, str]:
 @on_loop
 async def test_an_update_is_on_the_disk_soon_without_anybody_asking(tmp_path: Path, disk: Disk):
     """Within a second, by the store's own doing."""
-    async with World("sqlite", tmp_path, disk.connect).opened() as store:
+    async with World(tmp_path, disk.connect).opened() as store:
         written = Written(disk)
         await store.record_progress(NODE1, replacing(7), None, at=NOW)
         while "node1" not in on_disk(tmp_path / "run.db"):
@@ -77,7 +77,7 @@ async def test_an_update_is_on_the_disk_soon_without_anybody_asking(tmp_path: Pa
 @on_loop
 async def test_ten_thousand_updates_are_a_handful_of_writes(tmp_path: Path, disk: Disk):
     """One a second for all keys together, and none of them in the loop's thread."""
-    async with World("sqlite", tmp_path, disk.connect).opened(pace=3600.0) as store:
+    async with World(tmp_path, disk.connect).opened(pace=3600.0) as store:
         written = Written(disk)
         await store.record_progress(E2E, replacing(0), None, at=NOW)
         await written.commit()
@@ -95,7 +95,7 @@ async def test_ten_thousand_updates_are_a_handful_of_writes(tmp_path: Path, disk
 @on_loop
 async def test_what_was_written_is_not_written_again(tmp_path: Path, disk: Disk):
     """A quiet run costs nothing."""
-    async with World("sqlite", tmp_path, disk.connect).opened(pace=0.001) as store:
+    async with World(tmp_path, disk.connect).opened(pace=0.001) as store:
         written = Written(disk)
         await store.record_progress(E2E, replacing(1), None, at=NOW)
         await written.commit()
@@ -109,7 +109,7 @@ async def test_what_was_written_is_not_written_again(tmp_path: Path, disk: Disk)
 @on_loop
 async def test_an_append_brings_what_was_there_before_it_to_the_disk(tmp_path: Path, disk: Disk):
     """So that need not be written once more."""
-    async with World("sqlite", tmp_path, disk.connect).opened(pace=3600.0) as store:
+    async with World(tmp_path, disk.connect).opened(pace=3600.0) as store:
         for _ in range(3):
             await store.probe()
         await store.record_progress(E2E, replacing(1), None, at=NOW)
@@ -126,7 +126,7 @@ async def test_an_append_brings_what_was_there_before_it_to_the_disk(tmp_path: P
 @on_loop
 async def test_beats_are_written_every_five_seconds(tmp_path: Path, disk: Disk):
     """They may be lost, so they are not worth more."""
-    world = World("sqlite", tmp_path, disk.connect)
+    world = World(tmp_path, disk.connect)
     async with world.opened(pace=3600.0) as store:
         written = Written(disk)
         store.record_heartbeat(NODE2, 0.0, beat=True)

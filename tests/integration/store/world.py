@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reporter.aggregator.store import MemoryStore, SqliteStore
+from reporter.aggregator.store import SqliteStore
 from reporter.aggregator.store.live import LiveStore
-from reporter.aggregator.store.memory import Pages
 from reporter.core.run.entry import Cause, Failure, Rank, Record
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.progress import Progress
@@ -102,10 +101,8 @@ class Clock:
 class World:
     """One place where a run is kept, whatever opens it."""
 
-    kind: str
     folder: Path
     connect: Callable[..., sqlite3.Connection] = sqlite3.connect
-    pages: Pages = field(default_factory=Pages)
     clock: Clock = field(default_factory=Clock)
     wall: Clock = field(default_factory=lambda: Clock(NOW))
 
@@ -117,8 +114,6 @@ class World:
     def store(self, **options: Any) -> LiveStore:
         """A store of this place, not open yet."""
         options = {"clock": self.clock, "wall": self.wall} | options
-        if self.kind == "memory":
-            return MemoryStore(self.pages, **options)
         return SqliteStore(self.path, connect=self.connect, **options)
 
     @asynccontextmanager

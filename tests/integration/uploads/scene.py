@@ -11,14 +11,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from reporter.aggregator.store import MemoryStore
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.store.memory import Pages
 from reporter.aggregator.uploads import Intake, Limits, Meta, Verdict
 from reporter.core.run.entry import Marked
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
+from tests.aggregators.stores import QuickStore, volatile
 
 E2E = Key("e2e", "global")
 NODE1 = Key("sysd", "node1")
@@ -50,7 +49,7 @@ class Scene:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.layout = Layout(root / "state", root / "output")
-        self.pages = Pages()
+        self.database = volatile(self) / "run.db"
         self.store: Any
         self.intake: Intake
 
@@ -67,7 +66,7 @@ class Scene:
     ) -> AsyncIterator[Scene]:
         """Start on what is there; stop cleanly."""
         self.layout.prepare()
-        self.store = MemoryStore(self.pages, before_commit=before_commit)
+        self.store = QuickStore(self.database, before_commit=before_commit)
         await self.store.open_run(plan, now=NOW)
         self.intake = Intake(self.layout, self.store, limits, step=step, **options)
         try:

@@ -157,7 +157,7 @@ def test_after_the_row_the_answer_stands(tmp_path: Path, step: str, body: bytes)
 
     scene = play(tmp_path, story, step=trouble)
     again = Scene(tmp_path)
-    again.pages = scene.pages
+    again.database = scene.database
 
     async def restarted() -> None:
         async with again.open():

@@ -1,0 +1,48 @@
+"""The store for tests of the rest: quick, and failing when it is told to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from reporter.aggregator.store import SqliteStore
+
+_MEMORY = Path("/dev/shm")
+
+
+def volatile(owner: object) -> Path:
+    """A folder in memory, where there is such a thing, that goes with its owner."""
+    where = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="store-", dir=where))
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+class QuickStore(SqliteStore):
+    """A store that syncs nothing. Before each commit it calls `before_commit`, which may raise."""
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        before_commit: Callable[[], None] = lambda: None,
+        **options: Any,
+    ) -> None:
+        def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+            class Connection(sqlite3.Connection):
+                def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+                    if sql == "COMMIT":
+                        before_commit()
+                    if sql == "PRAGMA synchronous = FULL":
+                        sql = "PRAGMA synchronous = OFF"
+                    return super().execute(sql, *parameters)
+
+            return sqlite3.connect(*args, factory=Connection, **kwargs)
+
+        super().__init__(path or volatile(self) / "run.db", connect=connect, **options)
