@@ -1,6 +1,6 @@
 """What happens inside a transaction: read, ask the pure functions of the run, write.
 
-An operation gets a `Ledger`, which stands for the open transaction of an engine, and returns its
+An operation gets a `Transaction`, which stands for the open transaction of an engine, and returns its
 answer. It decides before it writes; `RunNotReady` concerns only its own caller. Engines run the
 operations one after the other, and a whole batch of them lasts or none does.
 """
@@ -57,7 +57,7 @@ class Loaded:
     armed: Mapping[Key, bool]
 
 
-class Ledger(Protocol):
+class Transaction(Protocol):
     """An open transaction."""
 
     @property
@@ -86,7 +86,7 @@ class Ledger(Protocol):
         """Read which keys were heard, and whether by a real heartbeat."""
 
 
-Operation = Callable[[Ledger], T]
+Operation = Callable[[Transaction], T]
 
 
 @dataclass(frozen=True)
@@ -97,44 +97,44 @@ class Windows:
     cap: float = 600.0
 
 
-def known(ledger: Ledger) -> Run:
+def known(transaction: Transaction) -> Run:
     """Return the run of a store that was opened."""
-    run = ledger.run
+    run = transaction.run
     if run is None:
         raise WrongRun("the store no longer holds the run")
     return run
 
 
-def _closed(ledger: Ledger) -> bool:
-    return known(ledger).phase is not Phase.RUNNING
+def _closed(transaction: Transaction) -> bool:
+    return known(transaction).phase is not Phase.RUNNING
 
 
-def _update(ledger: Ledger, old: Entry, new: Entry) -> None:
+def _update(transaction: Transaction, old: Entry, new: Entry) -> None:
     if new != old:
-        ledger.put_entry(new)
+        transaction.put_entry(new)
 
 
 def open_run(plan: Plan, now: float) -> Operation[Loaded]:
     """Create the run or take it up again."""
 
-    def operation(ledger: Ledger) -> Loaded:
-        run = ledger.run
+    def operation(transaction: Transaction) -> Loaded:
+        run = transaction.run
         if run is None:
             run = Run(plan, now, alive_at=now)
-            ledger.put_run(run)
+            transaction.put_run(run)
             entries = {key: Entry(key) for key in plan.keys}
             for entry in entries.values():
-                ledger.put_entry(entry)
+                transaction.put_entry(entry)
         else:
             if run.plan.run != plan.run:
                 raise WrongRun(f"the store holds run {run.plan.run}, not {plan.run}")
             if run.plan != plan:
                 raise WrongRun(f"the store holds run {plan.run} with another plan")
-            entries = {key: ledger.entry(key) for key in plan.keys}
+            entries = {key: transaction.entry(key) for key in plan.keys}
         first = run.revision + 1
         run = replace(run, revision=first + REVISIONS)
-        ledger.put_run(run)
-        return Loaded(run, first, entries, ledger.progress(), ledger.armed())
+        transaction.put_run(run)
+        return Loaded(run, first, entries, transaction.progress(), transaction.armed())
 
     return operation
 
@@ -145,14 +145,14 @@ def workers_return(at: float, seen: float | None) -> Operation[None]:
     `seen` is the newest sign of life that is not written yet.
     """
 
-    def operation(ledger: Ledger) -> None:
-        run = known(ledger)
+    def operation(transaction: Transaction) -> None:
+        run = known(transaction)
         outage = max(0.0, at - (run.alive_at if seen is None else seen))
         for key in run.plan.keys:
-            old = ledger.entry(key)
+            old = transaction.entry(key)
             timeout = run.plan.timeout_of(key.plugin)
-            _update(ledger, old, rules.returned(old, at, outage, timeout))
-        ledger.put_run(replace(run, alive_at=at))
+            _update(transaction, old, rules.returned(old, at, outage, timeout))
+        transaction.put_run(replace(run, alive_at=at))
 
     return operation
 
@@ -160,10 +160,10 @@ def workers_return(at: float, seen: float | None) -> Operation[None]:
 def record_result(key: Key, record: Record) -> Operation[Received]:
     """Apply the rank rule."""
 
-    def operation(ledger: Ledger) -> Received:
-        old = ledger.entry(key)
-        new, outcome = rules.receive(old, record, closed=_closed(ledger))
-        _update(ledger, old, new)
+    def operation(transaction: Transaction) -> Received:
+        old = transaction.entry(key)
+        new, outcome = rules.receive(old, record, closed=_closed(transaction))
+        _update(transaction, old, new)
         return Received(outcome, new.record)
 
     return operation
@@ -172,12 +172,12 @@ def record_result(key: Key, record: Record) -> Operation[Received]:
 def mark_failed(key: Key, failure: Failure, windows: Windows) -> Operation[Marked]:
     """Open or move the retry window, or write an error by the rank rule."""
 
-    def operation(ledger: Ledger) -> Marked:
-        old = ledger.entry(key)
+    def operation(transaction: Transaction) -> Marked:
+        old = transaction.entry(key)
         new, marked = rules.fail(
-            old, failure, closed=_closed(ledger), window=windows.retry, cap=windows.cap
+            old, failure, closed=_closed(transaction), window=windows.retry, cap=windows.cap
         )
-        _update(ledger, old, new)
+        _update(transaction, old, new)
         return marked
 
     return operation
@@ -188,9 +188,10 @@ def mark_all_failed(
 ) -> Operation[Mapping[Key, Marked]]:
     """Do the same for many keys."""
 
-    def operation(ledger: Ledger) -> Mapping[Key, Marked]:
+    def operation(transaction: Transaction) -> Mapping[Key, Marked]:
         return {
-            key: mark_failed(key, failure, windows)(ledger) for key, failure in failures.items()
+            key: mark_failed(key, failure, windows)(transaction)
+            for key, failure in failures.items()
         }
 
     return operation
@@ -199,12 +200,12 @@ def mark_all_failed(
 def launch(plugin: str, at: float) -> Operation[None]:
     """Set the deadline of the plugin's entries, unless they have one."""
 
-    def operation(ledger: Ledger) -> None:
-        plan = known(ledger).plan
+    def operation(transaction: Transaction) -> None:
+        plan = known(transaction).plan
         for key in plan.keys:
             if key.plugin == plugin:
-                old = ledger.entry(key)
-                _update(ledger, old, rules.launch(old, at, plan.timeout_of(plugin)))
+                old = transaction.entry(key)
+                _update(transaction, old, rules.launch(old, at, plan.timeout_of(plugin)))
 
     return operation
 
@@ -212,12 +213,12 @@ def launch(plugin: str, at: float) -> Operation[None]:
 def lose(key: Key, text: str, at: float) -> Operation[bool]:
     """Put an error that anything may replace in the place of a record whose bytes are gone."""
 
-    def operation(ledger: Ledger) -> bool:
-        old = ledger.entry(key)
-        over = known(ledger).phase is Phase.CLOSED
+    def operation(transaction: Transaction) -> bool:
+        old = transaction.entry(key)
+        over = known(transaction).phase is Phase.CLOSED
         if over or old.record is None or not old.record.digest:
             return False
-        ledger.put_entry(rules.lose(old, at, text))
+        transaction.put_entry(rules.lose(old, at, text))
         return True
 
     return operation
@@ -227,17 +228,17 @@ def advance_run(phase: Phase, tar: Tar | None, error: str | None) -> Operation[N
     """Go one phase on."""
     order = list(Phase)
 
-    def operation(ledger: Ledger) -> None:
-        run = known(ledger)
+    def operation(transaction: Transaction) -> None:
+        run = known(transaction)
         steps = order.index(phase) - order.index(run.phase)
         if steps <= 0:
             return
         if steps > 1:
             raise RunNotReady(f"{phase} does not follow {run.phase}")
-        still_open = [key for key in run.plan.keys if not ledger.entry(key).terminal]
+        still_open = [key for key in run.plan.keys if not transaction.entry(key).terminal]
         if still_open:
             raise RunNotReady(f"{still_open[0]} and {len(still_open) - 1} others are open")
-        ledger.put_run(replace(run, phase=phase, tar=tar, error=error))
+        transaction.put_run(replace(run, phase=phase, tar=tar, error=error))
 
     return operation
 
@@ -245,11 +246,11 @@ def advance_run(phase: Phase, tar: Tar | None, error: str | None) -> Operation[N
 def packing_failed(error: str, at: float) -> Operation[float]:
     """Say why there is no tarball yet; return since when."""
 
-    def operation(ledger: Ledger) -> float:
-        run = known(ledger)
+    def operation(transaction: Transaction) -> float:
+        run = known(transaction)
         since = at if run.unpacked_since is None else run.unpacked_since
         if run.phase is Phase.POST_PROCESSING:
-            ledger.put_run(replace(run, error=error, unpacked_since=since))
+            transaction.put_run(replace(run, error=error, unpacked_since=since))
         return since
 
     return operation
@@ -258,12 +259,12 @@ def packing_failed(error: str, at: float) -> Operation[float]:
 def package_again() -> Operation[bool]:
     """Take back that packing was given up."""
 
-    def operation(ledger: Ledger) -> bool:
-        run = known(ledger)
+    def operation(transaction: Transaction) -> bool:
+        run = known(transaction)
         if run.unpacked_since is None or run.tar is not None:
             return False
         phase = Phase.POST_PROCESSING
-        ledger.put_run(replace(run, phase=phase, error=None, unpacked_since=None))
+        transaction.put_run(replace(run, phase=phase, error=None, unpacked_since=None))
         return True
 
     return operation
@@ -272,16 +273,16 @@ def package_again() -> Operation[bool]:
 def append_progress(key: Key, sent: Sent) -> Operation[ProgressTaken]:
     """Write an update that its caller waits for, if the run still takes any."""
 
-    def operation(ledger: Ledger) -> ProgressTaken:
-        if _closed(ledger):
+    def operation(transaction: Transaction) -> ProgressTaken:
+        if _closed(transaction):
             return ProgressTaken.CLOSED
-        ledger.put_progress([(key, sent)])
+        transaction.put_progress([(key, sent)])
         return ProgressTaken.APPLIED
 
     return operation
 
 
-def write_back(
+def write_behind(
     progress: list[tuple[Key, Sent]],
     beats: list[tuple[Key, bool, float]],
     revision: int,
@@ -289,15 +290,15 @@ def write_back(
 ) -> Operation[int]:
     """Write what was only in memory, and promise revisions up to `revision`; return that."""
 
-    def operation(ledger: Ledger) -> int:
+    def operation(transaction: Transaction) -> int:
         if progress:
-            ledger.put_progress(progress)
+            transaction.put_progress(progress)
         if beats:
-            ledger.put_beats(beats)
-        run = known(ledger)
+            transaction.put_beats(beats)
+        run = known(transaction)
         sign = run.alive_at if alive_at is None else alive_at
         if (run.revision, run.alive_at) != (revision, sign):
-            ledger.put_run(replace(run, revision=revision, alive_at=sign))
+            transaction.put_run(replace(run, revision=revision, alive_at=sign))
         return revision
 
     return operation

@@ -1,6 +1,6 @@
 """Opening the database: is it sound, which journal, and the tables with their migrations.
 
-Everything here runs in the writer's thread. What the tables mean is in `sqlite_ledger`.
+Everything here runs in the writer's thread. What the tables mean is in `sqlite_transaction`.
 """
 
 from __future__ import annotations

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from reporter.aggregator.store import schema
+from reporter.aggregator.store.cached import PACE, CachedStore
 from reporter.aggregator.store.contract import RunNotReady, StoreBusy, StoreError, StoreLocked
 from reporter.aggregator.store.engine import Changes, Watch
-from reporter.aggregator.store.live import PACE, LiveStore
 from reporter.aggregator.store.operations import Loaded, Operation, Windows
-from reporter.aggregator.store.sqlite_ledger import SqliteLedger
+from reporter.aggregator.store.sqlite_transaction import SqliteTransaction
 
 T = TypeVar("T")
 
@@ -88,16 +88,16 @@ class _SqliteEngine:
         with contextlib.suppress(RuntimeError):
             try:
                 with _locked(self._path):
-                    ledger = SqliteLedger(schema.open_database(self._path, self._connect))
+                    transaction = SqliteTransaction(schema.open_database(self._path, self._connect))
                     try:
-                        with ledger.transaction():
-                            loaded = first(ledger)
+                        with transaction.begun():
+                            loaded = first(transaction)
                         self._tell(_resolve, opened, loaded)
                         while orders := self._next():
-                            self._commit(ledger, orders)
+                            self._commit(transaction, orders)
                     finally:
                         with contextlib.suppress(sqlite3.Error):
-                            ledger.close()
+                            transaction.close()
             except Exception as error:
                 self._tell(_reject, opened, schema.store_error(error, self._path))
             self._tell(_resolve, stopped, None)
@@ -116,21 +116,21 @@ class _SqliteEngine:
             self._orders.put(None)  # the end comes after these
         return orders
 
-    def _commit(self, ledger: SqliteLedger, orders: list[_Order]) -> None:
-        began, before = time.perf_counter(), ledger.run
+    def _commit(self, transaction: SqliteTransaction, orders: list[_Order]) -> None:
+        began, before = time.perf_counter(), transaction.run
         answers: list[object] = []
         try:
-            with ledger.transaction():
+            with transaction.begun():
                 for order in orders:
                     try:
-                        answers.append(order.operation(ledger))
+                        answers.append(order.operation(transaction))
                     except RunNotReady as not_ready:
                         answers.append(not_ready)
         except Exception as error:
             self._tell(self._refused, orders, schema.store_error(error, self._path))
             return
-        run = ledger.run if ledger.run is not before else None
-        changes = Changes(ledger.touched, run, time.perf_counter() - began, len(orders))
+        run = transaction.run if transaction.run is not before else None
+        changes = Changes(transaction.touched, run, time.perf_counter() - began, len(orders))
         self._tell(self._committed, orders, answers, changes)
 
     def _tell(self, callback: Callable[..., None], *arguments: object) -> None:
@@ -178,7 +178,7 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-class SqliteStore(LiveStore):
+class SqliteStore(CachedStore):
     """The store of a run in the database at `path`; its directory must be there.
 
     `connect` opens the database in place of `sqlite3.connect`.

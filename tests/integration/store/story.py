@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from reporter.aggregator.store import Store, schema
-from reporter.aggregator.store.live import LiveStore
+from reporter.aggregator.store.cached import CachedStore
 from reporter.core.run.entry import Record
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.progress import UpdateId
@@ -126,7 +126,7 @@ async def _load(folder: Path, seed: int) -> None:
     await store.close()
 
 
-async def _worker(store: LiveStore, keys: list[Key], chance: random.Random) -> None:
+async def _worker(store: CachedStore, keys: list[Key], chance: random.Random) -> None:
     for key in keys:
         done = store.snapshot().progress.get(key)
         base = done.progress.completed if done else 0

@@ -69,7 +69,7 @@ async def test_the_log_is_written_ahead_and_synced_with_every_commit(tmp_path: P
 
     asked = {}
 
-    def look(ledger) -> None:
+    def look(transaction) -> None:
         for name in ("journal_mode", "synchronous", "foreign_keys", "user_version"):
             asked[name] = connections[0].execute(f"PRAGMA {name}").fetchone()[0]
 

@@ -19,7 +19,7 @@ from reporter.aggregator.store import (
     StoreError,
     StoreFull,
 )
-from reporter.aggregator.store.live import LiveStore
+from reporter.aggregator.store.cached import CachedStore
 from reporter.core.run.entry import Outcome, State
 from reporter.core.run.snapshot import Phase, Snapshot
 from reporter.runtime import log
@@ -79,7 +79,7 @@ class Once:
                 raise disk_error(self._code)
 
 
-async def persistent(step: Step, store: LiveStore) -> list[type[StoreError]]:
+async def persistent(step: Step, store: CachedStore) -> list[type[StoreError]]:
     """Take a step as a client that tries again; return how it was refused meanwhile."""
     refused: list[type[StoreError]] = []
     while len(refused) < 3:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reporter.aggregator.store import RunNotReady
-from reporter.aggregator.store.live import LiveStore
+from reporter.aggregator.store.cached import CachedStore
 from reporter.core.run.entry import Record
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, UpdateId
@@ -79,7 +79,7 @@ class Ledgers(RuleBasedStateMachine):
         self.now = NOW
         self.revision = 0
         self.seen: list[tuple[Snapshot, dict[Any, Any]]] = []
-        self.store: LiveStore
+        self.store: CachedStore
 
     def do(self, call: Coroutine[Any, Any, T]) -> T:
         """Wait for one call."""

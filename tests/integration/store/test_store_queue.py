@@ -12,7 +12,7 @@ from reporter.aggregator.store import (
     StoreBusy,
 )
 from reporter.aggregator.store import sqlite as engine
-from reporter.aggregator.store.live import LiveStore
+from reporter.aggregator.store.cached import CachedStore
 from reporter.core.run.entry import Outcome, State
 from tests.integration.store.world import (
     E2E,
@@ -45,7 +45,7 @@ class Rest:
             asyncio.run_coroutine_threadsafe(self.over.wait(), self._loop).result()
 
 
-async def rests(store: LiveStore) -> None:
+async def rests(store: CachedStore) -> None:
     """Have the store write behind once, so that it does not by itself for the rest of the pace."""
     await store.record_progress(NODE2, replacing(1), None, at=NOW)
     for _ in range(3):

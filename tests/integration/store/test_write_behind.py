@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.store import ProgressTaken, StoreFull
-from reporter.aggregator.store.latest import BEATS_PACE, LatestProgress
+from reporter.aggregator.store.write_behind import BEATS_PACE, LatestProgress
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, Sent, footprint
 from tests.integration.store.world import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.aggregator.store import SqliteStore
-from reporter.aggregator.store.live import LiveStore
+from reporter.aggregator.store.cached import CachedStore
 from reporter.core.run.entry import Cause, Failure, Rank, Record
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.progress import Progress
@@ -111,7 +111,7 @@ class World:
         """Where the database is."""
         return self.folder / "run.db"
 
-    def store(self, **options: Any) -> LiveStore:
+    def store(self, **options: Any) -> CachedStore:
         """A store of this place, not open yet."""
         options = {"clock": self.clock, "wall": self.wall} | options
         return SqliteStore(self.path, connect=self.connect, **options)
@@ -119,7 +119,7 @@ class World:
     @asynccontextmanager
     async def opened(
         self, *, plan: Plan = PLAN, now: float = NOW, **options: Any
-    ) -> AsyncIterator[LiveStore]:
+    ) -> AsyncIterator[CachedStore]:
         """A store with the run open; closed afterwards."""
         store = self.store(**options)
         await store.open_run(plan, now=now)

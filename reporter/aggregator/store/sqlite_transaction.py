@@ -1,4 +1,4 @@
-"""The ledger of an open SQLite transaction. Used by one thread, which is the only writer."""
+"""An open SQLite transaction. Used by one thread, which is the only writer."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _PUT_BEAT = """INSERT INTO beat VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET armed = excluded.armed, heard_at = excluded.heard_at"""
 
 
-class SqliteLedger:
-    """Reads and writes the rows of a run inside `transaction`."""
+class SqliteTransaction:
+    """Reads and writes the rows of a run while it is `begun`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -34,7 +34,7 @@ class SqliteLedger:
         """The entries read or written in this transaction, as they are at its end."""
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def begun(self) -> Iterator[None]:
         """Commit what is done inside; on an error nothing of it is done."""
         self._roll_back()
         self.touched = {}

@@ -16,8 +16,8 @@ from typing import Any
 from reporter.aggregator.store import operations
 from reporter.aggregator.store.contract import ProgressTaken, Received, StoreBusy, StoreError
 from reporter.aggregator.store.engine import Changes, Engine
-from reporter.aggregator.store.latest import LatestBeats, LatestProgress
 from reporter.aggregator.store.operations import REVISIONS, Run, Windows
+from reporter.aggregator.store.write_behind import LatestBeats, LatestProgress
 from reporter.core.run.entry import Entry, Failure, Marked, Record
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
@@ -27,7 +27,7 @@ from reporter.runtime import log
 PACE = 1.0  # seconds between two writes of what is written behind; the most a crash may lose
 
 
-class LiveStore:
+class CachedStore:
     """`contract.Store` over an engine.
 
     `clock` gives the monotonic seconds that heartbeats are heard in, `wall` Unix seconds.
@@ -289,7 +289,7 @@ class LiveStore:
                 return
             try:
                 self._promised = await self._engine.commit(
-                    operations.write_back(progress, beats, promise, alive_at)
+                    operations.write_behind(progress, beats, promise, alive_at)
                 )
             except StoreError:
                 self._alive_at = self._alive_at or alive_at
