@@ -1,8 +1,8 @@
 """What happens inside a transaction: read, ask the pure functions of the run, write.
 
-An operation gets a `Transaction`, which stands for the open transaction of an engine, and returns its
-answer. It decides before it writes; `RunNotReady` concerns only its own caller. Engines run the
-operations one after the other, and a whole batch of them lasts or none does.
+An operation gets the open `Transaction` of an engine and returns its answer. It decides before it
+writes; `RunNotReady` concerns only its own caller. Engines run the operations one after the other,
+and a whole batch of them lasts or none does.
 """
 
 from __future__ import annotations
