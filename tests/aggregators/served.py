@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
-from tests.aggregators.nursery import Forked, Nursery
 from tests.aggregators.worker import Worker
+from tests.forked import Forked
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHER = ROOT / "cmd" / "status-aggregator.py"
@@ -67,8 +67,8 @@ def plan(plugin: str, nodes: Sequence[str], **more: Any) -> dict[str, Any]:
 class Aggregator:
     """One run below a folder; `start` it, `kill` it and `start` it again.
 
-    With `trap` its disk fails, or it is killed, at the step that this file names. With `nursery`
-    a start costs a tenth of the time.
+    With `trap` its disk fails, or it is killed, at the step that this file names. A `fresh` one is
+    started by an interpreter of its own, for who measures what it takes.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Aggregator:
         document: dict[str, Any],
         *flags: str,
         trap: Path | None = None,
-        nursery: Nursery | None = None,
+        fresh: bool = False,
     ) -> None:
-        self.folder, self.flags, self.trap, self.nursery = folder, flags, trap, nursery
+        self.folder, self.flags, self.trap, self.fresh = folder, flags, trap, fresh
         self.state, self.output = folder / "state", folder / "output"
         self.certificates = folder / "certificates"
         self.plugin = document["plugins"][0]["name"]
@@ -87,7 +87,7 @@ class Aggregator:
         self.events: list[dict[str, Any]] = []
         self._changed = threading.Condition()
         self.seconds_to_start = list[float]()
-        self._process: subprocess.Popen[str] | Forked | None = None
+        self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "plan.json").write_text(json.dumps(document))
@@ -133,23 +133,17 @@ class Aggregator:
             *("--advertise-address", f"127.0.0.1:{self.port}"),
             *("--export-certs", str(self.certificates), *self.flags),
         ]
-        self._process, lines = self._run(command)
+        self._process = self._run(command)
+        lines = self._process.stdout
         self._reader = threading.Thread(target=self._listen, args=(lines,), daemon=True)
         self._reader.start()
 
-    def _run(self, command: list[str]) -> tuple[subprocess.Popen[str] | Forked, IO[str]]:
-        if self.nursery is not None:
-            pipe = self.folder / "log"
-            pipe.unlink(missing_ok=True)
-            os.mkfifo(pipe)
-            forked = self.nursery.start(command, pipe)
-            return forked, pipe.open()
+    def _run(self, command: list[str]) -> subprocess.Popen[str]:
         environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
-        process = subprocess.Popen(
-            [sys.executable, *command], env=environ, stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        return process, process.stdout
+        if self.fresh:
+            command = [sys.executable, *command]
+            return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)
+        return Forked(command, env=environ, stdout=subprocess.PIPE, text=True)
 
     def _listen(self, lines: IO[str]) -> None:
         with lines:

@@ -82,7 +82,7 @@ def measure(server: Server, mode: str, **options: object) -> Measured:
 def ours(folder: Path, *flags: str) -> Iterator[tuple[Server, Aggregator]]:
     """Start a fresh aggregator."""
     document = plan(PLUGIN, [f"n{number}" for number in range(WORKERS)])
-    with Aggregator(folder, document, *flags) as aggregator:
+    with Aggregator(folder, document, *flags, fresh=True) as aggregator:
         certificates = aggregator.certificates
         target = Target(
             aggregator.url,

@@ -58,7 +58,7 @@ def main() -> int:
         result = folder / "result.json"
         result.write_text(RESULT)
         document = plan("load", [f"n{number}" for number in range(WORKERS)])
-        with Aggregator(folder, document) as aggregator:
+        with Aggregator(folder, document, fresh=True) as aggregator:
             url = f"http://127.0.0.1:{aggregator.status_port}"
             figures = [
                 ("--help", 150, ["--help"]),

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.aggregators.nursery import Nursery
 from tests.aggregators.served import Aggregator
 
 Start = Callable[..., Aggregator]
@@ -19,15 +18,8 @@ PLAN = {
 }
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    """Quick starts."""
-    with Nursery() as running:
-        yield running
-
-
 @pytest.fixture
-def start(tmp_path: Path, nursery: Nursery) -> Iterator[Start]:
+def start(tmp_path: Path) -> Iterator[Start]:
     """Starts an aggregator with flags of its own; it ends with the test."""
     with ExitStack() as running:
 
@@ -37,7 +29,7 @@ def start(tmp_path: Path, nursery: Nursery) -> Iterator[Start]:
             here = folder or tmp_path / "run"
             here.mkdir(exist_ok=True)
             trap = tmp_path / "trap"
-            aggregator = Aggregator(here, document or PLAN, *flags, trap=trap, nursery=nursery)
+            aggregator = Aggregator(here, document or PLAN, *flags, trap=trap)
             return running.enter_context(aggregator)
 
         yield started

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from reporter.runtime import log
-from tests.integration.aggregator_fixtures import nursery, start
+from tests.integration.aggregator_fixtures import start
 from tests.integration.scene import Scene, staged
 
-__all__ = ["nursery", "scene", "start"]
+__all__ = ["scene", "start"]
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.aggregators.nursery import Nursery
 from tests.aggregators.served import Aggregator, plan
 from tests.aggregators.worker import Reply, digest_of
 from tests.archives.tars import file, tgz
@@ -30,13 +29,6 @@ GONE = (OSError, http.client.HTTPException)
 ARCHIVE = tgz(file(b"a.txt", b"one"), file(b"d/b.txt", b"two"))
 FILES = {"a.txt": b"one", "d/b.txt": b"two"}
 GZIP = {"Content_Type": "application/gzip"}
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    """Quick starts."""
-    with Nursery() as running:
-        yield running
 
 
 class Trapped(Aggregator):
@@ -81,13 +73,11 @@ class Trapped(Aggregator):
 
 
 @contextmanager
-def running(
-    folder: Path, nursery: Nursery, document: dict[str, Any], *flags: str
-) -> Iterator[Trapped]:
+def running(folder: Path, document: dict[str, Any], *flags: str) -> Iterator[Trapped]:
     """An aggregator of that plan, started and not trapped yet."""
     folder.mkdir()
     trap = folder / "trap"
-    with Trapped(folder, document, *flags, trap=trap, nursery=nursery) as aggregator:
+    with Trapped(folder, document, *flags, trap=trap) as aggregator:
         yield aggregator
 
 
@@ -120,9 +110,9 @@ POINTS = [
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda p: f"{p.case}-{p.step.replace(' ', '-')}")
-def test_killed_on_the_way_of_an_upload(tmp_path: Path, nursery: Nursery, point: Point) -> None:
+def test_killed_on_the_way_of_an_upload(tmp_path: Path, point: Point) -> None:
     """Before the row there is no trace, after it everything is there; the retry hears which."""
-    with running(tmp_path / "run", nursery, plan("load", nodes())) as aggregator:
+    with running(tmp_path / "run", plan("load", nodes())) as aggregator:
         worker, seen = aggregator.worker("load"), set()
         for number in range(TIMES):
             # Other bytes each time: a blob has the name of its digest.
@@ -160,11 +150,11 @@ LATE = [
 
 
 @pytest.mark.parametrize("point", LATE, ids=lambda p: p.step)
-def test_killed_on_the_way_of_a_late_result(tmp_path: Path, nursery: Nursery, point: Point) -> None:
+def test_killed_on_the_way_of_a_late_result(tmp_path: Path, point: Point) -> None:
     """C7: error or result, never both in the tree, whatever the moment."""
     document = plan("load", nodes()[:-1], timeout_seconds=1)
     document["plugins"].append({"name": "open"})
-    with running(tmp_path / "run", nursery, document) as aggregator:
+    with running(tmp_path / "run", document) as aggregator:
         worker = aggregator.worker("load")
         aggregator.wait_status(
             lambda _: TIMES == len(aggregator.files("plugins", "load", "errors"))
@@ -187,14 +177,14 @@ def test_killed_on_the_way_of_a_late_result(tmp_path: Path, nursery: Nursery, po
 
 
 @pytest.mark.parametrize("step", ["failure noted", "supersede", "place"])
-def test_killed_when_an_entry_is_given_up(tmp_path: Path, nursery: Nursery, step: str) -> None:
+def test_killed_when_an_entry_is_given_up(tmp_path: Path, step: str) -> None:
     """C8: the error is in the row, so its file is made at the next start."""
     # One group after the other, so that each start gives up the next one.
     groups = [{"name": f"p{n}", "order": n, "timeout_seconds": 1} for n in range(TIMES)]
     document = {"run": "groups", "plugins": [*groups, {"name": "open", "order": TIMES}]}
     folder = tmp_path / "run"
     folder.mkdir()
-    with running(folder / "run", nursery, document) as aggregator:
+    with running(folder / "run", document) as aggregator:
         for number in range(TIMES):
             aggregator.arm(step)
             aggregator.died()
@@ -204,9 +194,9 @@ def test_killed_when_an_entry_is_given_up(tmp_path: Path, nursery: Nursery, step
             assert entry["error"]["text"] == json.loads(files["error.json"])["error"]
 
 
-def test_killed_before_an_append_is_answered(tmp_path: Path, nursery: Nursery) -> None:
+def test_killed_before_an_append_is_answered(tmp_path: Path) -> None:
     """C9: the worker repeats it under its id, and it counts once."""
-    with running(tmp_path / "run", nursery, plan("load", [])) as aggregator:
+    with running(tmp_path / "run", plan("load", [])) as aggregator:
         worker = aggregator.worker("load")
         for number in range(1, TIMES + 1):
             update = {"appendtotals": True, "appendcompleted": 3, "id": f"epoch/{number}"}
@@ -217,9 +207,9 @@ def test_killed_before_an_append_is_answered(tmp_path: Path, nursery: Nursery) -
             assert (3 * number, 3 * number) == (shown["completed"], shown["total"])
 
 
-def test_killed_after_a_replacing_update_is_answered(tmp_path: Path, nursery: Nursery) -> None:
+def test_killed_after_a_replacing_update_is_answered(tmp_path: Path) -> None:
     """C10: the last second may be lost, and the next update heals that."""
-    with running(tmp_path / "run", nursery, plan("load", [])) as aggregator:
+    with running(tmp_path / "run", plan("load", [])) as aggregator:
         worker = aggregator.worker("load")
         for number in range(1, TIMES + 1):
             assert 200 == worker.post("global/load", total=99, completed=2 * number).status
@@ -236,9 +226,9 @@ def test_killed_after_a_replacing_update_is_answered(tmp_path: Path, nursery: Nu
 
 
 @pytest.mark.parametrize("step", ["quarantine", "failure noted", "after"])
-def test_killed_in_the_retry_window(tmp_path: Path, nursery: Nursery, step: str) -> None:
+def test_killed_in_the_retry_window(tmp_path: Path, step: str) -> None:
     """C11: the entry is not lost, the window goes on, and a good try ends it."""
-    with running(tmp_path / "run", nursery, plan("load", nodes())) as aggregator:
+    with running(tmp_path / "run", plan("load", nodes())) as aggregator:
         worker = aggregator.worker("load")
         for number in range(TIMES):
             key = f"by-node/n{number}/load"
@@ -257,12 +247,10 @@ def test_killed_in_the_retry_window(tmp_path: Path, nursery: Nursery, step: str)
             assert ("complete", None) == (entry["status"], entry["retry_until"])
 
 
-def test_killed_in_the_retry_window_wait_ends_all_the_same(
-    tmp_path: Path, nursery: Nursery
-) -> None:
+def test_killed_in_the_retry_window_wait_ends_all_the_same(tmp_path: Path) -> None:
     """C11: nobody tries again; the run ends, and says that the upload failed."""
     flags = ("--retry-window-seconds", "1", "--hold-seconds", "0")
-    with running(tmp_path / "run", nursery, plan("load", []), *flags) as aggregator:
+    with running(tmp_path / "run", plan("load", []), *flags) as aggregator:
         assert 500 == aggregator.worker("load").put("global/load", b"x", **GZIP).status
         aggregator.kill()
         aggregator.start()
@@ -283,11 +271,11 @@ def test_killed_in_the_retry_window_wait_ends_all_the_same(
         "advanced to closed",
     ],
 )
-def test_killed_on_the_way_to_the_tarball(tmp_path: Path, nursery: Nursery, step: str) -> None:
+def test_killed_on_the_way_to_the_tarball(tmp_path: Path, step: str) -> None:
     """C12: the next start goes on where this one was, and leaves nothing half written."""
     for number in range(TIMES):
         folder = tmp_path / str(number)
-        with running(folder, nursery, plan("load", [])) as aggregator:
+        with running(folder, plan("load", [])) as aggregator:
             aggregator.arm(step)
             # Its answer may come before the kill, as the end is not its business.
             try:

@@ -47,7 +47,7 @@ def test_fourteen_workers_and_one_slot(tmp_path: Path) -> None:
     With limits as they are, but for the one slot.
     """
     nodes = [f"n{number}" for number in range(WORKERS)]
-    with Aggregator(tmp_path, plan("load", nodes), "--max-uploads", "1") as aggregator:
+    with Aggregator(tmp_path, plan("load", nodes), "--max-uploads", "1", fresh=True) as aggregator:
         began = time.monotonic()
         started = [worker(aggregator, node, PIECES) for node in nodes]
         ends = [each.communicate()[0].strip() for each in started]
@@ -67,7 +67,10 @@ def test_idle_connections_of_one_address(tmp_path: Path, kind: str) -> None:
     Heartbeats of others on new connections are answered within a second, from anywhere else; from
     the same address too, unless its handshakes stall.
     """
-    with ExitStack() as stack, Aggregator(tmp_path, plan("load", ["n1", "n2"])) as aggregator:
+    with (
+        ExitStack() as stack,
+        Aggregator(tmp_path, plan("load", ["n1", "n2"]), fresh=True) as aggregator,
+    ):
         certificates = aggregator.certificates
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(certificates / "ca.pem")
@@ -107,7 +110,7 @@ def test_an_interval_that_workers_do_not_know(tmp_path: Path) -> None:
     """Asked for a beat each 5 s, lost after 10 s: raised to four intervals, and nobody is lost."""
     nodes = [f"n{number}" for number in range(6)]
     flags = ("--heartbeat-interval-seconds", "5", "--heartbeat-timeout-seconds", "10")
-    with Aggregator(tmp_path, plan("load", nodes), *flags) as aggregator:
+    with Aggregator(tmp_path, plan("load", nodes), *flags, fresh=True) as aggregator:
         started = [worker(aggregator, node, 0, 60) for node in nodes]
         ends = [each.communicate()[0].strip() for each in started]
         entries = aggregator.status()["plugins"]
@@ -121,7 +124,7 @@ def test_an_interval_that_workers_do_not_know(tmp_path: Path) -> None:
 def test_memory_of_a_kept_connection(tmp_path: Path) -> None:
     """What CONNECTION_MEMORY_BYTES is divided by is what it takes, within a quarter."""
     count = 500
-    with ExitStack() as stack, Aggregator(tmp_path, plan("load", ["n1"])) as aggregator:
+    with ExitStack() as stack, Aggregator(tmp_path, plan("load", ["n1"]), fresh=True) as aggregator:
         certificates = aggregator.certificates
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(certificates / "ca.pem")

@@ -74,7 +74,7 @@ def test_fleet_of_2000(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     document = plan("load", [f"n{number}" for number in range(WORKERS)])
     document["plugins"].append({"name": "open"})  # keeps the run open to the end
     history = History()
-    with Aggregator(tmp_path / "run", document) as aggregator:
+    with Aggregator(tmp_path / "run", document, fresh=True) as aggregator:
         certificates = aggregator.certificates
         target = Target(
             aggregator.url,

@@ -34,7 +34,7 @@ def test_progress_of_all_nodes_is_as_large_as_it_can_be(tmp_path: Path) -> None:
     """400 updates of a mebibyte, twenty at a time: at most 120 MB, after kill -9 too."""
     names = ",".join(f'"{number:04d} {"x" * 1_010}"' for number in range(1_000))
     body = f'{{"failures":[{names}]}}'.encode()
-    with Aggregator(tmp_path / "run", plan("sysd", NODES)) as aggregator:
+    with Aggregator(tmp_path / "run", plan("sysd", NODES), fresh=True) as aggregator:
         worker = aggregator.worker("sysd")
 
         def send(number: int) -> int:
@@ -61,7 +61,7 @@ def test_progress_of_all_nodes_is_as_large_as_it_can_be(tmp_path: Path) -> None:
 
 def test_foreign_targets(tmp_path: Path) -> None:
     """16,500 long ones: the process is no larger than before."""
-    with Aggregator(tmp_path / "run", plan("sysd", NODES)) as aggregator:
+    with Aggregator(tmp_path / "run", plan("sysd", NODES), fresh=True) as aggregator:
         worker = aggregator.worker("sysd")
 
         def ask(count: int, start: int) -> None:
@@ -98,7 +98,7 @@ def test_brackets_on_eighty_connections(tmp_path: Path, unit: bytes, answer: int
     """A mebibyte each, from a process of their own: the probe is answered within 100 ms."""
     body = b'{"x":[' + unit * ((MIB - 10) // len(unit)) + b"1]}"
     spawn = multiprocessing.get_context("spawn")
-    with Aggregator(tmp_path / "run", plan("sysd", NODES)) as aggregator:
+    with Aggregator(tmp_path / "run", plan("sysd", NODES), fresh=True) as aggregator:
         answers: Queue[int] = spawn.Queue()
         arguments = (aggregator.port, aggregator.certificates, body, answers)
         attacker = spawn.Process(target=attack, args=arguments)
@@ -130,7 +130,7 @@ def test_outage_over_the_deadline_of_forty_workers(tmp_path: Path) -> None:
     """Scaled: 6 s of time, away from the 4th to the 14th second; all forty deliver."""
     nodes = NODES[:40]
     document = plan("sysd", nodes, timeout_seconds=6)
-    with Aggregator(tmp_path / "run", document) as aggregator:
+    with Aggregator(tmp_path / "run", document, fresh=True) as aggregator:
         certificates = aggregator.certificates
         time.sleep(4.0)
         aggregator.kill()

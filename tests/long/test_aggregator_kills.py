@@ -22,7 +22,6 @@ from typing import Any
 
 import pytest
 
-from tests.aggregators.nursery import Nursery
 from tests.aggregators.served import Aggregator, plan
 from tests.aggregators.worker import BOUND, Worker, digest_of
 
@@ -60,10 +59,10 @@ def stored(aggregator: Aggregator, number: int) -> bytes:
 class Run:
     """One run that is killed again and again, and what it acknowledged."""
 
-    def __init__(self, folder: Path, nursery: Nursery) -> None:
+    def __init__(self, folder: Path) -> None:
         nodes = [f"n{number}" for number in range(NODES)]
         document = plan("load", [*nodes, "appends", "replaces"])
-        self.aggregator = Aggregator(folder, document, nursery=nursery)
+        self.aggregator = Aggregator(folder, document)
         self.answers = threading.Semaphore(0)
         self.open = deque(range(NODES))
         self.acknowledged: dict[int, str] = {}
@@ -156,12 +155,12 @@ class Run:
         return len(self.acknowledged)
 
 
-def series(folder: Path, nursery: Nursery, kills: int, seed: int) -> tuple[int, list[float]]:
+def series(folder: Path, kills: int, seed: int) -> tuple[int, list[float]]:
     """Kill so many times; return how many results were acknowledged, and how long starts took."""
     chance, done, starts, number, left = random.Random(seed), 0, list[float](), 0, kills
     while left:
         number += 1
-        run = Run(folder / str(number), nursery)
+        run = Run(folder / str(number))
         with run.aggregator as aggregator:
             while left and len(run.open) > 2 * MOST_ANSWERS:
                 if chance.random() < 0.2:
@@ -186,9 +185,9 @@ def test_500_kills_under_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     began = time.monotonic()
     with capsys.disabled():
         print(f"\naggregator kills: AGGREGATOR_KILL_SEED={SEED}")
-    with Nursery() as nursery, ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         lanes = [
-            pool.submit(series, tmp_path / str(lane), nursery, KILLS // AT_ONCE, SEED + lane)
+            pool.submit(series, tmp_path / str(lane), KILLS // AT_ONCE, SEED + lane)
             for lane in range(AT_ONCE)
         ]
         found = [lane.result() for lane in lanes]
@@ -208,13 +207,12 @@ def test_500_kills_under_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_killed_in_its_first_start(tmp_path: Path) -> None:
     """A run whose first start was killed, and its second, has one set of certificates that work."""
     chance = random.Random(SEED)
-    with Nursery() as nursery:
-        for number in range(60):
-            folder = tmp_path / str(number)
-            aggregator = Aggregator(folder, plan("load", []), nursery=nursery)
-            for _ in range(1 + number % 2):
-                aggregator.launch()
-                time.sleep(chance.uniform(0, LONGEST_START / 2))
-                aggregator.kill()
-            with aggregator:
-                assert 200 == aggregator.worker("load").put("global/load").status
+    for number in range(60):
+        folder = tmp_path / str(number)
+        aggregator = Aggregator(folder, plan("load", []))
+        for _ in range(1 + number % 2):
+            aggregator.launch()
+            time.sleep(chance.uniform(0, LONGEST_START / 2))
+            aggregator.kill()
+        with aggregator:
+            assert 200 == aggregator.worker("load").put("global/load").status

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 import pytest
 
-from tests.aggregators.nursery import Nursery
 from tests.aggregators.served import Aggregator
 from tests.aggregators.worker import Worker, head
 from tests.archives.tars import header
@@ -42,12 +41,12 @@ def endless(size: int) -> Iterator[bytes]:
 
 
 @pytest.fixture(scope="module")
-def aggregator(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[Aggregator]:
+def aggregator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aggregator]:
     """One for all that is too much: what one does to it, the next one meets."""
     folder = tmp_path_factory.mktemp("greedy")
     document = {"run": "greedy", "plugins": [{"name": "e2e"}, {"name": "good"}]}
     flags = ("--max-result-bytes", str(4 * MIB), "--discard-seconds", "1")
-    with Aggregator(folder, document, *flags, nursery=nursery) as running:
+    with Aggregator(folder, document, *flags) as running:
         yield running
 
 

@@ -20,7 +20,6 @@ from schemathesis.specs.openapi import checks
 
 from reporter.aggregator.http import page
 from reporter.aggregator.startup_gate import StartupGate
-from tests.aggregators.nursery import Nursery
 from tests.aggregators.served import ROOT, Aggregator
 
 DOCUMENT: dict[str, Any] = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
@@ -43,10 +42,10 @@ BY_NODE, GLOBAL = {"node": "node1", "plugin": "sysd"}, {"node": "global", "plugi
 
 
 @pytest.fixture(scope="module")
-def aggregator(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[Aggregator]:
+def aggregator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aggregator]:
     """One aggregator for all operations: whatever was sent before, the document has to be right."""
     folder = tmp_path_factory.mktemp("openapi")
-    with Aggregator(folder, PLAN, nursery=nursery) as running:
+    with Aggregator(folder, PLAN) as running:
         yield running
 
 
@@ -201,13 +200,13 @@ def valid(name: str, document: Any) -> Any:
     return document
 
 
-def test_status_in_every_state(tmp_path: Path, nursery: Nursery) -> None:
+def test_status_in_every_state(tmp_path: Path) -> None:
     """Entries running, complete, failed, timed out; a run at work, packing, failed, complete."""
     names = ("good", "bad", "slow", "open")
     timeouts = {"slow": {"timeout_seconds": 1}}
     document = {"run": "states", "plugins": [{"name": n} | timeouts.get(n, {}) for n in names]}
     flags = ("--hold-seconds", "0")
-    with Aggregator(tmp_path, document, *flags, trap=tmp_path / "trap", nursery=nursery) as running:
+    with Aggregator(tmp_path, document, *flags, trap=tmp_path / "trap") as running:
         good, bad, last = (running.worker(name) for name in ("good", "bad", "open"))
         assert "running" == valid("Status", running.status())["status"]
         assert 200 == good.put("global/good").status
@@ -236,10 +235,10 @@ def test_status_in_every_state(tmp_path: Path, nursery: Nursery) -> None:
         assert ("failed", True, None) == (shown["status"], shown["final"], shown["error"])
 
 
-def test_status_of_a_run_without_failures(tmp_path: Path, nursery: Nursery) -> None:
+def test_status_of_a_run_without_failures(tmp_path: Path) -> None:
     """Packing, then complete."""
     document = {"run": "states", "plugins": [{"name": "good"}]}
-    with Aggregator(tmp_path, document, trap=tmp_path / "trap", nursery=nursery) as running:
+    with Aggregator(tmp_path, document, trap=tmp_path / "trap") as running:
         running.arm("hold package member")
         assert 200 == running.worker("good").put("global/good").status
         running.wait_log("Run closed: the set of results is final")
