@@ -19,8 +19,7 @@ from reporter.link.answers import MAX_BODY, Answer
 from reporter.link.request import Request
 from reporter.link.sockets import Limits, Socket
 from reporter.link.trust import Trust
-from reporter.runtime.dialing import dial
-from reporter.runtime.http_server import outlive_silence
+from reporter.runtime.dialing import dial, outlive_silence
 
 
 class NoAnswer(ReporterError):

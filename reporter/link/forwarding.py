@@ -15,7 +15,7 @@ from reporter.errors import InvalidPayload, ReporterError
 from reporter.link.answers import Reply
 from reporter.link.delivery import Event
 from reporter.link.policy import Meaning, meaning
-from reporter.link.relay_http import Answer
+from reporter.runtime.http_request import Response
 
 LONGEST_RESEND_SECONDS = 15.0
 
@@ -51,7 +51,7 @@ class Forwarding:
         self.resend_at: float | None = None
         """When the kept update is due, by the clock; nothing when there is none."""
 
-    def take(self, body: bytes) -> Answer:
+    def take(self, body: bytes) -> Response:
         """Forward what the plugin says now and return what it is told."""
         # Whatever comes now is newer; a kept one sent after it could undo it.
         self._forget()
@@ -78,17 +78,17 @@ class Forwarding:
     def _forget(self) -> None:
         self._kept, self._tries, self.resend_at = None, 0, None
 
-    def _forward(self, body: bytes) -> tuple[Answer, bool]:
+    def _forward(self, body: bytes) -> tuple[Response, bool]:
         """Return what the plugin is told, and whether another try could turn out better."""
         try:
             reply = self._client.post_progress(body)
         except ReporterError as error:
             self._say_once("progress_not_delivered", trouble=str(error))
-            return Answer(500), True
+            return Response(500), True
         if reply.status == 404:
             self._say_once("progress_unwanted", status=404)
         again = meaning(reply.status) is Meaning.RETRY
-        return Answer(reply.status, reply.body, reply.content_type), again
+        return Response(reply.status, reply.body, reply.content_type), again
 
     def _say_once(self, event: str, **facts: Any) -> None:
         if event not in self._said:

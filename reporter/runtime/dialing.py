@@ -67,6 +67,17 @@ def dial(
             sock.close()
 
 
+def outlive_silence(sock: socket.socket) -> None:
+    """Let TCP ask a silent peer whether it is there, and end the connection within a minute.
+
+    Where a system lacks an option, it asks at its own pace.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
 def _begin(address: _Address, options: Iterable[Option]) -> socket.socket:
     family, kind, protocol, _, place = address
     sock = socket.socket(family, kind, protocol)

@@ -20,9 +20,8 @@ from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
-from reporter.sidecar.answers import Site
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code, linger_end
-from reporter.sidecar.endpoint import Endpoint
+from reporter.sidecar.endpoint import Endpoint, Site
 from reporter.sidecar.misconfigured import Connect, report_problems
 from reporter.sidecar.telemetry import Telemetry
 from reporter.sinks.job import JobCondition
@@ -253,10 +252,8 @@ class Sidecar:
     def _open_endpoint(self) -> Endpoint | None:
         if self._settings.metrics_port == 0:
             return None
-        site = Site(page=self._metrics.render, alive=self._alive, checks=self._checks)
-        endpoint = Endpoint(
-            self._settings.metrics_address, self._settings.metrics_port, site, self._on_scrape
-        )
+        site = Site(self._metrics.render, self._alive, self._checks, self._on_scrape)
+        endpoint = Endpoint(self._settings.metrics_address, self._settings.metrics_port, site)
         try:
             endpoint.start()
         except OSError as error:

@@ -18,7 +18,7 @@ from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.server import Handler, Server
 from reporter.aggregator.http.tls_protocol import RECEIVE, TlsProtocol
-from reporter.runtime.http_server import outlive_silence
+from reporter.runtime.dialing import outlive_silence
 
 _AT_ONCE = 64  # taken per turn of the loop, so that a rush leaves time for others
 _PAUSE = 0.5  # seconds before the next try when the system gives no more sockets

@@ -21,8 +21,7 @@ import pytest
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 from reporter.sidecar import endpoint as endpoint_module
-from reporter.sidecar.answers import Site
-from reporter.sidecar.endpoint import MOST_CONNECTIONS, Endpoint
+from reporter.sidecar.endpoint import MOST_CONNECTIONS, Endpoint, Site
 
 BOUND = 20.0
 
@@ -35,8 +34,8 @@ class Running:
         self.live = True
         self.problems = {"job": None, "watch": None}
         self.scrapes = queue.Queue()
-        site = Site(self.metrics.render, lambda: self.live, lambda: self.problems)
-        self.endpoint = Endpoint("127.0.0.1", 0, site, self.scrapes.put, patience)
+        site = Site(self.metrics.render, lambda: self.live, lambda: self.problems, self.scrapes.put)
+        self.endpoint = Endpoint("127.0.0.1", 0, site, patience)
         self.endpoint.start()
 
     def connect(self):
@@ -334,8 +333,8 @@ def test_a_check_that_raises_is_a_server_error(running):
 
 def test_a_port_in_use_is_an_os_error(running):
     """The caller logs it and goes on without an endpoint."""
-    site = Site(running.metrics.render, lambda: True, dict)
-    second = Endpoint("127.0.0.1", running.endpoint.port, site, running.scrapes.put)
+    site = Site(running.metrics.render, lambda: True, dict, running.scrapes.put)
+    second = Endpoint("127.0.0.1", running.endpoint.port, site)
     with pytest.raises(OSError, match="in use") as caught:
         second.start()
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from reporter.link.relay_http import LONGEST_BODY, LONGEST_HEAD, Answer, Incoming
+from reporter.link.relay import LONGEST_BODY, at_head
+from reporter.runtime.http_request import LONGEST_HEAD, Incoming, Response
 
 BODY = b'{"msg":"m"}'
 CHUNKED = b"POST /progress HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -19,15 +20,15 @@ def length(body: bytes = BODY) -> str:
 
 def heard(data: bytes, step: int = 1 << 20) -> Incoming:
     """Feed it in pieces of so many bytes."""
-    incoming = Incoming()
+    incoming = Incoming(at_head, LONGEST_BODY)
     for at in range(0, len(data), step):
         incoming.feed(data[at : at + step])
     return incoming
 
 
 def status(data: bytes) -> int:
-    refusal = heard(data).refusal
-    return refusal.status if refusal else 0
+    response = heard(data).response
+    return response.status if response else 0
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 1 << 20])
@@ -154,7 +155,7 @@ def test_nobody_is_asked_for_what_will_be_refused() -> None:
 def test_an_answer_as_the_aggregator_gave_it() -> None:
     """W13: status and body verbatim, and the connection ends."""
     head, _, body = (
-        Answer(403, b"progress update for KEY unexpected\n").encode().partition(b"\r\n\r\n")
+        Response(403, b"progress update for KEY unexpected\n").encode().partition(b"\r\n\r\n")
     )
 
     assert b"progress update for KEY unexpected\n" == body
@@ -168,9 +169,11 @@ def test_an_answer_as_the_aggregator_gave_it() -> None:
 
 def test_a_status_nobody_has_heard_of() -> None:
     """Passed on all the same."""
-    assert Answer(599).encode().startswith(b"HTTP/1.1 599 \r\n")
+    assert Response(599).encode().startswith(b"HTTP/1.1 599 \r\n")
 
 
 def test_405_says_what_is_allowed() -> None:
     """As HTTP asks."""
-    assert b"\r\nAllow: POST, PUT\r\n" in Answer(405).encode()
+    assert (
+        b"\r\nAllow: POST, PUT\r\n" in heard(post(line="GET /progress HTTP/1.1")).response.encode()
+    )
