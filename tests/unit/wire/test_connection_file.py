@@ -2,6 +2,7 @@
 
 import base64
 import json
+import ssl
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -52,6 +53,24 @@ def test_the_end_of_a_certificate(end):
     """Both ways to write a time, of this century and others; long names and numbers."""
     for more in ({}, {"serial": 2**150, "name": "n" * 64}):
         assert end.timestamp() == not_after("text before\n" + certificate(end, **more))
+
+
+def sequence(content: bytes) -> bytes:
+    size = len(content)
+    return b"\x30" + (bytes([0x81, size]) if size < 256 else b"\x82" + size.to_bytes(2)) + content
+
+
+def test_the_end_of_a_certificate_of_version_1():
+    """The version is left out there: what a few old tools still make."""
+    end = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
+    third = x509.load_pem_x509_certificate(certificate(end).encode())
+    whole, signed = third.public_bytes(serialization.Encoding.DER), third.tbs_certificate_bytes
+    after_version = signed.partition(b"\xa0\x03\x02\x01\x02")[2]
+    first = sequence(sequence(after_version) + whole.partition(signed)[2])
+    text = ssl.DER_cert_to_PEM_cert(first)
+
+    assert x509.Version.v1 is x509.load_pem_x509_certificate(text.encode()).version
+    assert end.timestamp() == not_after(text)
 
 
 @pytest.mark.parametrize(
