@@ -83,10 +83,10 @@ test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk
 	PROPERTY_EXAMPLES=100 $(PYTEST) -n $(WORKERS) -m "not long" $(PROPERTIES)
 	$(PYTEST) -m "long and (cluster or node)"
 
-test-coverage: $(READY) ## measure coverage; core and wire must be complete
+test-coverage: $(READY) ## measure coverage; core, wire and untar must be complete
 	@PROPERTY_EXAMPLES=100 $(PYTEST) -n $(WORKERS) -m "not cluster and not node and not long" \
 	  --cov=reporter --cov-branch --cov-report=term:skip-covered
-	$(BIN)/python -m coverage report --include='reporter/core/*,reporter/wire/*' \
+	$(BIN)/python -m coverage report --include='reporter/core/*,reporter/wire/*,reporter/untar/*' \
 	  --show-missing --skip-covered --fail-under=100
 
 test-coverage-html: $(READY) ## measure coverage and write htmlcov/index.html

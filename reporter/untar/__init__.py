@@ -1,1 +1,24 @@
-"""Safe reading of archives that strangers packed: gzip and tar, within caps."""
+"""Safe reading of archives that strangers packed: gzip'd tar, within caps.
+
+Standard library only. Everything here blocks. `check` reads an archive in full and creates nothing;
+what it accepts, `extract` can unpack; `Archive` gives one member after the other.
+"""
+
+from reporter.untar.archive import Archive
+from reporter.untar.check import Checked, check
+from reporter.untar.extract import Extracted, extract
+from reporter.untar.values import BadArchive, Caps, Kind, Member, NotTar, Source
+
+__all__ = [
+    "Archive",
+    "BadArchive",
+    "Caps",
+    "Checked",
+    "Extracted",
+    "Kind",
+    "Member",
+    "NotTar",
+    "Source",
+    "check",
+    "extract",
+]

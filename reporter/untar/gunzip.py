@@ -1,14 +1,10 @@
-"""Inflating a gzip body piece by piece, within caps; knows nothing about what is in it.
+"""Inflating gzip piece by piece, within caps; knows nothing about what is in it."""
 
-Blocks and takes processor time: for threads.
-"""
-
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from reporter.errors import InvalidPayload
+from reporter.untar.values import BadArchive, Source
 
 _READ: Final = 64 * 1024
 _INFLATE: Final = 256 * 1024
@@ -16,26 +12,20 @@ _GZIP: Final = 31  # zlib's number for the largest window in a gzip wrapper
 _MAGIC: Final = b"\x1f\x8b"
 
 
-class BadArchive(InvalidPayload):
-    """The body is no archive we take. The text is one line and safe to show."""
-
-
-class NotTar(BadArchive):
-    """Sound gzip, as far as it was read, but no tar in it."""
-
-
 class Inflated:
     """What a gzip file inflates to, as a stream.
 
-    Reads the open file `fd` of `size` bytes from its start. Raises `BadArchive` from every method
-    when it is no gzip, is damaged or cut, inflates to more than `limit` bytes, or takes longer than
-    until `deadline` on `clock`; OSError when it cannot be read.
+    Raises `BadArchive` from every method when it is no gzip, is damaged or cut, inflates to more
+    than `limit` bytes, or takes longer than until `deadline` on `clock`; OSError when it cannot be
+    read.
     """
 
-    def __init__(self, fd: int, limit: int, deadline: float, clock: Callable[[], float]) -> None:
-        self._fd, self._limit = fd, limit
+    def __init__(
+        self, source: Source, limit: int, deadline: float, clock: Callable[[], float]
+    ) -> None:
+        self._source, self._limit = source, limit
         self._deadline, self._clock = deadline, clock
-        self._offset = 0
+        self._head = b""
         self._input = b""
         self._inflater = zlib.decompressobj(_GZIP)
         self._view = memoryview(b"")
@@ -48,25 +38,20 @@ class Inflated:
         return self._garbage
 
     def take(self, size: int) -> bytes:
-        """The next `size` bytes; fewer only at the end."""
+        """Return the next `size` bytes; fewer only at the end."""
         if len(self._view) >= size:
             taken, self._view = self._view[:size], self._view[size:]
             return bytes(taken)
         return b"".join(self._pieces(size))
 
     def pieces(self, size: int) -> Iterator[memoryview]:
-        """The next `size` bytes in pieces that are valid until the next one is asked for."""
+        """Yield the next `size` bytes in pieces."""
         left = size
         for piece in self._pieces(size):
             left -= len(piece)
             yield piece
         if left:
-            raise BadArchive("the archive ends within a member")
-
-    def skip(self, size: int) -> None:
-        """Pass over `size` bytes."""
-        for _ in self.pieces(size):
-            pass
+            raise BadArchive("the archive ends in the middle of a file")
 
     def drain(self) -> None:
         """Pass over the rest, to see that the gzip is whole."""
@@ -84,7 +69,7 @@ class Inflated:
             return False
         while True:
             if self._clock() > self._deadline:
-                raise BadArchive("unpacking takes too long")
+                raise BadArchive("reading the archive takes too long")
             if self._inflater.eof and not self._next_member():
                 return False
             data = self._inflate()
@@ -98,19 +83,18 @@ class Inflated:
                 continue
             self._input = self._read()
             if not self._input:
-                raise self._bad("the gzip stream is cut off")
+                raise self._bad("the gzip data is cut off")
 
     def _inflate(self) -> bytes:
         try:
             data = self._inflater.decompress(self._input, _INFLATE)
         except zlib.error:
-            raise self._bad("the gzip stream is damaged") from None
+            raise self._bad("the gzip data is damaged") from None
         self._input = self._inflater.unconsumed_tail
         return data
 
     def _bad(self, text: str) -> BadArchive:
-        gzip = os.pread(self._fd, len(_MAGIC), 0) == _MAGIC
-        return BadArchive(text if gzip else "not gzip")
+        return BadArchive(text if self._head == _MAGIC else "not gzip")
 
     def _next_member(self) -> bool:
         rest = self._inflater.unused_data
@@ -123,6 +107,6 @@ class Inflated:
         return False
 
     def _read(self) -> bytes:
-        data = os.pread(self._fd, _READ, self._offset)
-        self._offset += len(data)
+        data = self._source.read(_READ)
+        self._head += data[: len(_MAGIC) - len(self._head)]
         return data

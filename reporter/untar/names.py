@@ -1,13 +1,9 @@
-"""The rules for the names in an archive: which member may stand beside which. Pure.
-
-They are checked for the whole archive before anything of it is created.
-"""
+"""The rules for the paths in an archive: which member may stand beside which. Pure."""
 
 from typing import Final
 
-from reporter.untar.archive import Kind, Member
-from reporter.untar.gunzip import BadArchive
 from reporter.untar.tar_header import show
+from reporter.untar.values import BadArchive, Kind, Member
 
 _NOTES: Final = 100
 
@@ -23,28 +19,35 @@ _LINK: Final = _Leaf()
 
 
 class Names:
-    """The names seen so far, at most `directories` of them directories, stated or implied."""
+    """The paths seen so far, at most `directories` of them directories, stated or implied."""
 
     def __init__(self, directories: int) -> None:
         self._tree: _Tree = {}
-        self._directories_left = directories
+        self._most = self._left = directories
         self._notes: list[str] = []
         self._noted = 0
 
-    def add(self, member: Member) -> None:
-        """Take one more member. Raises `BadArchive` if it may not stand beside the others."""
+    def add(self, member: Member) -> bool:
+        """Take one more member; whether it is a file whose path came before.
+
+        Raises `BadArchive` if it may not stand beside the others.
+        """
         path = member.path
         if member.kind is Kind.DIRECTORY:
             self._enter(path)
         elif member.kind is Kind.FILE:
             siblings = self._enter(path[:-1])
-            if siblings.setdefault(path[-1], _FILE) is not _FILE:
+            known = siblings.get(path[-1])
+            if known not in (None, _FILE):
                 raise _clash(path)
+            siblings[path[-1]] = _FILE
+            return known is _FILE
         else:
             if member.kind is Kind.LINK and path:
                 # It is not created, but what comes at or below it was meant to go elsewhere.
                 self._enter(path[:-1])[path[-1]] = _LINK
             self._note(member)
+        return False
 
     def notes(self) -> tuple[str, ...]:
         """What is not created, in words; of very many only the first."""
@@ -56,9 +59,9 @@ class Names:
         for part in path:
             below = tree.get(part)
             if below is None:
-                self._directories_left -= 1
-                if self._directories_left < 0:
-                    raise BadArchive("too many directories")
+                self._left -= 1
+                if self._left < 0:
+                    raise BadArchive(f"more than {self._most} directories")
                 below = tree[part] = {}
             elif isinstance(below, _Leaf):
                 raise _clash(path)
@@ -68,10 +71,10 @@ class Names:
     def _note(self, member: Member) -> None:
         self._noted += 1
         if self._noted <= _NOTES:
-            name = show(b"/".join(member.path))
+            path = show(b"/".join(member.path))
             to = f" to {show(member.target)}" if member.target else ""
-            self._notes.append(f"{name}: {member.what}{to}, not created")
+            self._notes.append(f"{path}: {member.what}{to}, not created")
 
 
 def _clash(path: tuple[bytes, ...]) -> BadArchive:
-    return BadArchive(f"a member conflicts with another one: {show(b'/'.join(path))}")
+    return BadArchive(f"{show(b'/'.join(path))} conflicts with another file, directory or link")

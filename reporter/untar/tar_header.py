@@ -2,10 +2,15 @@
 
 from typing import Final
 
-from reporter.core.text import clean
-from reporter.untar.gunzip import BadArchive
+from reporter.untar.values import BadArchive
 
-COMPONENT_BYTES: Final = 255
+NAME_BYTES: Final = 255
+_SHOWN_BYTES: Final = 200
+
+
+def damaged() -> BadArchive:
+    """Return the error for a header that makes no sense."""
+    return BadArchive("a tar header is damaged")
 
 
 def sums_up(header: bytes) -> bool:
@@ -25,11 +30,11 @@ def number(field: bytes) -> int:
     """A number of a header: octal digits, or GNU's binary form with the highest bit set."""
     if field[0] & 0x80:
         if field[0] & 0x40:
-            raise BadArchive("a negative number in a header")
+            raise damaged()  # it would be negative
         return int.from_bytes(bytes((field[0] & 0x3F,)) + field[1:], "big")
     digits = text(field.strip(b" \0")).strip(b" ")
     if digits.strip(b"01234567"):
-        raise BadArchive("a bad number in a header")
+        raise damaged()
     return int(digits or b"0", 8)
 
 
@@ -56,11 +61,11 @@ def pax(data: bytes) -> dict[bytes, bytes]:
         blank = data.find(b" ", at, at + 8)
         digits = data[at:blank] if blank > 0 else b""
         if not digits.isdigit():
-            raise BadArchive("a bad pax header")
+            raise damaged()
         end = at + int(digits)
         key, equals, value = data[blank + 1 : end - 1].partition(b"=")
         if end > len(data) or end <= blank or data[end - 1 : end] != b"\n" or not equals:
-            raise BadArchive("a bad pax header")
+            raise damaged()
         if value:
             records[key] = value
         else:
@@ -72,23 +77,24 @@ def pax(data: bytes) -> dict[bytes, bytes]:
 def pax_size(value: bytes) -> int:
     """The size that a pax record gives."""
     if not value.isdigit() or len(value) > 19:
-        raise BadArchive("a bad pax header")
+        raise damaged()
     return int(value)
 
 
 def components(raw: bytes, limit: int) -> tuple[bytes, ...]:
-    """The parts of a member's name, none of which leads anywhere else; none for the root."""
+    """The parts of a member's path, none of which leads anywhere else; none for the root."""
     if len(raw) > limit:
-        raise BadArchive("a member's name is too long")
+        raise BadArchive(f"a path is longer than {limit} bytes")
     path = tuple(part for part in raw.split(b"/") if part not in (b"", b"."))
     if b"\0" in raw or b".." in path:
-        raise BadArchive(f"a member's name is not allowed: {show(raw)}")
-    if any(len(part) > COMPONENT_BYTES for part in path):
-        raise BadArchive("a part of a member's name is too long")
+        raise BadArchive(f"the path is not allowed: {show(raw)}")
+    if any(len(part) > NAME_BYTES for part in path):
+        raise BadArchive(f"a file name is longer than {NAME_BYTES} bytes")
     return path
 
 
 def show(raw: bytes) -> str:
-    """Bytes of a name for people: one line, without control characters, cut."""
+    """Bytes of a path for people: one line, without control characters, cut."""
     shown = raw.decode("utf-8", "backslashreplace")
-    return clean("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown), 200)
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown)
+    return shown.encode()[:_SHOWN_BYTES].decode(errors="ignore").strip()

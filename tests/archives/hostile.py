@@ -31,8 +31,10 @@ BAD = b"evil"
 GOOD = file(b"good.txt", b"good")
 KEPT = {"good.txt": b"good"}
 
-NOT_ALLOWED = "a member's name is not allowed: "
-CLASH = "a member conflicts with another one: "
+NOT_ALLOWED = "the path is not allowed: "
+
+DAMAGED = "a tar header is damaged"
+CUT = "the gzip data is cut off"
 
 Outcome = str | dict[str, bytes]
 
@@ -76,41 +78,41 @@ def hostile(outside: bytes) -> dict[str, tuple[bytes, Outcome]]:
         # links, and what is written through them
         "link-then-below": (
             tgz(link(b"l", b"../../.."), file(b"l/slip", BAD)),
-            CLASH + "l",
+            _clash("l"),
         ),
-        "link-then-same-name": (tgz(link(b"l", target), file(b"l", BAD)), CLASH + "l"),
-        "link-then-directory": (tgz(link(b"l", outside), folder(b"l")), CLASH + "l"),
-        "link-to-absolute": (tgz(link(b"l", outside), file(b"l/x", BAD)), CLASH + "l"),
+        "link-then-same-name": (tgz(link(b"l", target), file(b"l", BAD)), _clash("l")),
+        "link-then-directory": (tgz(link(b"l", outside), folder(b"l")), _clash("l")),
+        "link-to-absolute": (tgz(link(b"l", outside), file(b"l/x", BAD)), _clash("l")),
         "chain-of-links": (
             tgz(link(b"a", b"."), link(b"a/b", b".."), file(b"a/b/slip", BAD)),
-            CLASH + "a",
+            _clash("a"),
         ),
         "long-chain-of-links": (
             tgz(*(link(b"l%d" % n, b"l%d/.." % (n + 1)) for n in range(40)), file(b"l0/x", BAD)),
-            CLASH + "l0",
+            _clash("l0"),
         ),
         "directory-becomes-a-link": (
             tgz(folder(b"d"), file(b"d/a", b"1"), link(b"d", outside), file(b"d/x", BAD)),
-            CLASH + "d",
+            _clash("d"),
         ),
         "file-becomes-a-link": (
             tgz(file(b"f", b"1"), link(b"f", target), file(b"f", BAD)),
-            CLASH + "f",
+            _clash("f"),
         ),
         "link-by-another-spelling": (
             tgz(link(b"l", outside), file(b"./l//x", BAD)),
-            CLASH + "l",
+            _clash("l"),
         ),
         "hard-link-to-outside": (tgz(hard_link(b"h", target), GOOD), KEPT),
-        "hard-link-then-write": (tgz(hard_link(b"h", target), file(b"h", BAD)), CLASH + "h"),
+        "hard-link-then-write": (tgz(hard_link(b"h", target), file(b"h", BAD)), _clash("h")),
         "hard-link-chain": (
             tgz(link(b"l", target), hard_link(b"h", b"l"), file(b"h", BAD)),
-            CLASH + "h",
+            _clash("h"),
         ),
         "link-to-itself": (tgz(link(b"l", b"l"), GOOD), KEPT),
         "link-target-by-pax": (
             tgz(pax(linkpath=target), link(b"l", b"x"), file(b"l", BAD)),
-            CLASH + "l",
+            _clash("l"),
         ),
         # what is no file
         "character-device": (tgz(header(b"null", 0, b"3"), GOOD), KEPT),
@@ -154,88 +156,96 @@ def hostile(outside: bytes) -> dict[str, tuple[bytes, Outcome]]:
         "file-without-a-name": (tgz(file(b"/", BAD)), "a file has no name"),
         "long-component": (
             tgz(gnu_name(b"n" * 256), file(b"x", BAD)),
-            "a part of a member's name is too long",
+            "a file name is longer than 255 bytes",
         ),
         # members in each other's way
         "file-where-a-directory-is": (
             tgz(folder(b"d"), file(b"d/x"), file(b"d", BAD)),
-            CLASH + "d",
+            _clash("d"),
         ),
-        "directory-where-a-file-is": (tgz(file(b"f", BAD), folder(b"f")), CLASH + "f"),
-        "below-a-file": (tgz(file(b"f", BAD), file(b"f/x", BAD)), CLASH + "f"),
+        "directory-where-a-file-is": (tgz(file(b"f", BAD), folder(b"f")), _clash("f")),
+        "below-a-file": (tgz(file(b"f", BAD), file(b"f/x", BAD)), _clash("f")),
         # headers that lie
         "bad-checksum-later": (
             tgz(GOOD, file(b"x", BAD).replace(b"x", b"y", 1)),
-            "bad tar header",
+            DAMAGED,
         ),
+        "one-block-of-an-end-marker-inside": (tgz(GOOD, bytes(512), GOOD), DAMAGED),
         "checksum-in-words": (
             tgz(GOOD, header(b"x")[:148] + b"checksum" + header(b"x")[156:]),
-            "bad tar header",
+            DAMAGED,
         ),
-        "checksum-of-blanks": (tgz(GOOD, bytes(148) + b" " * 8 + b"0" * 356), "bad tar header"),
+        "checksum-of-blanks": (tgz(GOOD, bytes(148) + b" " * 8 + b"0" * 356), DAMAGED),
         "negative-size": (
             tgz(file(b"x", b"", size_field=b"\xff" * 12)),
-            "a negative number in a header",
+            DAMAGED,
         ),
         "size-in-words": (
             tgz(file(b"x", b"", size_field=b"lots")),
-            "a bad number in a header",
+            DAMAGED,
         ),
         "enormous-size": (
             tgz(file(b"x", b"", size_field=b"\x80" + b"\x7f" * 11)),
-            "a member is larger than 1073741824 bytes",
+            "a file is larger than 1073741824 bytes",
         ),
         "size-beyond-the-end": (
             tgz(header(b"x", 10_000), BAD, end=b""),
-            "the archive ends within a member",
+            "the archive ends in the middle of a file",
         ),
-        "pax-size-negative": (tgz(pax(size=b"-1"), file(b"x", BAD)), "a bad pax header"),
-        "pax-size-enormous": (tgz(pax(size=b"9" * 30), file(b"x", BAD)), "a bad pax header"),
-        "pax-length-zero": (tgz(_raw_pax(b"0 path=x\n"), GOOD), "a bad pax header"),
-        "pax-length-beyond": (tgz(_raw_pax(b"99 path=x\n"), GOOD), "a bad pax header"),
-        "pax-length-missing": (tgz(_raw_pax(b"path=x\n"), GOOD), "a bad pax header"),
-        "pax-length-signed": (tgz(_raw_pax(b"+9 path=x\n"), GOOD), "a bad pax header"),
-        "pax-without-equals": (tgz(_raw_pax(b"8 path\n\n"), GOOD), "a bad pax header"),
+        "pax-size-negative": (tgz(pax(size=b"-1"), file(b"x", BAD)), DAMAGED),
+        "pax-size-enormous": (tgz(pax(size=b"9" * 30), file(b"x", BAD)), DAMAGED),
+        "pax-length-zero": (tgz(_raw_pax(b"0 path=x\n"), GOOD), DAMAGED),
+        "pax-length-beyond": (tgz(_raw_pax(b"99 path=x\n"), GOOD), DAMAGED),
+        "pax-length-missing": (tgz(_raw_pax(b"path=x\n"), GOOD), DAMAGED),
+        "pax-length-signed": (tgz(_raw_pax(b"+9 path=x\n"), GOOD), DAMAGED),
+        "pax-without-equals": (tgz(_raw_pax(b"8 path\n\n"), GOOD), DAMAGED),
         "pax-second-record-overrides": (
             tgz(_raw_pax(record(b"path", b"ok") + record(b"path", b"../slip")), GOOD),
             NOT_ALLOWED + "../slip",
         ),
         "global-path": (
             tgz(pax(b"g", path=b"../slip"), GOOD),
-            "a global header changes names or sizes",
+            "global tar headers with names or sizes are not supported",
         ),
-        "extended-header-at-the-end": (tgz(GOOD, pax(path=b"x")), "ends after an extended header"),
+        "extended-header-at-the-end": (
+            tgz(GOOD, pax(path=b"x")),
+            "the archive ends after an extended header",
+        ),
         "extended-header-cut": (
             tgz(header(b"pax", 600, b"x"), b"9 a=b\n", end=b""),
-            "the archive ends within an extended header",
+            "the archive ends in the middle of a header",
         ),
         # gzip that lies
-        "cut-gzip": (tgz(GOOD)[:-9], "the gzip stream is cut off"),
-        "cut-in-the-header": (tgz(GOOD)[:5], "the gzip stream is cut off"),
-        "cut-before-the-checksum": (tgz(GOOD)[:-8], "the gzip stream is cut off"),
+        "cut-gzip": (tgz(GOOD)[:-9], CUT),
+        "cut-in-the-header": (tgz(GOOD)[:5], CUT),
+        "cut-before-the-checksum": (tgz(GOOD)[:-8], CUT),
         "wrong-gzip-checksum": (
             tgz(GOOD)[:-8] + b"\0" * 8,
-            "the gzip stream is damaged",
+            "the gzip data is damaged",
         ),
         "second-gzip-member-broken": (
             gzip.compress(GOOD) + b"\x1f\x8b\x08\0" + b"\xff" * 30,
-            "the gzip stream is damaged",
+            "the gzip data is damaged",
         ),
-        "junk-instead-of-the-end": (gzip.compress(GOOD) + b"junk", "the gzip stream is damaged"),
+        "junk-instead-of-the-end": (gzip.compress(GOOD) + b"junk", "the gzip data is damaged"),
         "zlib-instead-of-gzip": (zlib.compress(GOOD + END), "not gzip"),
         "plain-tar": (GOOD + END, "not gzip"),
         "nothing": (b"", "not gzip"),
-        "one-byte-short-of-a-header": (gzip.compress(GOOD[:511]), "no tar in it"),
-        "tar-in-a-gzip-in-a-gzip": (gzip.compress(tgz(GOOD)), "no tar in it"),
+        "one-byte-short-of-a-header": (gzip.compress(GOOD[:511]), "not a tar archive"),
+        "tar-in-a-gzip-in-a-gzip": (gzip.compress(tgz(GOOD)), "not a tar archive"),
         "checksum-right-content-random": (
             tgz(checked(b"\xfe" * 100 + b"\xaa" * 412)),
-            "a member is larger than 1073741824 bytes",
+            "a file is larger than 1073741824 bytes",
         ),
         "version-of-ustar-unknown": (
             tgz(header(b"good.txt", 4, magic=USTAR[:6] + b"99") + padded(b"good")),
             KEPT,
         ),
     }
+
+
+def _clash(path: str) -> str:
+    return f"{path} conflicts with another file, directory or link"
 
 
 def _raw_pax(data: bytes) -> bytes:

@@ -45,6 +45,7 @@ from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.core.run.status import rfc3339
 from reporter.errors import InvalidPayload, ReporterError
 from reporter.runtime import log
+from reporter.untar import BadArchive
 
 PIECE: Final = 256 * 1024  # bytes of one body in memory; also what is written and hashed at once
 _CHECK_BYTES: Final = 16 * 1024 * 1024  # of one body between two looks at the free space
@@ -166,7 +167,7 @@ class Intake:
                 await self._settling.finish()
                 await self._threads.disk(package, self._layout, target, stopping, step)
             digest, size = await self._threads.disk(measure, target, stopping)
-        except (OSError, InvalidPayload) as error:
+        except (OSError, InvalidPayload, BadArchive) as error:
             raise PackageFailed(f"the tarball cannot be made: {failed(error).reason}") from error
         return Tar(target.name, rfc3339(self._wall()), digest, size)
 
@@ -219,7 +220,7 @@ class Intake:
             if upload.archive:
                 await self._threads.unpack(self._unpack, upload)
                 await self._threads.disk(self._blobs.keep, upload.body)
-        except (ReporterError, OSError) as error:
+        except (ReporterError, BadArchive, OSError) as error:
             return await self._fail(upload, error)
         record = upload.record()
         async with self._settling.lock(upload.key):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from reporter.aggregator.store import StoreFull
 from reporter.errors import InvalidPayload, ReporterError
+from reporter.untar import BadArchive
 
 
 class UploadStalled(ReporterError):
@@ -102,7 +103,7 @@ def failed(error: Exception) -> Failed:
             return Cut()
         case Oversize():
             return TooLarge(error.limit)
-        case InvalidPayload():
+        case InvalidPayload() | BadArchive():
             return Refused(str(error))
         case StoreFull():
             return DiskFull("no space left")

@@ -10,6 +10,7 @@ from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
 from reporter.errors import InvalidPayload
 from reporter.runtime import log
+from reporter.untar import BadArchive
 
 
 class Settling:
@@ -38,7 +39,7 @@ class Settling:
         """Do the same for who holds the lock; `prepared` is the tree, if it is made already."""
         try:
             await self._threads.disk(self._trees.settle, self._entry(key), prepared)
-        except (OSError, InvalidPayload) as error:
+        except (OSError, InvalidPayload, BadArchive) as error:
             # The row stands, so the answer does; the tree is made before the tarball is.
             log.get().error("Tree is not in place", key=str(key), error=str(error))
             self._open.add(key)

@@ -20,9 +20,7 @@ from reporter.aggregator.store.files import (
     write_all,
 )
 from reporter.aggregator.uploads.limits import Limits
-from reporter.untar.archive import Archive, Kind, TarCaps
-from reporter.untar.gunzip import Inflated
-from reporter.untar.names import Names
+from reporter.untar import Archive, Caps, Kind, check
 
 _CHECK_BYTES: Final = 8 * 1024 * 1024  # of new content between two looks at the free space
 _FILE_COST: Final = 4096  # what even an empty file takes
@@ -45,32 +43,43 @@ def unpack(
     Raises `NotTar` for sound gzip without a tar, `BadArchive` for what else is not allowed, both
     before `root` is there; and OSError, after which the caller removes what there is of it.
     """
-    caps = TarCaps(
+    caps = Caps(
         limits.archive_members,
         limits.archive_file_bytes,
-        limits.unpacked(size),
+        limits.archive_bytes,
+        limits.archive_ratio,
+        limits.archive_free_bytes,
         limits.archive_extended_bytes,
         limits.archive_path_bytes,
+        seconds=deadline - clock(),
     )
-    # Headers and padding come on top of the content that the cap is about.
-    most = limits.unpacked(size) + limits.archive_free_bytes
-
-    names = Names(limits.archive_members)
-    for member in Archive(Inflated(fd, most, deadline, clock), caps).members():
-        names.add(member)
+    notes = check(_Body(fd), size, caps, clock=clock).notes
 
     root.mkdir(mode=0o700)
     tree = _NewTree(root, room, step)
     try:
-        archive = Archive(Inflated(fd, most, deadline, clock), caps)
-        for member in archive.members():
+        archive = Archive(_Body(fd), size, caps, clock)
+        for member in archive:
             if member.kind is Kind.DIRECTORY:
                 tree.enter(member.path)
             elif member.kind is Kind.FILE:
                 tree.create(member.path, archive.content())
     finally:
         tree.close()
-    return names.notes()
+    return notes
+
+
+class _Body:
+    """An open file, read from its start."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd, self._at = fd, 0
+
+    def read(self, size: int) -> bytes:
+        """Read on. Raises OSError."""
+        data = os.pread(self._fd, size, self._at)
+        self._at += len(data)
+        return data
 
 
 class _Made(dict[bytes, "_Made"]):

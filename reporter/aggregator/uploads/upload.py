@@ -32,7 +32,7 @@ from reporter.core.run.record import Cause, Rank, Record
 from reporter.core.run.results import ResultStatus
 from reporter.core.text import clean
 from reporter.errors import InvalidPayload
-from reporter.untar.gunzip import NotTar
+from reporter.untar import NotTar
 from reporter.wire.result import MAX_BYTES
 
 _TARBALLS: Final = (".tar.gz", ".tgz")

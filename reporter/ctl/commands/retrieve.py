@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import math
 import os
 import re
 import sys
@@ -20,7 +21,7 @@ from reporter.ctl.run.server import NoAnswer, StatusServer
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import redraws
 from reporter.ctl.show.tell import tell
-from reporter.ctl.unpack import Unsafe, unpack
+from reporter.untar import BadArchive, Caps, extract
 
 DESCRIPTION = """\
 Downloads the tarball with the results of a run that is over, verifies its SHA-256, and prints the
@@ -39,6 +40,16 @@ results are not available through the API server. Connect to the status listener
       in another terminal, then: status-ctl retrieve --url http://127.0.0.1:8081"""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 _PIECE = 256 * 1024
+_LARGEST: Final = 2**38
+# The results of very many workers: each was within the aggregator's own caps.
+_TARBALL: Final = Caps(
+    members=1_000_000,
+    file_bytes=_LARGEST,
+    content_bytes=_LARGEST,
+    free_bytes=_LARGEST,
+    path_bytes=8192,
+    seconds=math.inf,
+)
 _SILENCE = 60.0  # seconds without a byte
 
 
@@ -120,10 +131,16 @@ def _deliver(
             new.replace(path)
         else:
             try:
-                files = unpack(new, directory)
-            except Unsafe as error:
+                with new.open("rb") as packed:
+                    done = extract(packed, new.stat().st_size, directory, _TARBALL)
+            except BadArchive as error:
                 tell(f"not unpacked: {error}")
                 return FAILED
+            except OSError as error:
+                raise CannotTell(f"cannot write {directory}: {error.strerror}") from None
+            files = done.files
+            for note in done.notes:
+                tell(note)
     _put(announced, path if directory is None else directory, files, options)
     return GOOD
 
