@@ -41,8 +41,9 @@ from reporter.core.run.snapshot import (
     percent_complete,
     run_status,
 )
-from reporter.core.run.status import status_document
+from reporter.core.run.view import counts_of, rows
 from tests.property.run_facts import START, json_values, tried, updates
+from tests.unit.core.run.world import status_document
 
 records = st.builds(
     Record,
@@ -205,6 +206,13 @@ def test_the_roll_up_says_what_the_entries_say(run):
     percent = percent_complete(run)
     assert 0 <= percent <= 1
     assert (percent == 1) is (State.RUNNING not in states)
+
+
+@given(snapshots())
+def test_the_counts_are_those_of_the_entries(run):
+    """A reader of the summary is told what a reader of all entries counts."""
+    document = status_document(run, now=START, mono=1_000.0)
+    assert document["counts"] == counts_of(rows(document))
 
 
 @given(snapshots())

@@ -110,7 +110,16 @@ def matches(request: web.BaseRequest, tag: str) -> bool:
     """Say whether `If-None-Match` names what we have; weakly, as a GET compares."""
     header = request.headers.get("If-None-Match", "")
     tags = [each.strip().removeprefix("W/") for each in header.split(",")]
-    return tag in tags or "*" in tags
+    return tag.removeprefix("W/") in tags or "*" in tags
+
+
+def takes_gzip(request: web.BaseRequest) -> bool:
+    """Say whether `Accept-Encoding` names gzip, and not to rule it out."""
+    for coding in request.headers.get("Accept-Encoding", "").lower().split(","):
+        name, _, weight = coding.replace(" ", "").partition(";q=")
+        if name == "gzip":
+            return not weight or weight.strip("0.") != ""
+    return False
 
 
 def not_modified(tag: str) -> Answer:

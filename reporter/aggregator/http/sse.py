@@ -6,20 +6,24 @@ When is looked, and how many readers there may be, is decided in `events`.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from socket import SO_SNDBUF, SOL_SOCKET
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
 from reporter.aggregator.http.connection import Connection
+from reporter.aggregator.http.encoded import (
+    Moment,
+    encode,
+    encode_entries,
+    encode_run,
+    with_entries,
+)
 from reporter.core.run.changes import WINDOW
 from reporter.core.run.plan import Key
-from reporter.core.run.snapshot import Snapshot
-from reporter.core.run.status import entry_document, run_fields, status_document
+from reporter.core.run.snapshot import final
 
 _COMMENT: Final = b": still here\n\n"
 _PIECE: Final = 64 * 1024  # written at once; what a reader has to take within its patience
@@ -30,7 +34,8 @@ class Pace:
     """How often a stream is written to, in seconds, and how many streams there may be.
 
     `heard` is for ages of heartbeats when nothing else is new. `patience` is the time that a
-    reader has to take what was written, `history` the revisions it may miss and still go on.
+    reader has to take what was written, `history` the revisions it may miss and still go on,
+    `largest` the number of entries up to which a stream begins with all of them.
     """
 
     flush: float = 0.5
@@ -39,66 +44,54 @@ class Pace:
     patience: float = 10.0
     streams: int = 32
     history: int = WINDOW
+    largest: int = 5_000
 
 
 class Told:
     """What one look shows, each event encoded once for all streams."""
 
-    def __init__(self, snapshot: Snapshot, now: float, mono: float, interval: float) -> None:
-        self._snapshot, self._now, self._mono, self._interval = snapshot, now, mono, interval
+    def __init__(self, moment: Moment) -> None:
+        snapshot = moment.snapshot
+        self._moment, self.revision, self.final = moment, snapshot.revision, final(snapshot)
+        self.id = f"{snapshot.plan.run}/{snapshot.revision}"
+        self._fields = encode_run(moment)
         self._entries: dict[Key, bytes] = {}
-        self._whole: asyncio.Future[bytes] | None = None
-        self.revision = snapshot.revision
+        self._whole = b""
+        self._encoding = asyncio.Lock()
 
-    @cached_property
-    def _run(self) -> dict[str, Any]:
-        return run_fields(self._snapshot, now=self._now)
+    async def begin(self, largest: int) -> bytes:
+        """The event that a stream begins with; above so many entries their readers get pages."""
+        keys = self._moment.snapshot.entries
+        if len(keys) > largest:
+            return _event("summary", self._fields, self.id)
+        entries = await self.entries(keys)
+        self._whole = self._whole or _event(
+            "snapshot", with_entries(self._fields, entries), self.id
+        )
+        return self._whole
 
     @property
-    def final(self) -> bool:
-        """Whether the run is over."""
-        return bool(self._run["final"])
-
-    async def whole(self) -> bytes:
-        """The `snapshot` event.
-
-        Made once and in a thread: with thousands of entries it takes longer than a worker should
-        wait, and after a restart all readers come at the same time.
-        """
-        if self._whole is None:
-            self._whole = asyncio.ensure_future(asyncio.to_thread(self._make_whole))
-        return await asyncio.shield(self._whole)
-
-    def _make_whole(self) -> bytes:
-        document = status_document(
-            self._snapshot, now=self._now, mono=self._mono, interval=self._interval
-        )
-        return _event("snapshot", document, self.revision)
-
-    @cached_property
     def run(self) -> bytes:
         """The `run` event."""
-        return _event("run", self._run, self.revision)
+        return _event("run", self._fields, self.id)
 
-    @cached_property
+    @property
     def end(self) -> bytes:
         """The `end` event."""
-        return _event("end", {"revision": self.revision}, self.revision)
+        return _event("end", encode({"revision": self.revision}), self.id)
 
-    def entry(self, key: Key) -> bytes:
-        """The `entry` event of a key; the `run` event after it has the id for both."""
-        event = self._entries.get(key)
-        if event is None:
-            document = entry_document(
-                self._snapshot,
-                key,
-                now=self._now,
-                mono=self._mono,
-                full=False,
-                interval=self._interval,
-            )
-            event = self._entries[key] = _event("entry", document)
-        return event
+    async def entries(self, keys: Collection[Key]) -> list[bytes]:
+        """The entries of these keys as they stand in a list.
+
+        Made in a thread: thousands take longer than a worker should wait, and after a restart all
+        readers come at the same time.
+        """
+        async with self._encoding:
+            missing = [key for key in keys if key not in self._entries]
+            if missing:
+                made = await asyncio.to_thread(lambda: list(encode_entries(self._moment, missing)))
+                self._entries.update(zip(missing, made, strict=True))
+        return [self._entries[key] for key in keys]
 
 
 class Reader:
@@ -131,11 +124,12 @@ class Reader:
         if (transport := self.request.protocol.transport) is not None:
             transport.abort()
 
-    def due(self, told: Told) -> bytes:
+    async def due(self, told: Told) -> bytes:
         """Take what has to be written now."""
         self._woken.clear()
-        events = [told.entry(key) for key in self._owed]
-        self._owed.clear()
+        owed, self._owed = self._owed, {}
+        # The `run` event after them has the id for all.
+        events = [_event("entry", entry) for entry in await told.entries(owed)]
         if told.revision != self.told:
             self.told = told.revision
             events.append(told.run)
@@ -169,7 +163,6 @@ class Reader:
                 await self.request.writer.drain()
 
 
-def _event(name: str, document: object, revision: int | None = None) -> bytes:
-    data = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    number = "" if revision is None else f"id: {revision}\n"
-    return f"event: {name}\n{number}data: {data}\n\n".encode()
+def _event(name: str, data: bytes, event_id: str = "") -> bytes:
+    number = f"id: {event_id}\n" if event_id else ""
+    return b"".join((f"event: {name}\n{number}data: ".encode(), data, b"\n\n"))

@@ -1,7 +1,7 @@
 """What the status listener serves: probes and metrics for anyone, run data for its audience."""
 
 import asyncio
-import json
+import gzip
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,13 +12,15 @@ from aiohttp import web
 from reporter.aggregator.http import answers, page, tarball
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.audience import Audience
+from reporter.aggregator.http.encoded import Moment, encode
 from reporter.aggregator.http.events import Events, Stream
 from reporter.aggregator.http.observer import Observer
+from reporter.aggregator.http.part import Part, read_part
 from reporter.aggregator.http.target import path_of, segment
 from reporter.core.run.beats import INTERVAL
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Snapshot
-from reporter.core.run.status import entry_document, status_document
+from reporter.core.run.status import entry_document
 from reporter.metrics.page import Page
 
 _ALLOWED = ("GET", "HEAD")
@@ -28,6 +30,7 @@ _FORBIDDEN = answers.text(
 )
 _RUN_DATA = frozenset({"/status", "/events", "/results", *page.PATHS})
 _PROBES = ("/livez", "/healthz", "/readyz")
+_SHARED = 16  # answers that are kept for other readers of the same second
 
 
 class Health(Protocol):
@@ -67,7 +70,7 @@ class StatusApp:
         self._audience, self._observer = audience, observer
         self._interval, self._clock, self._wall = interval, clock, wall
         self._events, self._output = events, output
-        self._made: tuple[tuple[int, int], Answer] | None = None
+        self._made, self._made_of = dict[tuple[Part, bool], Answer](), (-1, -1)
         self._making = asyncio.Lock()
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
@@ -126,45 +129,55 @@ class StatusApp:
         if asset := page.answer(path, request):
             return asset
         if path == "/events":
-            return self._events.answer(request) if self._events else answers.NOT_FOUND
+            return await self._events.answer(request) if self._events else answers.NOT_FOUND
         snapshot = self._snapshot()
         if path == "/results":
             return tarball.answer(self._output, snapshot)
-        key = None
-        if path != "/status":
-            key = _key(path)
-            if key is None or key not in snapshot.entries:
-                return answers.NOT_FOUND
-        tag = f'"{snapshot.revision}"'
+        key, part = _key(path), Part()
+        if path == "/status":
+            try:
+                part = read_part(request.raw_path.partition("?")[2], snapshot)
+            except ValueError as error:
+                return answers.text(400, str(error))
+        elif key is None or key not in snapshot.entries:
+            return answers.NOT_FOUND
+        # Weak: ages and the encoding differ.
+        tag = f'W/"{snapshot.plan.run}/{snapshot.revision}"'
         if answers.matches(request, tag):
             return answers.not_modified(tag)
+        moment = Moment(snapshot, self._wall(), self._clock(), self._interval)
         if key is None:
-            return await self._whole(snapshot, tag)
-        now, mono = self._wall(), self._clock()
-        return _json(
-            entry_document(snapshot, key, now=now, mono=mono, interval=self._interval), tag
+            return await self._part(moment, part, tag, zipped=answers.takes_gzip(request))
+        document = entry_document(
+            snapshot, key, now=moment.now, mono=moment.mono, interval=self._interval
         )
+        return _json(encode(document), tag)
 
-    async def _whole(self, snapshot: Snapshot, tag: str) -> Answer:
-        """Make the status of the run; many pollers of one second share it.
+    async def _part(self, moment: Moment, part: Part, tag: str, *, zipped: bool) -> Answer:
+        """Make a part of the run's status; many pollers of one second share it.
 
         In a thread: with thousands of entries it takes longer than a worker should wait.
         """
-        now, mono = self._wall(), self._clock()
-        moment = snapshot.revision, int(now)
+        made_of = moment.snapshot.revision, int(moment.now)
         async with self._making:
-            if self._made is None or self._made[0] != moment:
-                answer = await asyncio.to_thread(self._document, snapshot, tag, now, mono)
-                self._made = moment, answer
-            return self._made[1]
+            if self._made_of != made_of or len(self._made) >= _SHARED:
+                self._made, self._made_of = {}, made_of
+            answer = self._made.get((part, zipped))
+            if answer is None:
+                answer = await asyncio.to_thread(_encoded, moment, part, tag, zipped)
+                self._made[part, zipped] = answer
+            return answer
 
-    def _document(self, snapshot: Snapshot, tag: str, now: float, mono: float) -> Answer:
-        return _json(status_document(snapshot, now=now, mono=mono, interval=self._interval), tag)
+
+def _encoded(moment: Moment, part: Part, tag: str, zipped: bool) -> Answer:
+    body = part.encode(moment)
+    return _json(gzip.compress(body, 1) if zipped else body, tag, zipped=zipped)
 
 
-def _json(document: object, tag: str) -> Answer:
-    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    return Answer(200, body, (*answers.JSON, ("ETag", tag), ("Cache-Control", "no-cache")))
+def _json(body: bytes, tag: str, *, zipped: bool = False) -> Answer:
+    encoding = (("Content-Encoding", "gzip"),) if zipped else ()
+    more = (("ETag", tag), ("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"))
+    return Answer(200, body, (*answers.JSON, *more, *encoding))
 
 
 def _key(path: str) -> Key | None:

@@ -534,6 +534,7 @@ function connect() {
   const on = (name, act) => source.addEventListener(name, (event) => { if (link.source === source) act(JSON.parse(event.data)); });
   source.addEventListener("open", () => { if (link.source === source) { stopPolling(); tell("live"); } });
   on("snapshot", takeSnapshot);
+  on("summary", async () => takeSnapshot(await (await fetch("status")).json()));
   on("entry", (entry) => takeEntry(entry));
   on("run", (fields) => (fields.run === run?.run ? takeRun(fields) : connect()));
   on("end", () => finish());

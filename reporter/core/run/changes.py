@@ -57,20 +57,17 @@ class History:
         # between would know that revision without knowing the entry.
         grown = new.revision > old.revision
         silent = _stale(new, mono, interval) if grown else self._stale
-        judged = new.phase is Phase.CLOSED and old.phase is not Phase.CLOSED
-        entries, heard = [], []
-        for key, entry in new.entries.items():
-            beat, before = new.beats.get(key), old.beats.get(key)
-            if (
-                _differ(entry, old.entries[key])
-                or _differ(new.progress.get(key), old.progress.get(key))
-                or _began(before, beat)
-                or (key in silent) is not (key in self._stale)
-                or (judged and entry.state is State.FAILED)  # its result status is known now
-            ):
-                entries.append(key)
-            elif _differ(beat, before):
-                heard.append(key)
+        beaten = _differing(new.beats, old.beats)
+        different = _differing(new.entries, old.entries) | _differing(new.progress, old.progress)
+        different |= {key for key in beaten if _began(old.beats.get(key), new.beats.get(key))}
+        different |= silent ^ self._stale
+        if new.phase is Phase.CLOSED and old.phase is not Phase.CLOSED:
+            # The result status of those that are missing is known now.
+            different |= {key for key, each in new.entries.items() if each.state is State.FAILED}
+        entries, heard = (
+            [key for key in new.entries if key in found] if found else []
+            for found in (different, beaten - different)
+        )
         ended = self.ended
         if ended is None and final(new):
             ended = new.revision
@@ -94,8 +91,12 @@ class History:
         return self.ended is not None and self.ended <= revision <= self.snapshot.revision
 
 
-def _differ(one: object, other: object) -> bool:
-    return one is not other and one != other
+def _differing(new: Mapping[Key, object], old: Mapping[Key, object]) -> set[Key]:
+    """The keys whose value is another; the same objects, as nearly all are, are not compared."""
+    if new is old:
+        return set()
+    others = {key for key in new.keys() | old.keys() if new.get(key) is not old.get(key)}
+    return {key for key in others if new.get(key) != old.get(key)}
 
 
 def _began(before: Beat | None, beat: Beat | None) -> bool:

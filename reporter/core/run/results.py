@@ -9,7 +9,7 @@ from typing import Final
 
 from reporter.core.run.entry import Entry, State
 from reporter.core.run.record import Rank
-from reporter.core.run.snapshot import Phase, Snapshot
+from reporter.core.run.snapshot import Phase, Snapshot, share
 
 
 class ResultStatus(StrEnum):
@@ -57,24 +57,38 @@ def run_result_status(snapshot: Snapshot) -> str:
 
     Then unknown if an entry is, or was not judged; else passed.
     """
-    entries = snapshot.entries.values()
-    words = {_counted(entry) for entry in entries}
+    words = {_counted(state, verdict) for state, verdict in snapshot.tally}
     if ResultStatus.FAILED in words:
         return ResultStatus.FAILED
-    if not all(entry.terminal for entry in entries):
+    if any(state is State.RUNNING for state, _ in snapshot.tally):
         return ""
     return ResultStatus.PASSED if words == {ResultStatus.PASSED} else ResultStatus.UNKNOWN
 
 
 def plugins_reported(snapshot: Snapshot) -> float:
     """The share of entries that have a result, 0 to 1, four decimals; 1 for an empty plan."""
-    held = [entry.state is State.COMPLETE for entry in snapshot.entries.values()]
-    return round(sum(held) / len(held), 4) if held else 1.0
+    return share(counts(snapshot)["received"], len(snapshot.entries))
 
 
-def _counted(entry: Entry) -> str:
+def counts(snapshot: Snapshot) -> dict[str, int]:
+    """How many entries there are: all, and those that are decided, received, failed, unknown.
+
+    Failed are those whose result is missing or says so; a verdict Unknown counts only as unknown.
+    """
+    found = dict.fromkeys(("entries", "decided", "received", "failed", "unknown"), 0)
+    for (state, verdict), many in snapshot.tally.items():
+        word, missing = _counted(state, verdict), state in (State.FAILED, State.TIMED_OUT)
+        unknown = word == ResultStatus.UNKNOWN
+        found["entries"] += many
+        found["decided"] += many * (state is not State.RUNNING)
+        found["received"] += many * (state is State.COMPLETE)
+        found["failed"] += many * (not unknown and (missing or word == ResultStatus.FAILED))
+        found["unknown"] += many * unknown
+    return found
+
+
+def _counted(state: State, verdict: str) -> str:
     """What an entry counts as in the run's verdict: one whose result is missing has failed."""
-    record = entry.record
-    if record is not None and record.verdict:
-        return record.verdict
-    return ResultStatus.FAILED if entry.state in (State.FAILED, State.TIMED_OUT) else ""
+    if verdict:
+        return verdict
+    return ResultStatus.FAILED if state in (State.FAILED, State.TIMED_OUT) else ""

@@ -3,9 +3,11 @@
 Immutable: readers need no lock. How it is shown is not here (`status`, `annotation`).
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from reporter.core.run.beats import Beat
 from reporter.core.run.entry import Entry, State
@@ -40,7 +42,7 @@ class Tar:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Snapshot:
     """Everything that is known about a run.
 
@@ -63,6 +65,14 @@ class Snapshot:
         """Whether the set of results is final: post-processing has begun."""
         return self.phase is not Phase.RUNNING
 
+    @cached_property
+    def tally(self) -> Mapping[tuple[State, str], int]:
+        """How many entries are in which state, with which verdict in their record."""
+        return Counter(
+            (entry.state, entry.record.verdict if entry.record is not None else "")
+            for entry in self.entries.values()
+        )
+
 
 def run_status(snapshot: Snapshot) -> Status:
     """The status of the run, first match wins.
@@ -70,7 +80,7 @@ def run_status(snapshot: Snapshot) -> Status:
     The aggregator itself failed; an entry failed or timed out (at once: people want to know
     early); an entry is running; the run is not finalised yet; complete.
     """
-    states = {entry.state for entry in snapshot.entries.values()}
+    states = {state for state, _ in snapshot.tally}
     if snapshot.error is not None or states & {State.FAILED, State.TIMED_OUT}:
         return Status.FAILED
     return stage(snapshot)
@@ -78,15 +88,20 @@ def run_status(snapshot: Snapshot) -> Status:
 
 def stage(snapshot: Snapshot) -> Status:
     """How far the run is, whatever became of its entries: `running` to `complete`."""
-    if any(not entry.terminal for entry in snapshot.entries.values()):
+    if any(state is State.RUNNING for state, _ in snapshot.tally):
         return Status.RUNNING
     return Status.COMPLETE if snapshot.phase is Phase.CLOSED else Status.POST_PROCESSING
 
 
 def percent_complete(snapshot: Snapshot) -> float:
     """The share of entries that are decided, 0 to 1, four decimals; 1 for an empty plan."""
-    decided = [entry.terminal for entry in snapshot.entries.values()]
-    return round(sum(decided) / len(decided), 4) if decided else 1.0
+    running = sum(many for (state, _), many in snapshot.tally.items() if state is State.RUNNING)
+    return share(len(snapshot.entries) - running, len(snapshot.entries))
+
+
+def share(part: int, whole: int) -> float:
+    """How much of all entries these are, 0 to 1, four decimals; 1 for an empty plan."""
+    return round(part / whole, 4) if whole else 1.0
 
 
 def final(snapshot: Snapshot) -> bool:

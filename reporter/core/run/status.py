@@ -12,6 +12,7 @@ from reporter.core.run.entry import Entry, Rank, State
 from reporter.core.run.plan import GLOBAL, Key
 from reporter.core.run.progress import Sent, clip
 from reporter.core.run.results import (
+    counts,
     plugins_reported,
     result_counts,
     result_status,
@@ -26,22 +27,13 @@ FAILURES_SHOWN: Final = 20
 _UNHEARD = Beat()
 
 
-def status_document(
-    snapshot: Snapshot, *, now: float, mono: float, interval: float = INTERVAL
-) -> dict[str, Any]:
-    """The whole run. `now` is Unix seconds, `mono` the clock of the heartbeats."""
-    fields = run_fields(snapshot, now=now)
-    first = {name: fields.pop(name) for name in ("status", "percent_complete", "plugins_reported")}
-    plugins = [_entry(snapshot, key, mono, interval) for key in snapshot.entries]
-    return {**first, "plugins": plugins, **fields}
-
-
 def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
-    """The run without its entries."""
+    """The run without its entries. `now` is Unix seconds."""
     return {
         "status": str(run_status(snapshot)),
         "percent_complete": percent_complete(snapshot),
         "plugins_reported": plugins_reported(snapshot),
+        "counts": counts(snapshot),
         "api_version": API_VERSION,
         "run": snapshot.plan.run,
         "revision": snapshot.revision,
@@ -62,7 +54,7 @@ def entry_document(
     full: bool = True,
     interval: float = INTERVAL,
 ) -> dict[str, Any]:
-    """One entry; KeyError if the plan has no such key.
+    """One entry; KeyError if the plan has no such key. `mono` is the clock of the heartbeats.
 
     Full: with all failures and errors that are kept, and with the revision and time it is true
     for; else as the run's document lists it.

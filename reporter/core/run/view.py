@@ -21,6 +21,7 @@ BAD: Final = frozenset({"failed", "timed_out"})
 LAST: Final = frozenset({"complete", "failed"})
 """What a run's status is in the end."""
 
+_COUNTS: Final = ("entries", "decided", "received", "failed", "unknown")
 _UNSAID: Final[Mapping[str, None]] = dict.fromkeys(
     ("stale", "late", "retry_until", "attempts", "received_at", "digest", "bytes", "notes")
 )
@@ -77,14 +78,14 @@ class Row:
 
 
 def read_document(data: bytes) -> Document | None:
-    """The document of `/status`; nothing for anything else."""
+    """The document of `/status`, maybe without its entries; nothing for anything else."""
     try:
         found = plain_json(data.decode())
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or found.get("status") not in tuple(Status):
         return None
-    plugins = found.get("plugins")
+    plugins = found.get("plugins", [] if _told_counts(found) else None)
     whole = isinstance(plugins, list) and all(isinstance(entry, dict) for entry in plugins)
     return found if whole else None
 
@@ -101,14 +102,14 @@ def of_reading(reading: Reading) -> Look:
     why = section(ours, "why")
     plugins = [_plugin(found, why) for found in items(reading.status, "plugins")]
     status = text(ours, "status") or text(reading.status, "status")
-    decided = sum(plugin["status"] in DECIDED for plugin in plugins)
-    reported = sum(plugin["status"] == "complete" for plugin in plugins)
+    counted = counts({"plugins": plugins})
     final = ours.get("final")
     tar = section(reading.status, "tar-info")
     document = {
         "status": status,
-        "percent_complete": _share_of(ours, "percent_complete", decided, len(plugins)),
-        "plugins_reported": _share_of(ours, "plugins_reported", reported, len(plugins)),
+        "percent_complete": _share_of(ours, "percent_complete", counted["decided"], len(plugins)),
+        "plugins_reported": _share_of(ours, "plugins_reported", counted["received"], len(plugins)),
+        "counts": counted,
         "plugins": plugins,
         "api_version": API_VERSION,
         "run": text(ours, "run"),
@@ -152,16 +153,35 @@ def failed(document: Document) -> bool:
     return text(document, "status") == Status.FAILED
 
 
-def passed(document: Document, entries: Iterable[Row] | None = None) -> bool:
+def passed(document: Document) -> bool:
     """Whether nothing has failed: all results that were due came, and none of them says otherwise.
 
     A verdict that says neither is no pass; a result in a format that nobody judges is no failure.
-    `entries` are the document's rows, for who has them already.
     """
     rejected = text(document, "result_status") == ResultStatus.FAILED
-    if failed(document) or rejected:
-        return False
-    return all(row.passed for row in (rows(document) if entries is None else entries))
+    counted = counts(document)
+    return not (failed(document) or rejected or counted["failed"] or counted["unknown"])
+
+
+def counts(document: Document) -> Mapping[str, int]:
+    """How many entries are expected, decided, received, failed and unknown, as `/status` says it.
+
+    Counted where it does not say.
+    """
+    return _told_counts(document) or counts_of(rows(document))
+
+
+def counts_of(entries: Iterable[Row]) -> dict[str, int]:
+    """The same of some entries."""
+    found = dict.fromkeys(_COUNTS, 0)
+    for row in entries:
+        unknown = row.result == ResultStatus.UNKNOWN
+        found["entries"] += 1
+        found["decided"] += row.decided
+        found["received"] += row.status == "complete"
+        found["failed"] += not row.passed and not unknown
+        found["unknown"] += unknown
+    return found
 
 
 def over(document: Document) -> bool:
@@ -179,6 +199,11 @@ def percent(document: Document) -> int:
     if not isinstance(share, int | float):
         return 0
     return round(min(max(share, 0), 1) * 10_000) // 100
+
+
+def _told_counts(document: Document) -> Mapping[str, int] | None:
+    told = section(document, "counts")
+    return told if all(number(told, name) is not None for name in _COUNTS) else None
 
 
 def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from reporter.core.run.reading import Found
-from reporter.core.run.view import Document, Look, Row, over, rows
+from reporter.core.run.view import Document, Look, Row, counts, over, rows
 from reporter.ctl.duration import length
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.ctl.run import exit_code as run_exit
@@ -110,10 +110,9 @@ class RunBar(Bar):
 
     def draw(self, document: Document) -> None:
         """Show it."""
-        entries = list(rows(document))
-        share = sum(row.decided for row in entries) / len(entries) if entries else 0.0
-        full = round(share * _BAR)
-        self.put(f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document, entries)}")
+        counted = counts(document)
+        full = round(_BAR * counted["decided"] / max(counted["entries"], 1))
+        self.put(f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document)}")
 
 
 def wait(

@@ -94,7 +94,7 @@ class Screen:
         wide = self._options.output == "wide"
         if len(entries) <= room:
             lines = run_lines(document, self._options, wide=wide)[:height]
-            line = summary(document, list(rows(document)))
+            line = summary(document)
             # A line that goes on in the next one would push the first ones out of reach.
             return lines if width(line) <= columns else [cut(line, columns), *lines[1:]]
         urgent = sorted(
@@ -102,8 +102,7 @@ class Screen:
         )
         fitting = {**document, "plugins": [entry for entry, _ in urgent[: max(room - 1, 0)]]}
         lines = run_lines(fitting, self._options, wide=wide)
-        whole = list(rows(document))
-        lines[0] = cut(summary(document, whole), columns)
+        lines[0] = cut(summary(document), columns)
         return [*lines[: height - 1], f"... and {len(entries) - max(room - 1, 0)} more"]
 
 
@@ -126,7 +125,7 @@ class Lines:
         entries = list(rows(look.document))
         changed = [row for row in entries if self._shown.get(row.key) != _facts(row)]
         self._shown = {row.key: _facts(row) for row in entries}
-        line = summary(look.document, entries)
+        line = summary(look.document)
         news, self._summary = changed or line != self._summary, line
         match self._form:
             case "json" if news:

@@ -2,11 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 
 from reporter.core.objects import section, text
-from reporter.core.run.results import ResultStatus
-from reporter.core.run.view import Document, Row, failed, over, passed, percent, rows
+from reporter.core.run.view import Document, Row, counts, failed, over, passed, percent, rows
 from reporter.core.text import clean
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import paint, table, terminal_columns
@@ -29,9 +27,9 @@ def put_run(document: Document, options: argparse.Namespace) -> None:
 def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = False) -> list[str]:
     """Return summary and table."""
     entries, colours = list(rows(document)), show.colours(options)
-    head = _headline(document, entries)
-    colour = colours.get(_worst(document, entries), "")
-    lines = [paint(head, colour) + summary(document, entries)[len(head) :]]
+    head = _headline(document)
+    colour = colours.get(_worst(document), "")
+    lines = [paint(head, colour) + summary(document)[len(head) :]]
     if error := text(document, "error"):
         lines.append(f"the aggregator itself failed: {clean(error, 1024)}")
     if entries:
@@ -48,11 +46,11 @@ def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = F
     return lines
 
 
-def summary(document: Document, entries: Sequence[Row]) -> str:
+def summary(document: Document) -> str:
     """Say in a line how the run is."""
-    decided = sum(row.decided for row in entries)
-    share = f"{percent(document)}%"
-    parts = [f"{_headline(document, entries)}: {decided} of {len(entries)} done ({share})"]
+    counted, share = counts(document), f"{percent(document)}%"
+    done = f"{counted['decided']} of {counted['entries']} done ({share})"
+    parts = [f"{_headline(document)}: {done}"]
     if over(document):
         parts.append("final")
     elif failed(document):
@@ -62,24 +60,18 @@ def summary(document: Document, entries: Sequence[Row]) -> str:
     return ", ".join(parts)
 
 
-def _headline(document: Document, entries: Sequence[Row]) -> str:
+def _headline(document: Document) -> str:
     """Say how the run is, and of its entries how many did not pass."""
-    unknown = sum(row.result == ResultStatus.UNKNOWN for row in entries)
-    bad = sum(not row.passed for row in entries) - unknown
-    parts = [text(document, "status")]
-    if bad:
-        parts.append(f"{bad} of {len(entries)} failed")
-    if unknown:
-        parts.append(f"{unknown} of {len(entries)} unknown")
-    return ", ".join(parts)
+    counted = counts(document)
+    told = [f"{counted[word]} of {counted['entries']} {word}" for word in ("failed", "unknown")]
+    return ", ".join([text(document, "status"), *(each for each in told if each[0] != "0")])
 
 
-def _worst(document: Document, entries: Sequence[Row]) -> str:
+def _worst(document: Document) -> str:
     """The word whose colour the run has."""
-    if passed(document, entries):
+    if passed(document):
         return text(document, "status")
-    doubtful = all(row.passed or row.result == ResultStatus.UNKNOWN for row in entries)
-    return "unknown" if doubtful and not failed(document) else "failed"
+    return "failed" if failed(document) or counts(document)["failed"] else "unknown"
 
 
 def _cells(row: Row, *, wide: bool) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from reporter.aggregator.http import Pace
 from reporter.core.run.snapshot import Phase
 from tests.integration.aggregator.event_stream import RESULT, applied, serving, without_time
+from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import E2E, NODE1, situation
 
 
@@ -24,10 +25,8 @@ async def test_the_first_event_is_the_whole_run():
         assert "text/event-stream; charset=utf-8" == reader.headers["content-type"]
         assert "no-store" == reader.headers["cache-control"]
         assert "3000" == reader.retry
-        assert (str(status["revision"]), without_time(status)) == (
-            event.id,
-            without_time(event.data),
-        )
+        assert f"{certs.RUN}/{status['revision']}" == event.id
+        assert without_time(status) == without_time(event.data)
 
 
 @situation
@@ -43,7 +42,7 @@ async def test_a_change_is_told():
         assert ("entry", first.id) == (entry.name, entry.id)
         assert "hello\nworld \u2028 ☃" == entry.data["progress"]["msg"]
         assert status["plugins"][1] == entry.data
-        assert str(status["revision"]) == run.id
+        assert f"{certs.RUN}/{status['revision']}" == run.id
         del status["plugins"]
         assert status | {"time": ""} == run.data | {"time": ""}
 
@@ -99,7 +98,7 @@ async def test_resume():
 
         assert ["entry", "run"] == [event.name for event in events]
         assert "sysd/node1" == events[0].data["key"]
-        assert str(status["revision"]) == again.id
+        assert f"{certs.RUN}/{status['revision']}" == again.id
         assert without_time(status) == without_time(applied(known, events))
 
 
@@ -114,14 +113,47 @@ async def test_resume_when_nothing_has_changed():
         assert ["entry", "run"] == [event.name for event in await again.until("run")]
 
 
-@pytest.mark.parametrize("last_id", ["", "0", "999999", "-1", "1e3", "x", "٣", "9" * 30])
+@pytest.mark.parametrize(
+    "last_id",
+    ["", "1", "other/1", "RUN", "RUN/", "RUN/999999", "RUN/-1", "RUN/1e3", "RUN/٣", "RUN/1/1"],
+)
 @situation
 async def test_an_id_that_is_not_known(last_id):
     """K16: of another process, another run, or nonsense: the whole run again."""
     async with serving() as scene:
-        reader = await scene.read(last_id)
+        reader = await scene.read(last_id.replace("RUN", certs.RUN))
 
         assert "snapshot" == (await reader.until("snapshot"))[0].name
+
+
+@situation
+async def test_a_large_run_begins_with_its_summary():
+    """Then changes, as of any run; who was away too long gets the summary again."""
+    async with serving(Pace(flush=0.02, largest=2, history=1)) as scene:
+        reader = await scene.read()
+        (first,) = await reader.until("summary")
+        status = await scene.status()
+        await scene.progress(NODE1, "hello")
+        changes = await reader.until("run")
+        resumed = await (await scene.read(first.id)).until("run")
+        await scene.progress(NODE1, "hello again")
+        (again,) = await (await scene.read(first.id)).until("summary")
+
+        del status["plugins"]
+        assert (first.data["counts"]["entries"], first.id) == (3, f"{certs.RUN}/1")
+        assert status | {"time": ""} == first.data | {"time": ""}
+        assert ["entry", "run"] == [event.name for event in changes]
+        assert ["entry", "run"] == [event.name for event in resumed]
+        assert (3, f"{certs.RUN}/3") == (again.data["revision"], again.id)
+
+
+@situation
+async def test_a_run_that_is_not_large():
+    """As many entries as may be: all of them at once."""
+    async with serving(Pace(flush=0.02, largest=3)) as scene:
+        (first,) = await (await scene.read()).until("snapshot")
+
+        assert 3 == len(first.data["plugins"])
 
 
 @situation

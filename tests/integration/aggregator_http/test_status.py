@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import gzip
+import itertools
 import json
 import socket
 import ssl
@@ -9,12 +11,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from reporter.aggregator.certificates import tls
 from reporter.aggregator.http import Audience, Limits, Listener, StatusApp
-from reporter.core.run.plan import parse_plan
+from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.core.run.snapshot import Phase
 from reporter.metrics.page import Page
@@ -131,16 +134,133 @@ async def test_the_status_of_a_run():
 
 @situation
 async def test_nothing_new():
-    """The revision is the tag: 304 without a body until something changes."""
+    """Run and revision are the tag, weak as ages differ: 304 without a body until a change."""
     async with serving() as status:
         tag = (await status.ask("/status")).headers["etag"]
-        same = await status.ask("/status", f'If-None-Match: "x", W/{tag}')
+        same = await status.ask("/status", f'If-None-Match: "x", {tag}')
         await status.store.record_progress(E2E, Progress(msg="m"), None, at=1.0)
         changed = await status.ask("/status", f"If-None-Match: {tag}")
 
+        assert tag == f'W/"{certs.RUN}/1"'
         assert (304, b"", tag) == (*same.said, same.headers["etag"])
         assert (200, False) == (changed.status, changed.headers["etag"] == tag)
         assert "m" == json.loads(changed.body)["plugins"][0]["progress"]["msg"]
+
+
+@situation
+async def test_the_summary():
+    """The run without its entries; what it says of them is in its counts."""
+    async with serving() as status:
+        whole = json.loads((await status.ask("/status?summary=false")).body)
+        summary = json.loads((await status.ask("/status?summary=true")).body)
+
+        assert 3 == len(whole.pop("plugins"))
+        assert whole | {"time": ""} == summary | {"time": ""}
+        assert 3 == summary["counts"]["entries"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5000])
+@situation
+async def test_pages(limit):
+    """All entries once, in the order of the plan; each page names the next, the last none."""
+    async with serving() as status:
+        whole = json.loads((await status.ask("/status")).body)
+        pages = [json.loads((await status.ask(f"/status?limit={limit}")).body)]
+        while after := pages[-1]["next"]:
+            reply = await status.ask(f"/status?after={quote(after, safe='')}&limit={limit}")
+            pages.append(json.loads(reply.body))
+
+        assert whole["plugins"] == [entry for page in pages for entry in page["plugins"]]
+        assert [limit] * (len(pages) - 1) == [len(page["plugins"]) for page in pages[:-1]]
+        assert {frozenset(whole) | {"next"}} == {frozenset(page) for page in pages}
+
+
+@situation
+async def test_a_page_of_a_run_without_entries():
+    """Empty, and the last one."""
+    async with serving(plan={"run": certs.RUN, "plugins": []}) as status:
+        page = json.loads((await status.ask("/status?limit=10")).body)
+
+        assert ([], None) == (page["plugins"], page["next"])
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        ("summary=yes", "summary must be true or false"),
+        ("summary", "summary must be true or false"),
+        ("limit=0", "limit must be an integer from 1 to 5000"),
+        ("limit=5001", "limit must be an integer from 1 to 5000"),
+        ("limit=-1", "limit must be an integer from 1 to 5000"),
+        ("limit=", "limit must be an integer from 1 to 5000"),
+        ("limit=%D9%A3", "limit must be an integer from 1 to 5000"),
+        ("limit=1" + "0" * 5000, "limit must be an integer from 1 to 5000"),
+        ("after=e2e/global", "after requires limit"),
+        ("limit=1&after=sysd/node9", "after must be the key of an entry, as PLUGIN/NODE or "),
+        ("limit=1&after=", "after must be the key of an entry, as PLUGIN/NODE or "),
+        ("limit=1&after=%ff", "after must be the key of an entry, as PLUGIN/NODE or "),
+        ("limit=1&limit=2", "summary, limit and after may be given once each"),
+        ("summary=true&limit=1", "summary=true cannot be combined with limit"),
+    ],
+)
+@situation
+async def test_a_query_that_asks_for_nothing(query, line):
+    """400 with what is wrong, in a line."""
+    async with serving() as status:
+        reply = await status.ask(f"/status?{query}")
+
+        assert 400 == reply.status
+        assert reply.body.decode().startswith(line)
+        assert "text/plain; charset=utf-8" == reply.headers["content-type"]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "zipped"),
+    [
+        ("gzip", True),
+        ("br, GZIP", True),
+        ("gzip;q=0.5", True),
+        ("deflate, gzip; q=1.0", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000", False),
+        ("identity", False),
+        ("x-gzip", False),
+        ("", False),
+    ],
+)
+@situation
+async def test_compressed_for_who_accepts_it(accepted, zipped):
+    """The same text either way, and a cache is told what it depends on."""
+    async with serving() as status:
+        plain = await status.ask("/status")
+        reply = await status.ask("/status", f"Accept-Encoding: {accepted}")
+
+        assert ("gzip" if zipped else None) == reply.headers.get("content-encoding")
+        text = gzip.decompress(reply.body) if zipped else reply.body
+        times = [json.loads(each).pop("time") for each in (plain.body, text)]
+        assert plain.body.replace(times[0].encode(), times[1].encode()) == text
+        assert plain.headers["etag"] == reply.headers["etag"]
+        assert "Accept-Encoding" == reply.headers["vary"]
+
+
+@situation
+async def test_workers_are_served_while_a_large_status_is_made():
+    """The loop goes on meanwhile: its longest pause is a small part of the time that takes."""
+    nodes = [f"node-{number}" for number in range(20_000)]
+    async with serving(plan={"run": certs.RUN, "plugins": [{"name": "p", "nodes": nodes}]}) as it:
+        shares = []
+        for _ in range(5):
+            await it.store.record_progress(Key("p", "node-7"), Progress(msg="m"), None, at=1.0)
+            asked = asyncio.create_task(it.ask("/status", "Accept-Encoding: gzip"))
+            turns = [time.perf_counter()]
+            while not asked.done():
+                await asyncio.sleep(0)
+                turns.append(time.perf_counter())
+            pauses = [later - earlier for earlier, later in itertools.pairwise(turns)]
+            shares.append(max(pauses) / sum(pauses))
+            assert 20_000 == len(json.loads(gzip.decompress(asked.result().body))["plugins"])
+
+        assert min(shares) < 0.1
 
 
 @pytest.mark.parametrize(

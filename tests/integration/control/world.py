@@ -13,9 +13,9 @@ from reporter.aggregator.uploads import PackageFailed
 from reporter.core.run.entry import Cause, Failure, Marked, Outcome, Rank, Record, State
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
-from reporter.core.run.status import status_document
 from reporter.runtime import log
 from tests.aggregators.stores import QuickStore, volatile
+from tests.unit.core.run.world import status_document
 
 E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
 

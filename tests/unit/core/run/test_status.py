@@ -10,7 +10,7 @@ from reporter.core.run.entry import Cause, Entry, Window, receive, silence
 from reporter.core.run.entry import fail as failed
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
-from reporter.core.run.status import entry_document, rfc3339, status_document
+from reporter.core.run.status import entry_document, rfc3339
 from tests.unit.core.run.world import (
     E2E,
     EVICTED,
@@ -26,6 +26,7 @@ from tests.unit.core.run.world import (
     ours,
     sent,
     snapshot,
+    status_document,
 )
 
 MONO = 5_000.0
@@ -62,6 +63,7 @@ def test_the_first_sample_of_the_proposal():
         "status": "running",
         "percent_complete": 0.5,
         "plugins_reported": 0.5,
+        "counts": {"entries": 2, "decided": 1, "received": 1, "failed": 0, "unknown": 0},
         "api_version": "v1",
         "run": "run-1",
         "revision": 42,

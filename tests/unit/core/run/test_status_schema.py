@@ -15,7 +15,7 @@ from reporter.core.run.entry import Failure as Failed
 from reporter.core.run.progress import Progress, combine
 from reporter.core.run.record import Record
 from reporter.core.run.snapshot import Phase, Status, Tar
-from reporter.core.run.status import entry_document, run_fields, status_document
+from reporter.core.run.status import entry_document, run_fields
 from reporter.wire import schema
 from tests.unit.core.run.world import (
     E2E,
@@ -31,6 +31,7 @@ from tests.unit.core.run.world import (
     WORKER_ERROR,
     sent,
     snapshot,
+    status_document,
 )
 
 NAME = "run-status.v1"

@@ -6,6 +6,7 @@ from reporter.core.run.entry import Cause, Entry, Rank, Record
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.core.run.progress import Progress, Sent
 from reporter.core.run.snapshot import Phase, Snapshot
+from reporter.core.run.status import entry_document, run_fields
 
 START = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 E2E = Key("e2e", GLOBAL)
@@ -51,3 +52,11 @@ def snapshot(
 def all_in(**more):
     """The run with every result there."""
     return snapshot(dict.fromkeys(PLAN.keys, RESULT), **more)
+
+
+def status_document(run, *, now, mono, **more):
+    """The whole run, as `/status` puts it together."""
+    entries = [
+        entry_document(run, key, now=now, mono=mono, full=False, **more) for key in run.entries
+    ]
+    return run_fields(run, now=now) | {"plugins": entries}
