@@ -16,7 +16,7 @@ from typing import Any
 from reporter.aggregator.certificates.run import ANY_NODE, Issued, Pair, StatusIssued
 from reporter.core.run.plan import GLOBAL, Key
 from reporter.runtime.private_file import private_directory, write_private
-from reporter.sinks.yaml_text import to_yaml
+from reporter.runtime.yaml_text import to_yaml
 from reporter.wire.connection_file import ConnectionFile, encode
 
 _SECRET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

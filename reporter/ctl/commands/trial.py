@@ -31,8 +31,8 @@ from reporter.ctl.show.output import colour_argument
 from reporter.ctl.show.tell import tell
 from reporter.errors import SettingsError
 from reporter.runtime.lifecycle import Stop, install
+from reporter.runtime.yaml_text import to_yaml
 from reporter.sinks.job import JobCondition
-from reporter.sinks.yaml_text import to_yaml
 from reporter.sources.inotify import DirectoryWatch
 from reporter.sources.progress_file import ProgressFile
 from reporter.sources.result_file import ResultFile

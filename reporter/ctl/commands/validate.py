@@ -16,7 +16,7 @@ from reporter.ctl.exits import USAGE
 from reporter.ctl.show.output import colour_argument
 from reporter.ctl.show.tell import tell
 from reporter.errors import InvalidPayload
-from reporter.sinks.yaml_text import to_yaml
+from reporter.runtime.yaml_text import to_yaml
 from reporter.trial.terminal import paint, wants_colour
 from reporter.wire import progress, result
 from reporter.wire.problems import Problem, problems_in

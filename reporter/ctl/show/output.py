@@ -66,7 +66,7 @@ def put_names(names: Iterable[str]) -> None:
 def put_data(form: str, value: Mapping[str, Any]) -> None:
     """Write a value as JSON or YAML, with nothing in it that a terminal would obey."""
     if form == "yaml":
-        from reporter.sinks.yaml_text import to_yaml
+        from reporter.runtime.yaml_text import to_yaml
 
         sys.stdout.write(to_yaml(value))
     else:

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.sinks.yaml_text import scalar, to_yaml
+from reporter.runtime.yaml_text import scalar, to_yaml
 
 # Lone surrogates are no text; the product replaces them before anything is shown.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
