@@ -10,12 +10,19 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from reporter.core.service_links import is_service_link, service_link_ignored
 from reporter.errors import SettingsError
@@ -124,12 +131,13 @@ def log_format() -> Any:
     )
 
 
-class Variables(BaseSettings):
-    """One program's settings. Fields are the variables in lower case; all times are in seconds."""
+class Variables(BaseModel):
+    """One program's settings. Fields are the variables in lower case; all times are in seconds.
 
-    model_config = SettingsConfigDict(
-        frozen=True, alias_generator=str.upper, extra="ignore", validate_default=True
-    )
+    Why not pydantic-settings: docs/decisions/0011-by-hand.md.
+    """
+
+    model_config = ConfigDict(frozen=True, alias_generator=str.upper, validate_default=True)
 
     _warnings: tuple[str, ...] = PrivateAttr(default=())
     _ignored: tuple[str, ...] = PrivateAttr(default=())
@@ -143,13 +151,6 @@ class Variables(BaseSettings):
     def ignored(self) -> tuple[str, ...]:
         """What was no setting although it has the name of one, one line each."""
         return self._ignored
-
-    @classmethod
-    def settings_customise_sources(
-        cls, *_: Any, **sources: Any
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what `read` was given counts, never the process's own environment or a file."""
-        return (sources["init_settings"],)
 
 
 class Variable(NamedTuple):
@@ -170,19 +171,11 @@ def read(kind: type[V], environ: Mapping[str, str]) -> V:
     Raises SettingsError with every problem, one line each: variable, value and rule.
     """
     known = given(kind, environ)
-    wrong: list[str] = []
-    try:
-        settings = kind.model_validate(known)
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
-        # Follows from a problem that has its own line.
-        named = [each for each in found if each["type"] != "default_factory_not_called"]
-        wrong = [str(each["loc"][0]).upper() for each in named]
-        if refused := [variable for variable in wrong if _bad(kind, variable) == "refused"]:
-            raise SettingsError([_problem(kind, each, known) for each in refused]) from None
-        kept = {name: value for name, value in known.items() if name not in wrong}
-        off = {name: None for name in wrong if _bad(kind, name) == "off"}
-        settings = kind.model_validate({**kept, **off})
+    good, wrong = sorted_out(kind, known)
+    if refused := [variable for variable in wrong if _bad(kind, variable) == "refused"]:
+        raise SettingsError([_problem(kind, each, known) for each in refused])
+    off = {name: None for name in wrong if _bad(kind, name) == "off"}
+    settings = kind.model_validate({**good, **off})
     in_use = dict(in_force(settings))
     settings._warnings = tuple(
         f"{_problem(kind, variable, known)}; using {in_use[variable]}" for variable in wrong
@@ -197,9 +190,22 @@ def read(kind: type[V], environ: Mapping[str, str]) -> V:
 
 def given(kind: type[Variables], environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a program that somebody has set and that are not blank."""
-    variables: Iterable[str] = (name.upper() for name in kind.model_fields)
-    found = {name: environ[name] for name in variables if environ.get(name, "").strip()}
+    names = (name.upper() for name in kind.model_fields)
+    found = {name: environ[name] for name in names if environ.get(name, "").strip()}
     return {name: text for name, text in found.items() if not is_service_link(name, text)}
+
+
+def sorted_out(kind: type[Variables], known: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that keep their rules, and the names of those that do not."""
+    try:
+        kind.model_validate(known)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)
+        # Follows from a problem that has its own line.
+        named = [each for each in found if each["type"] != "default_factory_not_called"]
+        wrong = [str(each["loc"][0]).upper() for each in named]
+        return {name: text for name, text in known.items() if name not in wrong}, wrong
+    return dict(known), []
 
 
 def variables(kind: type[Variables]) -> list[Variable]:

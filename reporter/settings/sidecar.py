@@ -8,8 +8,8 @@ from __future__ import annotations
 import ipaddress
 import posixpath
 import re
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, ValidationInfo, field_validator
 
@@ -28,7 +28,6 @@ from reporter.settings.rules import (
     Variable,
     Variables,
     boolean,
-    object_name,
     setting,
 )
 
@@ -36,8 +35,6 @@ DEFAULT_CONDITION_TYPE = "Available"
 _RESERVED_TYPES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
 _DETAILED_TYPE = 63 - len(DETAILS_SUFFIX)
 _ANNOTATION_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-
-T = TypeVar("T")
 
 
 def _condition_type(text: str) -> str:
@@ -210,20 +207,16 @@ def load(environ: Mapping[str, str]) -> Settings:
 
 def named_job(environ: Mapping[str, str]) -> NamedJob | None:
     """Say which Job bad settings belong to, so that they can be shown there; None if unknown."""
-    given = rules.given(Settings, environ)
-
-    def usable(variable: str, read: Callable[[str], T]) -> T | None:
-        try:
-            return read(given[variable])
-        except (KeyError, ValueError):
-            return None
-
-    namespace, job = usable("JOB_NAMESPACE", object_name), usable("JOB_NAME", object_name)
-    if namespace is None or job is None:
+    good, _ = rules.sorted_out(Settings, rules.given(Settings, environ))
+    if "JOB_NAMESPACE" not in good or "JOB_NAME" not in good:
         return None
-    condition_type = usable("CONDITION_TYPE", _condition_type) or DEFAULT_CONDITION_TYPE
-    relaxed = usable("KUBERNETES_RELAX_X509_STRICT", boolean) or False
-    return NamedJob(namespace, job, usable("POD_NAME", object_name), condition_type, relaxed)
+    return NamedJob(
+        good["JOB_NAMESPACE"],
+        good["JOB_NAME"],
+        good.get("POD_NAME"),
+        good.get("CONDITION_TYPE", DEFAULT_CONDITION_TYPE),
+        boolean(good.get("KUBERNETES_RELAX_X509_STRICT", "false")),
+    )
 
 
 def describe() -> list[Variable]:

@@ -22,8 +22,10 @@ UNWANTED = (
     "requests",
     "websocket",
     "yaml",
+    "argparse",
+    "dotenv",
 )
-"""asyncio (2.4 MB) comes with structlog and argparse (0.4 MB) with pydantic-settings."""
+"""asyncio (2.4 MB) comes with structlog."""
 
 
 def logged(output: str) -> list[dict[str, Any]]:
