@@ -29,14 +29,16 @@ pytestmark = pytest.mark.long
 
 CERTUTIL, PK12UTIL = shutil.which("certutil"), shutil.which("pk12util")
 HOUR = datetime.timedelta(hours=1)
-OPERATOR = certs.Authority.make("an operator")
+OPERATOR = certs.Authority("an operator")
 
 
 @pytest.fixture
 def aggregator(tmp_path: Path) -> Iterator[Guarded]:
     """Readers are those with `client.crt`, and those of an operator's CA."""
     document = plan("sysd", ["node1", "node2"])
-    with Guarded(tmp_path / "run", document, "--hold-seconds", "0", also=OPERATOR.pem) as running:
+    with Guarded(
+        tmp_path / "run", document, "--hold-seconds", "0", also=OPERATOR.certificate
+    ) as running:
         yield running
 
 
@@ -92,7 +94,7 @@ def client(aggregator: Guarded) -> Pair:
 def test_the_right_certificate(reader, aggregator: Guarded, who: str) -> None:
     """The page is live, and follows the run to its end over the same certificate."""
     own = "own" in who
-    browser = reader(OPERATOR.issue("reader", "reader") if own else client(aggregator))
+    browser = reader(OPERATOR.pair("reader", "reader") if own else client(aggregator))
     opened(browser, f"{aggregator.status_url}/", 2)
     worker = aggregator.worker("sysd")
     worker.post("by-node/node1/sysd", total=4, completed=1, msg="reading the journal")
@@ -108,7 +110,7 @@ def test_the_right_certificate(reader, aggregator: Guarded, who: str) -> None:
 @pytest.mark.parametrize("expired", [False, True])
 def test_no_certificate(reader, aggregator: Guarded, expired: bool) -> None:
     """The reader is told what is missing; a browser does not even show what is no longer valid."""
-    late = OPERATOR.issue("reader", "reader", start=-2 * HOUR, end=-HOUR / 60)
+    late = OPERATOR.pair("reader", "reader", start=-2 * HOUR, end=-HOUR / 60)
     browser = reader(late if expired else None)
     browser.open(f"{aggregator.status_url}/")
 
@@ -117,7 +119,7 @@ def test_no_certificate(reader, aggregator: Guarded, expired: bool) -> None:
 
 def test_a_certificate_of_a_stranger(reader, aggregator: Guarded) -> None:
     """There is no page, only the browser's own for a connection that has failed."""
-    browser = reader(certs.stranger().issue("reader", "reader"))
+    browser = reader(certs.stranger().pair("reader", "reader"))
     # The driver calls some of these pages an error.
     with suppress(AssertionError):
         browser.open(f"{aggregator.status_url}/")

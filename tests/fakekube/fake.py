@@ -94,7 +94,9 @@ class FakeKube:
     def new_authority(self, *, publish: bool = True) -> None:
         """Use a new CA for connections to come; tell clients by `ca_file` if `publish`."""
         authority = Authority(strict=self._strict_ca)
-        authority.issue(self._path / "serving.crt", self._path / "serving.key", self._certified)
+        authority.write_pair(
+            self._path / "serving.crt", self._path / "serving.key", self._certified
+        )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._path / "serving.crt", self._path / "serving.key")
         self._context = context

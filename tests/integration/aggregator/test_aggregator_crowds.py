@@ -112,14 +112,14 @@ def test_slow_loris(start: Start, share: int) -> None:
 
 def test_certificates_are_counted(start: Start, tmp_path: Path) -> None:
     """A19, A35, A55: strangers fail the handshake, others' keys are forbidden; nothing is kept."""
-    (tmp_path / "workers.pem").write_bytes(certs.authority().pem)
+    (tmp_path / "workers.pem").write_bytes(certs.authority().certificate)
     document = {"run": certs.RUN, "plugins": [{"name": "e2e"}, {"name": "sysd"}]}
     aggregator = start("--worker-ca", str(tmp_path / "workers.pem"), document=document)
-    issue, names = certs.authority().issue, ("e2e", certs.uri("e2e", "*"))
+    issue, names = certs.authority().pair, ("e2e", certs.uri("e2e", "*"))
     hours = timedelta(hours=2)
     strangers = {
         "none": None,
-        "another run's": certs.stranger().issue("e2e", *names),
+        "another run's": certs.stranger().pair("e2e", *names),
         "expired": issue("e2e", *names, start=-hours, end=-hours / 2),
         "not yet valid": issue("e2e", *names, start=hours / 2, end=hours),
         "a server's": issue("e2e", *names, server=True),

@@ -169,10 +169,10 @@ async def test_nothing_is_done_for_nobody():
 @situation
 async def test_over_tls():
     """K15: with a certificate that the listener knows; without one 403."""
-    context = tls.worker_context(certs.authority().pem, certs.server())
+    context = tls.worker_context(certs.authority().certificate, certs.server())
     context.verify_mode = ssl.CERT_OPTIONAL
     async with serving(audience=Audience.CERTIFIED, server=context) as scene:
-        pair = certs.authority().issue("reader", "reader")
+        pair = certs.authority().pair("reader", "reader")
         known, unknown = [
             await scene.hear(await scene.dial(ask=False), certs.client_context(each))
             for each in (pair, None)

@@ -82,17 +82,19 @@ class TestOperatorsCa:
     @pytest.fixture
     def running(self, here) -> Aggregator:
         """An aggregator that knows the operator's CA, and clients of it."""
-        operator, stranger = certs.Authority.make("operator"), certs.Authority.make("stranger")
-        (here.folder / "operator.pem").write_bytes("# Szolgáltató\n".encode() + operator.pem)
+        operator, stranger = certs.Authority("operator"), certs.Authority("stranger")
+        (here.folder / "operator.pem").write_bytes(
+            "# Szolgáltató\n".encode() + operator.certificate
+        )
         running = here.start(WORKER_CA="operator.pem").ready()
         assert ["ca.pem"] == os.listdir(here.folder / "certs")
         for name, pair in {
-            "e2e": operator.issue("whoever", "e2e"),
-            "sysd": operator.issue("e2e", "sysd"),
-            "both": operator.issue("e2e", "e2e", "sysd"),
-            "address": operator.issue("e2e", "ip:127.0.0.1"),
-            "other-run": operator.issue("e2e", "uri:urn:status-aggregator:run-0:e2e:global", "e2e"),
-            "stranger": stranger.issue("e2e", "e2e"),
+            "e2e": operator.pair("whoever", "e2e"),
+            "sysd": operator.pair("e2e", "sysd"),
+            "both": operator.pair("e2e", "e2e", "sysd"),
+            "address": operator.pair("e2e", "127.0.0.1"),
+            "other-run": operator.pair("e2e", "urn:status-aggregator:run-0:e2e:global", "e2e"),
+            "stranger": stranger.pair("e2e", "e2e"),
         }.items():
             (here.folder / "certs" / f"{name}.crt").write_bytes(pair.certificate)
             (here.folder / "certs" / f"{name}.key").write_bytes(pair.key)

@@ -76,19 +76,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             pytest.fail(f"REQUIRE_CLUSTER=1, but {reason}", pytrace=False)
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("site")
-    own = certs.Authority.make("an operator")
+    own = certs.Authority("an operator")
     make_certificates(folder / "another", 8081)
-    with Guarded(folder / "run", plan("e2e", []), "--hold-seconds", "0", also=own.pem) as running:
+    with Guarded(
+        folder / "run", plan("e2e", []), "--hold-seconds", "0", also=own.certificate
+    ) as running:
         pairs = {
             "client": pair_of(running.tls, "client"),
-            "of the operator": own.issue("reader", "reader"),
+            "of the operator": own.pair("reader", "reader"),
             "nobody": None,
-            "of a stranger": certs.stranger().issue("reader", "reader"),
+            "of a stranger": certs.stranger().pair("reader", "reader"),
             "made anew": pair_of(folder / "another", "client"),
             "worker": pair_of(running.certificates, "e2e"),
             "server": pair_of(running.tls, "server"),
-            "expired": own.issue("reader", "reader", start=-2 * HOUR, end=-HOUR / 60),
-            "not yet valid": own.issue("reader", "reader", start=HOUR, end=2 * HOUR),
+            "expired": own.pair("reader", "reader", start=-2 * HOUR, end=-HOUR / 60),
+            "not yet valid": own.pair("reader", "reader", start=HOUR, end=2 * HOUR),
         }
         assert 200 == running.worker("e2e").put("global/e2e", b"data").status
         running.wait_status(lambda found: found["final"])

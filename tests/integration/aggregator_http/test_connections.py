@@ -298,7 +298,7 @@ async def test_a_keep_alive_after_an_early_answer_with_its_body(tmp_path):
 @situation
 async def test_many_connections_are_not_kept(tmp_path):
     """Above the number that is kept, each answer ends its connection; the others stay."""
-    pairs = [certs.authority().issue("e2e", "e2e") for _ in range(3)]
+    pairs = [certs.authority().pair("e2e", "e2e") for _ in range(3)]
     limits = Limits(connections=2)
     async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
         kept = [await stack.enter_async_context(scene.connect(pair)) for pair in pairs[:2]]
@@ -352,8 +352,8 @@ async def test_a_house_full_of_requests_at_work(tmp_path):
     limits = Limits(connections=1, handshakes=1)
     async with (
         serving(tmp_path, limits) as scene,
-        scene.connect(certs.authority().issue("a", "e2e")) as one,
-        scene.connect(certs.authority().issue("b", "e2e")) as two,
+        scene.connect(certs.authority().pair("a", "e2e")) as one,
+        scene.connect(certs.authority().pair("b", "e2e")) as two,
     ):
         for wire in (one, two):
             await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")

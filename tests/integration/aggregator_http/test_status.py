@@ -365,7 +365,7 @@ async def test_everybody_where_the_scope_is_any():
 
 def _status_context() -> ssl.SSLContext:
     """A listener that asks for a certificate and takes clients without one."""
-    context = tls.worker_context(certs.authority().pem, certs.server())
+    context = tls.worker_context(certs.authority().certificate, certs.server())
     context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
@@ -374,7 +374,7 @@ def _status_context() -> ssl.SSLContext:
 @situation
 async def test_certified_clients(certified, code):
     """K15: with a certificate 200 from anywhere, without one 403 even locally; probes always."""
-    pair = certs.authority().issue("reader", "reader") if certified else None
+    pair = certs.authority().pair("reader", "reader") if certified else None
     client = certs.client_context(pair)
     async with serving(Audience.CERTIFIED, server=_status_context(), client=client) as status:
         data = await status.ask("/status", peer="127.0.0.6", host="aggregator")

@@ -19,14 +19,14 @@ HOUR = datetime.timedelta(hours=1)
 
 def own(*, start=-HOUR, end=HOUR, server=False):
     """A certificate of the run's CA with something wrong about it."""
-    return certs.authority().issue(
+    return certs.authority().pair(
         "e2e", "e2e", certs.uri("e2e", "*"), start=start, end=end, server=server
     )
 
 
 WRONG = {
     "A19 no certificate": lambda: None,
-    "A19 another CA": lambda: certs.stranger().issue("e2e", "e2e", certs.uri("e2e", "*")),
+    "A19 another CA": lambda: certs.stranger().pair("e2e", "e2e", certs.uri("e2e", "*")),
     "A55 expired": lambda: own(start=-2 * HOUR, end=-HOUR),
     "A55 not yet valid": lambda: own(start=HOUR, end=2 * HOUR),
     "A55 a server's": lambda: own(server=True),
@@ -125,10 +125,10 @@ async def test_a_client_that_leaves_in_the_handshake(tmp_path):
     ("sans", "code"),
     [
         (("e2e",), 200),
-        (("e2e", "uri:spiffe://cluster/ns/x"), 200),
+        (("e2e", "spiffe://cluster/ns/x"), 200),
         (("other",), 403),
         (("e2e", "second"), 403),
-        (("uri:spiffe://cluster/ns/x",), 403),
+        (("spiffe://cluster/ns/x",), 403),
         (("e2e", certs.uri("e2e", "*", run="another-run")), 403),
         (("e2e", certs.uri("e2e", "*"), certs.uri("sysd", "*")), 403),
         (("other", certs.uri("e2e", "global")), 200),
@@ -137,7 +137,7 @@ async def test_a_client_that_leaves_in_the_handshake(tmp_path):
 @situation
 async def test_names_in_certificates(tmp_path, sans, code):
     """A35, A55: our URI decides; without one, a single DNS name that is the plugin does."""
-    pair = certs.authority().issue("e2e", *sans)
+    pair = certs.authority().pair("e2e", *sans)
     async with serving(tmp_path) as scene:
         assert code == (await scene.ask("PUT", RESULT[E2E], b"x", pair=pair)).status
 

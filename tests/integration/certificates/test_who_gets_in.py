@@ -1,15 +1,10 @@
 """TLS with the certificates of a run: who gets in and who is kept out."""
 
 import ssl
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from reporter.aggregator.certificates.run import (
     CertificateError,
@@ -18,6 +13,8 @@ from reporter.aggregator.certificates.run import (
 )
 from reporter.aggregator.certificates.tls import worker_context
 from reporter.core.run.plan import Plan
+from tests import certificates
+from tests.certificates import HOUR
 from tests.integration.certificates.world import (
     E2E,
     NAMES,
@@ -63,67 +60,6 @@ def test_another_name_is_not_the_servers(issued: Issued, tmp_path: Path) -> None
     assert "Hostname mismatch" in done.refusals["client"].verify_message  # type: ignore[attr-defined]
 
 
-class OwnCa:
-    """An operator's CA, whose leaves may be of any shape."""
-
-    def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = self._named("an operator")
-        built = self._begun(self._name, self._key.public_key(), 0, 3600)
-        built = built.add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        usage = dict.fromkeys(
-            (
-                "content_commitment",
-                "key_encipherment",
-                "data_encipherment",
-                "key_agreement",
-                "encipher_only",
-                "decipher_only",
-                "digital_signature",
-            ),
-            False,
-        )
-        built = built.add_extension(x509.KeyUsage(**usage, key_cert_sign=True, crl_sign=True), True)
-        self._id = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
-        built = built.add_extension(self._id, False)
-        self.pem = built.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
-    def leaf(self, *, start: float = 0, end: float = 3600, strict: bool = True) -> Pair:
-        """A client certificate valid between these seconds from now; else one without key ids."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        built = self._begun(self._named("e2e"), key.public_key(), start, end)
-        built = built.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), False)
-        built = built.add_extension(x509.SubjectAlternativeName([x509.DNSName("e2e")]), False)
-        if strict:
-            issuer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(self._id)
-            built = built.add_extension(issuer, False)
-        return Pair(
-            built.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM),
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            ),
-        )
-
-    def _named(self, name: str) -> x509.Name:
-        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-
-    def _begun(
-        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, start: float, end: float
-    ) -> x509.CertificateBuilder:
-        now = datetime.now(UTC)
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now + timedelta(seconds=start - 60))
-            .not_valid_after(now + timedelta(seconds=end))
-        )
-
-
 @pytest.mark.parametrize(
     ("who", "reason"),
     [
@@ -149,9 +85,9 @@ def test_others_are_kept_out(issued: Issued, tmp_path: Path, who: str, reason: s
 @pytest.mark.parametrize(
     ("shape", "reason"),
     [
-        ({"start": -7200, "end": -3600}, "certificate has expired"),
-        ({"start": 3600, "end": 7200}, "certificate is not yet valid"),
-        ({"strict": False}, "Missing Authority Key Identifier"),
+        ({"valid": (-2 * HOUR, -HOUR)}, "certificate has expired"),
+        ({"valid": (HOUR, 2 * HOUR)}, "certificate is not yet valid"),
+        ({"key_ids": False}, "Missing Authority Key Identifier"),
         ({}, ""),
     ],
     ids=["expired", "not yet valid", "without key identifiers", "as it should be"],
@@ -160,9 +96,11 @@ def test_a_ca_of_the_operators_own(
     issued: Issued, tmp_path: Path, shape: dict[str, Any], reason: str
 ) -> None:
     """A55: only the times and the shape are wrong; strict in the same way on every Python."""
-    own = OwnCa()
-    client = client_context(issued.ca, own.leaf(**shape), tmp_path)
-    done = Handshake(worker_context(own.pem, issued.server), client)
+    own = certificates.Authority("an operator")
+    leaf = own.issue("e2e", ["e2e"], **shape)
+    pair = Pair(leaf.certificate.encode(), leaf.pkcs8.encode())
+    client = client_context(issued.ca, pair, tmp_path)
+    done = Handshake(worker_context(own.pem.encode(), issued.server), client)
 
     assert bool(reason) == ("server" in done.refusals)
     assert reason in done.refused_by_server

@@ -20,7 +20,7 @@ def certs(tmp_path: Path) -> Path:
     authority = Authority(strict=True)
     authority.write(folder / "ca.pem")
     for name in ("server", "client"):
-        authority.issue(folder / f"{name}.crt", folder / f"{name}.key", ("127.0.0.1",))
+        authority.write_pair(folder / f"{name}.crt", folder / f"{name}.key", ("127.0.0.1",))
     return folder
 
 

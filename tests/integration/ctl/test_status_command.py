@@ -333,8 +333,8 @@ class TestTls:
     @pytest.fixture
     def authority(self, tmp_path) -> Authority:
         made = Authority(strict=True)
-        made.issue(tmp_path / "s.crt", tmp_path / "s.key", ("127.0.0.1",))
-        made.issue(tmp_path / "c.crt", tmp_path / "c.key", ("127.0.0.1",))
+        made.write_pair(tmp_path / "s.crt", tmp_path / "s.key", ("127.0.0.1",))
+        made.write_pair(tmp_path / "c.crt", tmp_path / "c.key", ("127.0.0.1",))
         made.write(tmp_path / "ca.pem")
         return made
 

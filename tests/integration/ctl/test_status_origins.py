@@ -30,7 +30,9 @@ class Site:
         self.pem = dict[str, str]()
         self.authority.write(folder / "ca.pem")
         for name in ("server", "client"):
-            self.authority.issue(folder / f"{name}.crt", folder / f"{name}.key", ("127.0.0.1",))
+            self.authority.write_pair(
+                folder / f"{name}.crt", folder / f"{name}.key", ("127.0.0.1",)
+            )
         self.folder = folder
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(folder / "server.crt", folder / "server.key")
@@ -190,7 +192,7 @@ class TestConnectionFile:
     def test_a_certificate_that_the_server_refuses(self, home, site, server, command: str) -> None:
         """4: who asks again shows the same one."""
         other = Authority(strict=True)
-        other.issue(site.folder / "other.crt", site.folder / "other.key", ("127.0.0.1",))
+        other.write_pair(site.folder / "other.crt", site.folder / "other.key", ("127.0.0.1",))
         pair = {"client_cert": site.text("other.crt"), "client_key": site.text("other.key")}
         site.write(home.connection, server.url, **pair)
         code, out, err = home.run(command)

@@ -11,7 +11,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from reporter.link import NoAnswer, Outcome, ResultSource, TrustError
 from reporter.link.trust import check_by_hand
-from tests.integration.link.certs import HOUR, Authority, Identities, identities
+from tests.certificates import HOUR
+from tests.integration.link.certs import Authority, Identities, identities
 from tests.integration.link.scripted import Say, Scripted
 
 RESULT = ResultSource.from_bytes(b"{}", "a.json")
