@@ -20,9 +20,6 @@ from reporter.sinks.statement import Statement
 
 WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
 LAST_LOOK = 3 * POLL_STEP  # after SIGTERM, for what contradicts a verdict already given
-BURST = 20  # events of files that are none of ours, before we look at them less often
-NEIGHBOUR_PAUSE = 0.05
-CHATTY = 4.0  # a writer that never rests gets at most a fifth of our time
 
 
 class Loop:
@@ -74,7 +71,7 @@ class Loop:
     def run(self) -> Outcome:
         """Look, decide and act until there is nothing left to do."""
         while (outcome := self.step()) is None:
-            self._sleep(self._next_moments())
+            self._sleep(self._next_pass())
         return outcome
 
     def step(self) -> Outcome | None:
@@ -82,7 +79,7 @@ class Loop:
         o = self._looker.observe()
         if outcome := self._publisher.judge(o):
             return outcome
-        due = self._publisher.wants(o) and self._publisher.due(o)
+        due = self._publisher.wants(o) and self._publisher.pace.due(o)
         if due and (outcome := self._publisher.publish()):
             return outcome
         return self._ends()
@@ -93,12 +90,9 @@ class Loop:
         while True:
             o = self._looker.observe()
             owing = self._publisher.note_contradiction(o)
-            if done(o) or (self._budget_over(o) if owing else self._last_look_over(o)):
+            if done(o) or (self._deadline_over(o) if owing else self._last_look_over(o)):
                 return
-            stopping = o.stopping_since is not None
-            pause = POLL_STEP if stopping else self._options.poll_interval
-            moments = [o.now + pause, self._in.pod.next_look()]
-            self._sleep([*moments, self._publisher.next_try] if owing else moments)
+            self._sleep(self._next_pass(owing=owing))
 
     def _ends(self) -> Outcome | None:
         """Say whether time, or the lack of it, ends our work."""
@@ -116,9 +110,9 @@ class Loop:
         last = max(self._publisher.wanted_since, case.wait_end) + WRITE_BUDGET
         return Outcome.GAVE_UP if now >= last else None
 
-    def _budget_over(self, o: Observation) -> bool:
-        budget = Case(o, self._options.policy).stop_deadline
-        return budget is not None and self._clock() >= budget
+    def _deadline_over(self, o: Observation) -> bool:
+        deadline = Case(o, self._options.policy).stop_deadline
+        return deadline is not None and self._clock() >= deadline
 
     def _last_look_over(self, o: Observation) -> bool:
         if o.stopping_since is None:
@@ -127,33 +121,28 @@ class Loop:
         ended = pod is None or isinstance(pod.adapter_state, Terminated)
         return ended or self._clock() >= o.stopping_since + LAST_LOOK
 
-    def _next_moments(self) -> list[float]:
-        """List when the next pass is due, whatever wakes us before."""
-        o, verdict = self.last, self._publisher.verdict
+    def _next_pass(self, *, owing: bool = False) -> float:
+        """Return when the next pass is due, if nothing wakes us before: the one place that says.
+
+        While `idle`, only for the sake of looking; `owing` adds the next try to write.
+        """
+        o, publisher = self.last, self._publisher
         moments = [self._clock() + self._options.poll_interval, self._in.pod.next_look()]
         if o is None:
-            return moments
-        moments += self._publisher.moments(o)
-        if not isinstance(verdict, Settled):
-            moments.append(verdict.next_look)
-        budget = Case(o, self._options.policy).stop_deadline
-        return moments if budget is None else [*moments, budget]
+            return min(moments)
+        if self._looker.idle:
+            if o.stopping_since is not None:
+                moments.append(o.now + POLL_STEP)
+            return min([*moments, publisher.pace.next_try] if owing else moments)
+        moments += publisher.moments(o)
+        if not isinstance(publisher.verdict, Settled):
+            moments.append(publisher.verdict.next_look)
+        deadline = Case(o, self._options.policy).stop_deadline
+        return min(moments if deadline is None else [*moments, deadline])
 
-    def _sleep(self, moments: list[float]) -> None:
-        pause = max(0.0, min(moments) - self._clock())
-        events = self._in.events
-        if events is None:
+    def _sleep(self, until: float) -> None:
+        pause = max(0.0, until - self._clock())
+        if self._in.events is None:
             self._wake.wait(pause)
-            return
-        if events.repair():
-            return  # what the directory holds now may have come while nobody watched it
-        end, others = self._clock() + pause, 0
-        while pause > 0 and self._wake.wait(pause, (events.fileno(),)):
-            if events.drain():
-                self._wake.wait(min(CHATTY * self._looker.files_cost, self._options.poll_interval))
-                return
-            # A few are the temporary file that is renamed next; many are a busy neighbour.
-            others += 1
-            if others > BURST and self._wake.wait(NEIGHBOUR_PAUSE) is None:
-                return
-            pause = end - self._clock()
+        else:
+            self._in.events.sleep(self._wake, pause, cost=self._looker.files_cost)

@@ -1,4 +1,4 @@
-"""Bringing a verdict to where it belongs: is it worth a write, may we write, and when to try again.
+"""Bringing a verdict to where it belongs: is it worth a write, and may we write? (When: `pace`.)
 
 One write is: read what stands, look and decide again, and patch what was read. What is written is
 therefore never older than the answer it is based on.
@@ -9,9 +9,10 @@ from enum import Enum
 from typing import Any
 
 from reporter.attempt.look import Looker
+from reporter.attempt.pace import REPEAT_PAUSE, Pace
 from reporter.attempt.seams import Options, Sink, Telemetry
 from reporter.core.case import Case, Observation
-from reporter.core.condition import TEXT_PAUSE, Owner, Standing, owner, worth_writing
+from reporter.core.condition import Owner, Standing, owner, worth_writing
 from reporter.core.evidence import contradiction, evidence
 from reporter.core.facts import (
     PodGone,
@@ -24,13 +25,10 @@ from reporter.core.facts import (
     Terminated,
     pod_of,
 )
-from reporter.core.retry import next_delay
 from reporter.core.verdict import Pending, Settled, Verdict, decide
-from reporter.errors import Conflict, Gone, InvalidRequest, KubeError, NotFound, Unavailable
+from reporter.errors import Conflict, Gone, KubeError, NotFound, Unavailable
 from reporter.sinks.statement import Statement
 
-FIRST_PATIENCE = 2.0  # a container usually starts this soon after ours: one write instead of two
-REPEAT_PAUSE = 1.0  # between two writes of one revisable row: a conflict costs the controller 1 s
 JOB_PATIENCE = 5.0  # an absent Job is looked for again so long before it counts as never seen
 EVENT_PATIENCE = 1.0  # seconds for the one try to announce a final verdict
 EVENT_LEAST = 0.5  # less than this before the end is kept for what matters
@@ -66,16 +64,14 @@ class Publisher:
         rng: Callable[[], float],
     ) -> None:
         self._looker, self._sink, self._options = looker, sink, options
-        self._telemetry, self._clock, self._wall, self._rng = telemetry, clock, wall, rng
-        self._began = self.next_try = self.wanted_since = clock()
+        self._telemetry, self._clock, self._wall = telemetry, clock, wall
+        self.pace = Pace(clock, rng)
+        self.wanted_since = clock()
         self._wanted: tuple[str, bool] | None = None  # row and finality of what waits to be written
         self._sent: Statement | None = None
-        self._written_at = float("-inf")
         self._job_missing_since: float | None = None
-        self._failures = 0
-        self._hurried = False
         self._unnotable = False  # trying again cannot add the contradiction
-        self.verdict: Verdict = Pending(self._began)
+        self.verdict: Verdict = Pending(self.wanted_since)
         self.statement: Statement | None = None  # what this process wrote last
 
     def judge(self, o: Observation) -> Outcome | None:
@@ -92,22 +88,11 @@ class Publisher:
             self._wanted, self.wanted_since = wanted, o.now
         return wanted is not None
 
-    def due(self, o: Observation) -> bool:
-        """Say whether the next try may be made now."""
-        if o.now >= self.next_try:
-            return True
-        # SIGTERM has come: there is no time to sit out an old back-off.
-        hurry = o.stopping_since is not None and not self._hurried
-        self._hurried = self._hurried or hurry
-        return hurry
-
     def moments(self, o: Observation) -> list[float]:
-        """List when another pass is worth it for the sake of writing."""
-        pauses = [self._began + FIRST_PATIENCE]
-        pauses += [self._written_at + pause for pause in (REPEAT_PAUSE, TEXT_PAUSE)]
-        pauses.append(self._held_until(o))
-        later = [end for end in pauses if end > self._clock()]
-        return [*later, self.next_try] if self.wants(o) else later
+        """Return when another pass is worth it for the sake of writing."""
+        held = [*self.pace.moments(), self._held_until(o)]
+        later = [end for end in held if end > self._clock()]
+        return [*later, self.pace.next_try] if self.wants(o) else later
 
     def publish(self) -> Outcome | None:
         """Read what stands, look and decide again, and write if that still differs."""
@@ -137,7 +122,7 @@ class Publisher:
             return self._job_missing(error)
         except KubeError as error:
             self._telemetry.failed("job", error)
-            self._put_off(error)
+            self.pace.put_off(error, self._looker.left())
             return None
         self._accepted(began)
         return self._stands()
@@ -146,11 +131,11 @@ class Publisher:
         """Add what the adapter's end said against a good verdict given before; best effort.
 
         The verdict may be one that an earlier start of this container has written. True while there
-        is something left to add; the next try is at `next_try`.
+        is something left to add; the next try is at the pace's `next_try`.
         """
         if self._unnotable or self._contradiction(o) is None:
             return False
-        if not self.due(o):
+        if not self.pace.due(o):
             return True
         try:
             self._sink.read(timeout=self._looker.timeout())
@@ -158,7 +143,7 @@ class Publisher:
                 self._sink.annotate(after, timeout=self._looker.timeout())
         except (Conflict, Unavailable) as error:
             self._telemetry.failed("job", error)
-            self._put_off(error)
+            self.pace.put_off(error, self._looker.left())
             return True
         except KubeError as error:
             self._telemetry.failed("job", error)
@@ -187,7 +172,7 @@ class Publisher:
         silent = not self._options.report_running or self._just_starting(o)
         if report.row == "A" and owner(standing, attempt) is not Owner.OURS and silent:
             return False
-        since = o.now - self._written_at
+        since = self.pace.since_write(o)
         final = isinstance(self.verdict, Settled)
         repeated = self.statement is not None and self.statement.report.row == report.row
         if repeated and not final and since < REPEAT_PAUSE and o.stopping_since is None:
@@ -202,7 +187,7 @@ class Publisher:
         if isinstance(self.verdict, Pending) or self.verdict.report.row != "A":
             return False
         running = pod is not None and isinstance(pod.adapter_state, Running)
-        return not running and o.now < self._began + FIRST_PATIENCE
+        return not running and self.pace.starting(o)
 
     def _look_again(self) -> Observation:
         row = "" if isinstance(self.verdict, Pending) else self.verdict.report.row
@@ -239,8 +224,7 @@ class Publisher:
 
     def _accepted(self, began: float) -> None:
         if self._sent is not None:
-            self._failures = 0
-            self.next_try = self._written_at = self._clock()
+            self.pace.written()
             self.statement = self._sent
             self._telemetry.published(self._sent, self._clock() - began)
             if self._sent.final:
@@ -268,29 +252,11 @@ class Publisher:
         self._job_missing_since = self._job_missing_since or now
         if isinstance(error, Gone) or now >= self._job_missing_since + JOB_PATIENCE:
             return Outcome.JOB_NEVER_SEEN
-        self._put_off(error)
+        self.pace.put_off(error, self._looker.left())
         return None
-
-    def _put_off(self, error: KubeError) -> None:
-        self._failures += 1
-        left = self._looker.left()
-        longest = 5.0 if left is None else 0.5
-        delay = next_delay(
-            self._failures,
-            self._rng,
-            retry_after=error.retry_after,
-            remaining=left,
-            first=0.02 if isinstance(error, Conflict) else 0.1,
-            longest=longest,
-        )
-        # What the server refuses as wrong is not tried again soon.
-        slow = longest if isinstance(error, InvalidRequest) else 0.0
-        self.next_try = self._clock() + max(delay or 0.0, slow)
 
 
 def _shown(look: PodLook) -> bool:
-    if isinstance(look, PodRefused | PodNeverSeen):
-        return True
-    if isinstance(look, PodGone):
+    if isinstance(look, PodRefused | PodNeverSeen | PodGone):
         return True
     return isinstance(look, PodSeen) and (look.current or look.pod.taken_away)

@@ -42,14 +42,11 @@ class ProgressSource(Protocol):
 class FileEvents(Protocol):
     """What wakes the loop when a file changes."""
 
-    def fileno(self) -> int:
-        """Return the descriptor that becomes readable."""
+    def sleep(self, wake: "Wake", seconds: float, *, cost: float) -> None:
+        """Sleep until woken, until a file may have changed, or for so long.
 
-    def drain(self) -> bool:
-        """Take all events; say whether any mattered."""
-
-    def repair(self) -> bool:
-        """Watch again what has come back; say whether there was any."""
+        `cost` is how long the last look at the files took, in seconds.
+        """
 
 
 class Sink(Protocol):

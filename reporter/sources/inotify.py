@@ -11,9 +11,10 @@ import ctypes
 import errno
 import os
 import struct
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 _IN_MODIFY = 0x2
 _IN_ATTRIB = 0x4
@@ -32,13 +33,28 @@ _MASK = _CONTENT | _IN_DELETE_SELF | _IN_MOVE_SELF | _IN_ONLYDIR
 _HEADER = struct.Struct("iIII")  # struct inotify_event: wd, mask, cookie, length of the name
 _READ = 64 * 1024
 _MOST_READS = 64
+BURST = 20  # events of files that are none of ours, before we look at them less often
+_NEIGHBOUR_PAUSE = 0.05
+_CHATTY = 4.0  # a writer that never rests gets at most a fifth of our time
+
+
+class Wake(Protocol):
+    """What can be slept on."""
+
+    def wait(self, timeout: float | None, extra_fds: Iterable[int] = ...) -> set[int] | None:
+        """Sleep until woken (None), descriptors are readable, or `timeout` seconds are over."""
 
 
 class DirectoryWatch:
     """Watches the directories of some files. `fileno()` is readable when `drain()` has work."""
 
     def __init__(
-        self, libc: Any, descriptor: int, paths: Iterable[Path], tell: Callable[[str], None]
+        self,
+        libc: Any,
+        descriptor: int,
+        paths: Iterable[Path],
+        tell: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take over `descriptor`, an inotify instance that `libc` made; see `open`."""
         self._libc = libc
@@ -47,6 +63,7 @@ class DirectoryWatch:
         self._names: dict[Path, set[bytes]] = {}
         self._watched: dict[Path, int] = {}
         self._told: set[int] = set()
+        self._clock = clock
         for path in paths:
             self._names.setdefault(path.parent, set()).add(os.fsencode(path.name))
         self.repair()
@@ -96,6 +113,27 @@ class DirectoryWatch:
         """
         added = [self._watch(path) for path in self._names if path not in self._watched]
         return any(added)
+
+    def sleep(self, wake: Wake, seconds: float, *, cost: float) -> None:
+        """Sleep until woken, until one of the files may have changed, or for so long.
+
+        `cost` is how long the last look at the files took, in seconds: a chatty writer is looked
+        at less often the more it costs.
+        """
+        if self.repair():
+            return  # what the directory holds now may have come while nobody watched it
+        end, others = self._clock() + seconds, 0
+        while seconds > 0 and wake.wait(seconds, (self.fileno(),)):
+            seconds = end - self._clock()
+            if self.drain():
+                wake.wait(min(_CHATTY * cost, seconds))
+                return
+            # A few are the temporary file that is renamed next; many are a busy neighbour.
+            others += 1
+            if others > BURST:
+                if wake.wait(_NEIGHBOUR_PAUSE) is None:
+                    return
+                seconds = end - self._clock()
 
     def close(self) -> None:
         """Let go of the inotify instance; the watch is of no use afterwards."""

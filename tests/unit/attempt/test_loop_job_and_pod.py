@@ -1,10 +1,13 @@
 """When the loop looks at the Job and the Pod, on a clock of the test's own."""
 
+from collections.abc import Callable
+
 import pytest
 
 from reporter.attempt.publish import Outcome
 from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
 from reporter.errors import Gone
+from reporter.sources.inotify import DirectoryWatch
 from tests.fakekube import make_job
 from tests.unit.attempt.loop_world import World, rows
 
@@ -163,14 +166,13 @@ def test_a_pod_that_is_gone_does_not_make_the_loop_spin() -> None:
     assert len([at for at in world.passes if 10 < at < 60]) <= 40
 
 
-class LateDirectory:
+class LateDirectory(DirectoryWatch):
     """The directory appears after the file was looked for, with the file in it."""
 
-    def __init__(self) -> None:
-        self.world: World | None = None
+    world: World | None = None
 
-    def fileno(self) -> int:
-        return -1
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(None, -1, [], lambda _: None, clock)
 
     def drain(self) -> bool:
         return False
@@ -185,7 +187,7 @@ class LateDirectory:
 
 def test_a_directory_that_appears_is_looked_into_at_once() -> None:
     """What came before it was watched has told nobody."""
-    events = LateDirectory()
+    events = LateDirectory(lambda: world.now)
     world = World("classic", events=events)
     world.at(10.5, lambda: setattr(events, "world", world))
 

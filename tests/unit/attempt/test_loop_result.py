@@ -1,11 +1,11 @@
 """When the loop writes a result, on a clock of the test's own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from reporter.attempt.loop import BURST
 from reporter.attempt.publish import Outcome
+from reporter.sources.inotify import BURST, DirectoryWatch
 from tests.unit.attempt.loop_world import (
     World,
     rows,
@@ -111,20 +111,15 @@ def test_other_ends_name_nothing(code, reason) -> None:
 # Files beside ours
 
 
-class Noise:
+class Noise(DirectoryWatch):
     """File events: each draining takes one of the answers, which says whether it was ours."""
 
-    def __init__(self, answers: Iterator[bool]) -> None:
+    def __init__(self, answers: Iterator[bool], clock: Callable[[], float]) -> None:
+        super().__init__(None, 99, [], lambda _: None, clock)
         self._answers = answers
-
-    def fileno(self) -> int:
-        return 99
 
     def drain(self) -> bool:
         return next(self._answers)
-
-    def repair(self) -> bool:
-        return False
 
 
 def test_a_temporary_file_beside_the_result_does_not_hold_it_up() -> None:
@@ -136,7 +131,7 @@ def test_a_temporary_file_beside_the_result_does_not_hold_it_up() -> None:
         world.result()
         yield True
 
-    world = World("classic", events=Noise(drains()))
+    world = World("classic", events=Noise(drains(), lambda: world.now))
     world.at(9.0, lambda: setattr(world, "noisy", True))
 
     assert Outcome.FINAL == world.run()
@@ -152,7 +147,7 @@ def test_a_busy_neighbour_does_not_keep_the_loop_busy() -> None:
             drained.append(world.now)
             yield False
 
-    world = World("classic", events=Noise(drains()))
+    world = World("classic", events=Noise(drains(), lambda: world.now))
     world.at(1.0, lambda: setattr(world, "noisy", True))
     world.run(21.0)
 
