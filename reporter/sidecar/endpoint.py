@@ -124,6 +124,17 @@ class Endpoint:
         self._server.close()
 
 
+def opened(address: str, port: int, site: Site) -> Endpoint | None:
+    """Return an endpoint at work; nothing where the port is not to be had, which is logged."""
+    endpoint = Endpoint(address, port, site)
+    try:
+        endpoint.start()
+    except OSError as error:
+        log.get().error("No metrics: cannot listen on the port", error=error)
+        return None
+    return endpoint
+
+
 def listen(address: str, port: int) -> socket.socket:
     """Return a listening socket; an empty address stands for every interface, IPv4 and IPv6.
 

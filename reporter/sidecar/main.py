@@ -10,8 +10,8 @@ from reporter import __version__
 from reporter.attempt.loop import Loop
 from reporter.attempt.publish import Outcome
 from reporter.attempt.seams import Inputs, Options
-from reporter.core.case import Case, Observation, Policy
-from reporter.core.facts import Form, PodRefused, PodUnknown
+from reporter.core.case import Case, Policy
+from reporter.core.facts import Form
 from reporter.core.pod import Names
 from reporter.core.verdict import restartable, stays
 from reporter.errors import SettingsError
@@ -21,7 +21,8 @@ from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code, linger_end
-from reporter.sidecar.endpoint import Endpoint, Site
+from reporter.sidecar.endpoint import Endpoint, Site, opened
+from reporter.sidecar.health import Health
 from reporter.sidecar.misconfigured import Connect, report_problems
 from reporter.sidecar.telemetry import Telemetry
 from reporter.sinks.job import JobCondition
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from reporter.sidecar.link import Link
 
 LINGER_STEP = 1.0  # seconds between two looks at whether to stay for a scrape
-STALLED = 60.0  # a pass and its requests take at most half of this
 
 
 def main(
@@ -79,7 +79,6 @@ class Sidecar:
         api.hurry_after(lambda: stop.requested_at)
         self._log = log.get()
         self._metrics = Metrics(__version__, log.dropped)
-        self._telemetry = Telemetry(self._metrics)
         self._environ = environ
         self._link: Link | None = None
         self._policy = Policy(
@@ -95,6 +94,12 @@ class Sidecar:
             chosen.condition_type,
             events=api if chosen.report_events else None,
         )
+        self._health = Health(
+            chosen.poll_interval_seconds,
+            lambda: self._job.standing,
+            lambda: self._loop.last if self._loop else None,
+        )
+        self._telemetry = Telemetry(self._metrics, tick=self._health.tick)
         self._pod = PodSource(
             api,
             chosen.job_namespace,
@@ -110,7 +115,6 @@ class Sidecar:
         )
         self._scraped = False
         self._endpoint: Endpoint | None = None
-        self._never_seen = False
         self._loop: Loop | None = None
 
     def run(self) -> int:
@@ -153,7 +157,7 @@ class Sidecar:
             outcome = loop.run()
             code = self._after(loop, outcome)
             if self._link is not None:
-                self._link.stay(loop, self._policy, self._stop, self._tick)
+                self._link.stay(loop, self._policy, self._stop, self._health.tick)
             self._log.info(
                 "Reporter exits", outcome=outcome.value, exitCode=code, **self._since_stop()
             )
@@ -169,7 +173,10 @@ class Sidecar:
             self._api.close()
 
     def _after(self, loop: Loop, outcome: Outcome) -> int:
-        self._say(outcome, written=loop.statement is not None)
+        self._health.job_never_seen = outcome is Outcome.JOB_NEVER_SEEN
+        if outcome is Outcome.FINAL and loop.statement is None and self._job.standing is not None:
+            self._telemetry.found(self._job.standing)
+        self._telemetry.ended(outcome, self._settings.job_name, self._settings.job_namespace)
         if self._link is not None:
             self._link.take_over(loop, outcome, self._job.standing)
         o = loop.last
@@ -188,26 +195,6 @@ class Sidecar:
         self._linger(self._classic_linger_end())
         return exit_code(outcome, self._job.standing, self._settings.exit_policy)
 
-    def _say(self, outcome: Outcome, *, written: bool) -> None:
-        match outcome:
-            case Outcome.FINAL if not written and self._job.standing is not None:
-                self._telemetry.found(self._job.standing)
-            case Outcome.SUPERSEDED:
-                self._log.warning("A newer Pod reports on this Job: nothing more is written")
-            case Outcome.JOB_GONE:
-                self._log.info("The Job is gone: nothing is left to report on")
-            case Outcome.JOB_NEVER_SEEN:
-                self._never_seen = True
-                self._log.error(
-                    "No such Job: check JOB_NAME and JOB_NAMESPACE",
-                    job=self._settings.job_name,
-                    namespace=self._settings.job_namespace,
-                )
-            case Outcome.GAVE_UP:
-                self._log.error("The verdict could not be written in time")
-            case Outcome.STOPPED:
-                self._log.warning("Stopped before a final verdict was known")
-
     def _linger(self, end: Callable[[], float]) -> None:
         """Stay for one more scrape, so that a short Job's last sample is not lost.
 
@@ -217,7 +204,7 @@ class Sidecar:
             remaining = end() - time.monotonic()
             if remaining <= 0:
                 return
-            self._tick()
+            self._health.tick()
             self._stop.wake.wait(min(remaining, LINGER_STEP))
 
     def _classic_linger_end(self) -> Callable[[], float]:
@@ -231,17 +218,13 @@ class Sidecar:
         now = replace(o, pod=self._pod.look(timeout=LINGER_STEP))
         return linger_end(now, self._policy, self._settings.metrics_linger_seconds, stopped)
 
-    def _tick(self) -> None:
-        """Show `/livez` that the main loop is at work."""
-        self._telemetry.ticked = time.monotonic()
-
     def _open_link(self) -> "Link | None":
         if not self._environ.get("AGGREGATOR_URL", "").strip():
             return None
         # Who has no aggregator pays nothing for the link.
-        from reporter.sidecar.link import opened
+        from reporter.sidecar import link
 
-        return opened(
+        return link.opened(
             self._environ,
             self._telemetry,
             self._metrics,
@@ -252,35 +235,13 @@ class Sidecar:
     def _open_endpoint(self) -> Endpoint | None:
         if self._settings.metrics_port == 0:
             return None
-        site = Site(self._metrics.render, self._alive, self._checks, self._on_scrape)
-        endpoint = Endpoint(self._settings.metrics_address, self._settings.metrics_port, site)
-        try:
-            endpoint.start()
-        except OSError as error:
-            self._log.error("No metrics: cannot listen on the port", error=error)
-            return None
-        return endpoint
+        site = Site(self._metrics.render, self._health.alive, self._health.checks, self._on_scrape)
+        return opened(self._settings.metrics_address, self._settings.metrics_port, site)
 
     def _on_scrape(self, final: bool) -> None:
         if final:
             self._scraped = True
             self._stop.wake.wake()
-
-    def _alive(self) -> bool:
-        late = time.monotonic() - self._telemetry.ticked
-        return late < STALLED + self._settings.poll_interval_seconds
-
-    def _checks(self) -> dict[str, str | None]:
-        o = self._loop.last if self._loop else None
-        return {
-            "job": self._job_problem(),
-            "pod": _pod_problem(o),
-        }
-
-    def _job_problem(self) -> str | None:
-        if self._never_seen:
-            return "no such Job"
-        return None if self._job.standing else "the Job has not been read yet"
 
     def _since_stop(self) -> dict[str, float]:
         stopped = self._stop.requested_at
@@ -288,12 +249,6 @@ class Sidecar:
 
     def _malformed_progress(self, cause: str) -> None:
         self._log.warning("Progress file ignored", cause=cause)
-
-
-def _pod_problem(o: Observation | None) -> str | None:
-    if o is None or isinstance(o.pod, PodUnknown):
-        return "the Pod has not been read yet"
-    return "reading the Pod is forbidden" if isinstance(o.pod, PodRefused) else None
 
 
 def _shown(chosen: settings.Settings) -> dict[str, Any]:

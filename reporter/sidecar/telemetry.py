@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from reporter.attempt.publish import Outcome
 from reporter.core.case import Observation
 from reporter.core.condition import Standing
 from reporter.core.facts import Running, Terminated, pod_of
@@ -20,19 +21,27 @@ REPEAT = 30.0  # seconds between two log lines about the same failure
 
 
 class Telemetry:
-    """The loop's listener. `failed` may be called from any thread, the rest from the main loop."""
+    """The loop's listener. `failed` may be called from any thread, the rest from the main loop.
 
-    def __init__(self, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
-        self._metrics, self._clock = metrics, clock
+    `tick` is called once for each pass.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._metrics, self._tick, self._clock = metrics, tick, clock
         self._log = log.get()
         self._said: set[str] = set()
         self._failing: dict[str, tuple[str, float]] = {}
         self._state = ""
-        self.ticked = clock()  # when the main loop last made a pass
 
     def observed(self, o: Observation) -> None:
         """Take over what a pass saw."""
-        self.ticked = self._clock()
+        self._tick()
         self._metrics.observed(time.time())
         if o.progress is not None:
             self._metrics.set_progress(
@@ -101,6 +110,22 @@ class Telemetry:
             reason=standing.reason,
             rule=row,
         )
+
+    def ended(self, outcome: Outcome, job: str, namespace: str) -> None:
+        """Say how the work on a Job ended, where that is not a verdict."""
+        match outcome:
+            case Outcome.SUPERSEDED:
+                self._log.warning("A newer Pod reports on this Job: nothing more is written")
+            case Outcome.JOB_GONE:
+                self._log.info("The Job is gone: nothing is left to report on")
+            case Outcome.JOB_NEVER_SEEN:
+                self._log.error(
+                    "No such Job: check JOB_NAME and JOB_NAMESPACE", job=job, namespace=namespace
+                )
+            case Outcome.GAVE_UP:
+                self._log.error("The verdict could not be written in time")
+            case Outcome.STOPPED:
+                self._log.warning("Stopped before a final verdict was known")
 
     def failed(self, what: str, error: KubeError) -> None:
         """Take over a request that failed; the same failure again is said every half minute."""
