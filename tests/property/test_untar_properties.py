@@ -13,7 +13,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reporter.ctl.commands.retrieve import TARBALL
 from reporter.untar import Archive, BadArchive, Caps, Kind, check, extract
+from tests.archives.packing import Packing, archive
 from tests.archives.reading import tree
 from tests.archives.tars import (
     END,
@@ -132,3 +134,21 @@ def test_larger_caps_refuse_nothing_more(body: bytes) -> None:
         return
     larger = replace(CAPS, members=10**6, file_bytes=10**9, content_bytes=10**9, path_bytes=10**4)
     assert notes == check(io.BytesIO(body), len(body), larger).notes
+
+
+@given(SOUND)
+def test_a_tarball_can_be_extracted(body: bytes) -> None:
+    """What was accepted of a worker is there after retrieve --extract, file by file."""
+    try:
+        check(io.BytesIO(body), len(body), CAPS)
+    except BadArchive:
+        return
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        packing = Packing(top, body)
+        packing.make(archive(body))
+        extract(io.BytesIO(body), len(body), top / "direct", CAPS)
+        with packing.target.open("rb") as tarball:
+            extract(tarball, packing.target.stat().st_size, top / "out", TARBALL)
+
+        assert tree(top / "direct") == tree(top / "out/plugins/e2e/results/global")

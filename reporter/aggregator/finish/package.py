@@ -1,27 +1,25 @@
 """The tarball of a run: everything people get, in one file that is there whole or not at all.
 
+It is made from rows and blobs, in the order of names. The files of an archive come out of its gzip
+in another order, so those of one archive at a time lie in a temporary file without a name first.
 Blocks, possibly for minutes: for a thread of its own.
 """
 
 import contextlib
 import hashlib
 import os
-import stat
 import tarfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
-from reporter.aggregator.store.files import (
-    NEW_FILE,
-    READ_FILE,
-    Step,
-    walk,
-    write_all,
-)
-from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.finish.content import Content, Contents, Folder, homes
+from reporter.aggregator.store.files import Step, no_step
+from reporter.core.run.record import Record
+from reporter.core.run.snapshot import Snapshot
 from reporter.errors import ReporterError
 from reporter.runtime.private_file import sync_directory
 
@@ -29,6 +27,7 @@ _PIECE: Final = 256 * 1024
 _LEVEL: Final = 6
 _GZIP: Final = 31
 _BLOCK: Final = 512
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class PackageFailed(ReporterError):
@@ -44,24 +43,36 @@ def package_name(run: str, started_at: float) -> str:
     return f"{datetime.fromtimestamp(started_at, UTC):%Y%m%d%H%M}_sonobuoy_{run}.tar.gz"
 
 
-def package(layout: Layout, target: Path, stopping: Callable[[], bool], step: Step) -> None:
-    """Write the tarball to `target`, durably; nothing is left of it if that fails.
+def package(
+    snapshot: Snapshot,
+    target: Path,
+    *,
+    open_blob: Callable[[str], IO[bytes]],
+    quarantine: Path,
+    unfinished: Path,
+    stopping: Callable[[], bool],
+    step: Step = no_step,
+) -> None:
+    """Write the tarball of a run to `target`, durably; nothing is left of it if that fails.
 
-    Raises OSError, and `PackageFailed` when something changes meanwhile or `stopping` says so.
+    `open_blob` opens the bytes with a digest, or raises FileNotFoundError. What is in the directory
+    `quarantine` is taken over; `unfinished` is one for unfinished things on the file system of
+    `target`. Raises OSError, `BadArchive` and `PackageFailed`: `Interrupted` once `stopping` says
+    so.
     """
-    new = layout.new_tree()
+    new, go_on = unfinished / target.name, partial(_go_on, stopping)
+    plugins, superseded = homes(snapshot)
     try:
-        fd = os.open(new, NEW_FILE, 0o600)
-        try:
-            writer = _Writer(fd, stopping, step)
-            writer.add(layout.plugins)
-            for folder in (layout.quarantine, layout.superseded):
-                if any(folder.iterdir()):
-                    writer.add(folder)
+        with os.fdopen(os.open(new, _NEW, 0o600), "wb") as file:
+            writer = _Writer(file, Contents(open_blob, unfinished, go_on), go_on, step)
+            writer.add(b"plugins", plugins, snapshot.started_at)
+            if any(quarantine.iterdir()):
+                writer.add_directory(quarantine)
+            if superseded:
+                writer.add(b"superseded", superseded, snapshot.started_at, replaced=True)
             writer.end()
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+            file.flush()
+            os.fsync(file.fileno())
         step("package rename")
         new.rename(target)
         sync_directory(target.parent)
@@ -74,63 +85,103 @@ def package(layout: Layout, target: Path, stopping: Callable[[], bool], step: St
 def measure(path: Path, stopping: Callable[[], bool]) -> tuple[str, int]:
     """The SHA-256 of a file in hexadecimal, and its size. Raises OSError, `Interrupted`."""
     found, size = hashlib.sha256(), 0
-    fd = os.open(path, READ_FILE)
-    try:
-        while data := os.read(fd, 4 * _PIECE):
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(4 * _PIECE):
             _go_on(stopping)
             found.update(data)
             size += len(data)
-    finally:
-        os.close(fd)
     return found.hexdigest(), size
 
 
 class _Writer:
     """A gzip'd tar that is being written. Only directories and regular files get in."""
 
-    def __init__(self, fd: int, stopping: Callable[[], bool], step: Step) -> None:
-        self._fd, self._stopping, self._step = fd, stopping, step
+    def __init__(
+        self,
+        out: IO[bytes],
+        contents: Contents,
+        go_on: Callable[[], None],
+        step: Step,
+    ) -> None:
+        self._out, self._contents = out, contents
+        self._go_on, self._step = go_on, step
         self._gzip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
 
-    def add(self, folder: Path) -> None:
-        """Add a directory with all that is in it, under its own name."""
-        for names, fd, found in walk(folder):
-            self._step("package member")
-            info = tarfile.TarInfo("/".join((folder.name, *map(os.fsdecode, names))))
-            info.mtime = int(found.st_mtime)
-            if stat.S_ISDIR(found.st_mode):
-                info.type, info.mode = tarfile.DIRTYPE, 0o755
-                self._header(info)
-            else:
-                info.mode, info.size = 0o644, found.st_size
-                self._header(info)
-                self._content(names[-1], fd, found.st_size)
+    def add(self, path: bytes, folder: Folder, at: float, *, replaced: bool = False) -> None:
+        """Add a directory with all that is in it: its files, then its directories, by name.
+
+        `at` is Unix seconds. Of a record that is `replaced`, the bytes may be gone: nobody would
+        send them again.
+        """
+        # No more than one path for each level: there may be very many, and long.
+        levels: list[Iterator[tuple[bytes, Folder | Record]]] = [iter([(path, folder)])]
+        while levels:
+            found = next(levels[-1], None)
+            if found is None:
+                levels.pop()
+                continue
+            path, below = found
+            if isinstance(below, Record):
+                with self._contents.opened(below, replaced=replaced) as opened:
+                    self.add(path, opened, below.at)
+                continue
+            self._directory(path, at)
+            for name in sorted(below):
+                if isinstance(content := below[name], Content):
+                    self._file(path + b"/" + name, content, at)
+            levels.append(_directories(path, below))
+
+    def add_directory(self, top: Path) -> None:
+        """Add a directory of the disk in the same way. Raises OSError."""
+        for home, folders, files in os.walk(top, onerror=_raise):
+            folders.sort()
+            path = os.fsencode(os.path.relpath(home, top.parent))
+            self._directory(path, Path(home).stat().st_mtime)
+            for name in sorted(files):
+                with Path(home, name).open("rb") as file:
+                    found = os.fstat(file.fileno())
+                    content = Content(file, 0, found.st_size)
+                    self._file(path + b"/" + os.fsencode(name), content, found.st_mtime)
 
     def end(self) -> None:
         """Finish the tar and the gzip."""
         self._write(bytes(2 * _BLOCK))
-        write_all(self._fd, self._gzip.flush())
+        self._out.write(self._gzip.flush())
 
-    def _header(self, info: tarfile.TarInfo) -> None:
+    def _directory(self, path: bytes, at: float) -> None:
+        self._header(path, tarfile.DIRTYPE, 0o755, 0, at)
+
+    def _file(self, path: bytes, content: Content, at: float) -> None:
+        self._header(path, tarfile.REGTYPE, 0o644, content.size, at)
+        left = content.size
+        content.file.seek(content.at)
+        while left and (data := content.file.read(min(left, _PIECE))):
+            self._write(data)
+            left -= len(data)
+        if left:
+            raise PackageFailed("a file is shorter than it was when it was received")
+        self._write(bytes(-content.size % _BLOCK))
+
+    def _header(self, path: bytes, kind: bytes, mode: int, size: int, at: float) -> None:
+        self._step("package member")
+        info = tarfile.TarInfo(os.fsdecode(path))
+        info.type, info.mode, info.size, info.mtime = kind, mode, size, int(at)
         # Names that are no UTF-8 are said to be binary, which readers take as they are.
         self._write(info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
 
-    def _content(self, name: bytes, directory: int, size: int) -> None:
-        fd, left = os.open(name, READ_FILE, dir_fd=directory), size
-        try:
-            while left and (data := os.read(fd, min(left, _PIECE))):
-                self._write(data)
-                left -= len(data)
-        finally:
-            os.close(fd)
-        if left:
-            raise PackageFailed("a file became shorter while it was packed")
-        self._write(bytes(-size % _BLOCK))
-
     def _write(self, data: bytes) -> None:
-        _go_on(self._stopping)
-        if packed := self._gzip.compress(data):
-            write_all(self._fd, packed)
+        self._go_on()
+        self._out.write(self._gzip.compress(data))
+
+
+def _directories(path: bytes, folder: Folder) -> Iterator[tuple[bytes, Folder | Record]]:
+    for name in sorted(folder):
+        if not isinstance(below := folder[name], Content):
+            yield path + b"/" + name, below
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _go_on(stopping: Callable[[], bool]) -> None:

@@ -10,6 +10,7 @@ import errno
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from typing import Any, Final, Protocol
 
 from reporter.aggregator.finish.package import PackageFailed, measure, package, package_name
@@ -164,8 +165,17 @@ class Intake:
         stopping, step = self._stopping.is_set, self._step
         try:
             if not target.exists():
-                await self._settling.finish()
-                await self._threads.disk(package, self._layout, target, stopping, step)
+                make = partial(
+                    package,
+                    snapshot,
+                    target,
+                    open_blob=lambda digest: self._layout.blob(digest).open("rb"),
+                    quarantine=self._layout.quarantine,
+                    unfinished=self._layout.unfinished,
+                    stopping=stopping,
+                    step=step,
+                )
+                await self._threads.disk(make)
             digest, size = await self._threads.disk(measure, target, stopping)
         except (OSError, InvalidPayload, BadArchive) as error:
             raise PackageFailed(f"the tarball cannot be made: {failed(error).reason}") from error

@@ -42,7 +42,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 _PIECE = 256 * 1024
 _LARGEST: Final = 2**38
 # The results of very many workers: each was within the aggregator's own caps.
-_TARBALL: Final = Caps(
+TARBALL: Final = Caps(
     members=1_000_000,
     file_bytes=_LARGEST,
     content_bytes=_LARGEST,
@@ -132,7 +132,7 @@ def _deliver(
         else:
             try:
                 with new.open("rb") as packed:
-                    done = extract(packed, new.stat().st_size, directory, _TARBALL)
+                    done = extract(packed, new.stat().st_size, directory, TARBALL)
             except BadArchive as error:
                 tell(f"not unpacked: {error}")
                 return FAILED

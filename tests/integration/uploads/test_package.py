@@ -28,6 +28,7 @@ from tests.integration.uploads.scene import (
     NODE2,
     Scene,
     play,
+    sha,
 )
 
 NAME = "202311142213_sonobuoy_run-1.tar.gz"
@@ -185,19 +186,19 @@ def test_a_failing_disk_leaves_no_half_file(tmp_path: Path, step: str, code: int
 
 def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
     """A member would lie about its content: none is made."""
-    victim = Scene(tmp_path).layout.result(NODE1) / "a.json"
+    victim = Scene(tmp_path).layout.blob(sha(bytes(10)))
     members = 0
 
     def shrink(name: str) -> None:
         nonlocal members
         members += name == "package member"
-        # plugins, sysd, results, node1, then the file, whose size has been looked at by then.
+        # plugins, sysd, results, node1, then the file, whose size has been written by then.
         if members == 5:
             os.truncate(victim, 0)
 
     async def story(here: Scene) -> None:
         await here.put(NODE1, bytes(10), JSON)
-        with pytest.raises(PackageFailed, match="became shorter"):
+        with pytest.raises(PackageFailed, match="is shorter than it was"):
             await here.intake.package(here.store.snapshot())
 
     done = play(tmp_path, story, step=shrink)

@@ -1,0 +1,85 @@
+"""A run with one entry whose tarball is made from bytes in memory."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from reporter.aggregator.finish.package import package
+from reporter.core.run.entry import Entry
+from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.core.run.record import Rank, Record
+from reporter.core.run.snapshot import Phase, Snapshot
+
+KEY = Key("e2e", "global")
+AT = 1_700_000_000.5
+
+
+def archive(body: bytes, rank: Rank = Rank.RESULT, **fields: str) -> Record:
+    """The record of an archive."""
+    digest = hashlib.sha256(body).hexdigest()
+    name = "r.tar.gz"
+    return Record(rank, AT, digest, len(body), filename=name, unpacked=True, **fields)  # type: ignore[arg-type]
+
+
+def opaque(body: bytes) -> Record:
+    """The record of a file."""
+    return Record(Rank.RESULT, AT, hashlib.sha256(body).hexdigest(), len(body), filename="a.json")
+
+
+class Packing:
+    """The directories and blobs of one run with one entry."""
+
+    def __init__(self, top: Path, *bodies: bytes) -> None:
+        self.top = top
+        self.blobs = {hashlib.sha256(body).hexdigest(): body for body in bodies}
+        self.target = top / "run.tar.gz"
+        self.quarantine, self.unfinished = top / "quarantine", top / "unfinished"
+        self.quarantine.mkdir()
+        self.unfinished.mkdir()
+
+    def open(self, digest: str) -> IO[bytes]:
+        """Open a blob."""
+        if digest not in self.blobs:
+            raise FileNotFoundError(errno.ENOENT, "No such file", digest)
+        return io.BytesIO(self.blobs[digest])
+
+    def make(
+        self,
+        record: Record | None,
+        superseded: Record | None = None,
+        *,
+        stopping: Callable[[], bool] = lambda: False,
+        read: bool = True,
+    ) -> dict[str, bytes | None]:
+        """Pack; the members with the content of files, None for directories."""
+        entry = Entry(KEY, record, superseded)
+        plan = Plan("run-1", (Plugin("e2e"),))
+        snapshot = Snapshot(plan, 1, Phase.POST_PROCESSING, AT, {KEY: entry}, {}, {})
+        package(
+            snapshot,
+            self.target,
+            open_blob=self.open,
+            quarantine=self.quarantine,
+            unfinished=self.unfinished,
+            stopping=stopping,
+        )
+        found: dict[str, bytes | None] = {}
+        if not read:
+            return found
+        with tarfile.open(self.target) as made:
+            for info in made:
+                assert info.mtime == int(AT)
+                content = made.extractfile(info)
+                found[info.name] = None if content is None else content.read()
+        return found
+
+    def nothing_is_left(self) -> bool:
+        """Whether there is neither a tarball nor anything unfinished."""
+        return ([], False) == (os.listdir(self.unfinished), self.target.exists())

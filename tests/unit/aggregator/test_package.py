@@ -1,0 +1,132 @@
+"""The tarball of a run, from rows and blobs alone."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from reporter.aggregator.finish.package import Interrupted, PackageFailed
+from reporter.core.run.record import Cause, Rank
+from reporter.untar import BadArchive
+from tests.archives.packing import Packing, archive, opaque
+from tests.archives.tars import file, folder, gnu_name, tgz
+
+
+def test_the_error_of_a_replaced_report_whose_bytes_are_gone(tmp_path: Path) -> None:
+    """Nobody would send them again: what it said is in the row."""
+    body = b"result"
+    old = archive(b"gone", Rank.WORKER, text="it broke", cause=Cause.WORKER_ERROR)
+
+    found = Packing(tmp_path, body).make(opaque(body), old)
+
+    assert b"result" == found["plugins/e2e/results/global/a.json"]
+    said = b'{"error": "it broke", "cause": "worker_error"}'
+    assert said == found["superseded/e2e/global/error.json"]
+    assert "plugins/e2e/errors" in found
+
+
+@pytest.mark.parametrize("rank", [Rank.RESULT, Rank.WORKER])
+def test_bytes_that_are_gone(tmp_path: Path, rank: Rank) -> None:
+    """No tarball pretends to be whole without them."""
+    packing = Packing(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        packing.make(archive(b"gone", rank))
+
+    assert packing.nothing_is_left()
+
+
+def test_a_blob_that_was_damaged_since(tmp_path: Path) -> None:
+    """It was checked when it came; a disk may forget."""
+    body = tgz(file(b"a", b"1"), file(b"b", os.urandom(1000)))
+    packing = Packing(tmp_path, body)
+    record = archive(body)
+    packing.blobs[record.digest] = body[:-200]
+    with pytest.raises(BadArchive, match="cut off"):
+        packing.make(record)
+
+    assert packing.nothing_is_left()
+
+
+def test_a_file_that_is_shorter_than_its_row_says(tmp_path: Path) -> None:
+    """A member would lie about its content."""
+    packing = Packing(tmp_path, b"12345")
+    record = opaque(b"12345")
+    packing.blobs[record.digest] = b"1234"
+    with pytest.raises(PackageFailed, match="shorter"):
+        packing.make(record)
+
+    assert packing.nothing_is_left()
+
+
+def test_stopped_at_any_moment(tmp_path: Path) -> None:
+    """Wherever it is, also within an archive: nothing is left, and the next try makes it."""
+    body = tgz(file(b"d/a", os.urandom(600_000)), file(b"b", b"2"))
+    packing = Packing(tmp_path, body)
+    asked = 0
+
+    def count() -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    whole = packing.make(archive(body), stopping=count)
+    packing.target.unlink()
+    for last in range(asked):
+        left = last
+
+        def stopping() -> bool:
+            nonlocal left
+            left -= 1
+            return left < 0
+
+        with pytest.raises(Interrupted):
+            packing.make(archive(body), stopping=stopping)
+        assert packing.nothing_is_left()
+
+    assert asked > 10
+    assert whole == packing.make(archive(body))
+
+
+def test_what_an_earlier_try_left_is_not_in_the_way(tmp_path: Path) -> None:
+    """A try that could not even clean up."""
+    packing = Packing(tmp_path, b"1")
+    (packing.unfinished / packing.target.name).write_bytes(b"half" * 1000)
+
+    assert b"1" == packing.make(opaque(b"1"))["plugins/e2e/results/global/a.json"]
+
+
+def test_only_we_may_read_it(tmp_path: Path) -> None:
+    packing = Packing(tmp_path, b"1")
+    packing.make(opaque(b"1"))
+
+    assert 0o600 == packing.target.stat().st_mode & 0o777
+
+
+def test_a_quarantine_that_cannot_be_read(tmp_path: Path) -> None:
+    """Not a tarball without it: what is there is there for a reason."""
+    packing = Packing(tmp_path)
+    packing.quarantine.rmdir()
+    with pytest.raises(FileNotFoundError):
+        packing.make(None)
+
+    assert packing.nothing_is_left()
+
+
+def test_memory_does_not_grow_with_the_content(tmp_path: Path) -> None:
+    """Nor with the number of long paths at one place."""
+    long = b"/".join([b"d" * 200] * 19)
+    parts = [file(b"big", bytes(32 * 2**20))]
+    for n in range(2000):
+        parts += [gnu_name(long + b"/%d" % n), folder(b"x")]
+    packing = Packing(tmp_path, body := tgz(*parts))
+    tracemalloc.start()
+    try:
+        packing.make(archive(body), read=False)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 24 * 2**20
