@@ -1,4 +1,4 @@
-"""Shells that are asked what they complete: bash and zsh by keys on a terminal, fish by a command.
+"""Shells that are asked what they complete: bash and zsh by keys on a terminal, fish by lines.
 
 Each finds `status-ctl` on its PATH and has sourced what `completion` prints.
 """
@@ -131,29 +131,41 @@ class Keys:
 
 
 class Fish:
-    """A fish for each question."""
+    """A fish that answers a line with what it can be completed to."""
 
     def __init__(self, fish: str, environ: dict[str, str], folder: Path) -> None:
-        self._fish, self._environ, self._folder = fish, environ, folder
+        code = (
+            "status-ctl completion fish | source 2>>errors; "
+            "while read line; complete -C $line 2>>errors; echo =; end"
+        )
+        with (folder / "errors").open("ab") as errors:
+            self._process = subprocess.Popen(
+                [fish, "--no-config", "-c", code],
+                env=environ,
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                bufsize=1,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=BOUND)
 
     def ask(self, line: str) -> Answer:
         """Ask what a line can be completed to."""
-        code = (
-            "status-ctl completion fish | source 2>>errors; "
-            f"complete -C {shlex.quote(line)} 2>>errors"
-        )
-        done = subprocess.run(
-            [self._fish, "--no-config", "-c", code],
-            env=self._environ,
-            cwd=self._folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=BOUND,
-            check=True,
-        )
-        assert "" == done.stderr
-        return Answer(sorted(each.partition("\t")[0] for each in done.stdout.splitlines()), line)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        told = []
+        while (offered := self._process.stdout.readline()) != "=\n":
+            assert offered, "fish has ended"
+            told.append(offered)
+        return Answer(sorted(each.rstrip("\n").partition("\t")[0] for each in told), line)
 
 
 @contextmanager
@@ -176,7 +188,8 @@ def shell(name: str, folder: Path, *, found: bool = False) -> Iterator[Keys | Fi
         "ZDOTDIR": str(folder),
     }
     if name == "fish":
-        yield Fish(program, environ, folder)
+        with Fish(program, environ, folder) as asked:
+            yield asked
         return
     sourced = "source <(status-ctl completion zsh) 2>>errors"
     if found:
