@@ -9,14 +9,13 @@ on what is logged here.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import select
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
@@ -25,14 +24,16 @@ from structlog.typing import FilteringBoundLogger, Processor
 
 Event = MutableMapping[str, Any]
 
-_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 _PATIENCE_MS = 200
 _ATOMIC = 4096
 """A pipe that polls writable takes this many bytes without blocking (PIPE_BUF on Linux)."""
 
 
 class _Output:
-    """Writes lines to a file descriptor without ever raising, and without blocking for long."""
+    """Writes lines to a file descriptor without ever raising, and without blocking for long.
+
+    structlog's own loggers wait for whoever reads standard output, and raise when nobody does.
+    """
 
     def __init__(self) -> None:
         # Without an open standard output descriptor 1 may become a socket or a file later.
@@ -91,7 +92,10 @@ def _camel(key: str) -> str:
 
 
 def _shape(_: Any, __: str, event: Event) -> Event:
-    """Order the fields, name them in lowerCamelCase, keep callers' fields off our three names."""
+    """Order the fields, name them in lowerCamelCase, keep callers' fields off our three names.
+
+    structlog's TimeStamper and EventRenamer leave the order, and the foreign names, as they are.
+    """
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     shaped: dict[str, Any] = {
         "time": now,
@@ -118,20 +122,23 @@ def _text(value: object) -> object:
         return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
 
 
-def _json(_: Any, __: str, event: Event) -> str:
-    # ASCII only: lone surrogates, U+2028 and every control character become escapes, so that one
-    # event is one line.
-    def dump(value: object) -> str:
-        return json.dumps(value, default=_text, allow_nan=False, separators=(",", ":"))
+# ASCII only: lone surrogates, U+2028 and every control character become escapes, so that one
+# event is one line.
+_render = structlog.processors.JSONRenderer(default=_text, allow_nan=False, separators=(",", ":"))
+
+
+def _json(logger: Any, method: str, event: Event) -> str:
+    def dump(fields: Event) -> str:
+        return cast("str", _render(logger, method, fields))
 
     try:
         return dump(event)
     except Exception:
         # NaN, a cycle, a key that is no string: find the culprit and keep the rest.
-        plain: dict[str, object] = {}
+        plain: Event = {}
         for key, value in event.items():
             try:
-                dump(value)
+                dump({"": value})
             except Exception:
                 plain[str(key)] = _text(value)
             else:
@@ -159,38 +166,27 @@ def _console(colours: bool) -> Processor:
     return to_line
 
 
-def _at_least(level: str) -> Processor:
-    def keep(_: Any, __: str, event: Event) -> Event:
-        if _LEVELS[event["level"]] < _LEVELS[level]:
-            raise structlog.DropEvent
-        return event
-
-    return keep
-
-
-def _chain(level: str, *last: Processor) -> list[Processor]:
-    return [
-        structlog.processors.add_log_level,
-        _at_least(level),
-        structlog.processors.format_exc_info,
-        _shape,
-        *last,
-    ]
+def _from(level: str, *last: Processor) -> None:
+    """Take events from a level on, and end with these processors; for loggers handed out too."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            _shape,
+            *last,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=lambda *_: _output,
+        cache_logger_on_first_use=False,
+    )
 
 
-# One list for every logger, changed in place: loggers that were handed out earlier follow.
-_processors: list[Processor] = _chain("info", _json)
+_from("info", _json)
 
 
 def get(**fields: Any) -> FilteringBoundLogger:
     """Return a logger whose events carry `fields`. It follows later calls of `configure`."""
-    logger = structlog.wrap_logger(
-        _output,
-        processors=_processors,
-        wrapper_class=structlog.make_filtering_bound_logger("debug"),
-        context_class=dict,
-    )
-    return cast("FilteringBoundLogger", logger.bind(**fields))
+    return cast("FilteringBoundLogger", structlog.get_logger(**fields))
 
 
 def configure(
@@ -204,8 +200,7 @@ def configure(
     """
     if fd is not None:
         _output.fd = fd
-    last = _json if format == "json" else _console(_colours(_output.fd))
-    _processors[:] = _chain(level, last)
+    _from(level, _json if format == "json" else _console(_colours(_output.fd)))
     root = logging.getLogger()
     root.handlers[:] = [_Bridge()]
     # Never lower: the Kubernetes client logs whole answers at debug.
@@ -229,10 +224,8 @@ class _Bridge(logging.Handler):
             text = " ".join(record.getMessage().split())[:512]
         except Exception as error:
             text = f"unreadable: {type(error).__name__}"
-        write = get(logger=record.name, text=text)
-        (write.error if record.levelno >= logging.ERROR else write.warning)(
-            "Message from a library"
-        )
+        write = get().error if record.levelno >= logging.ERROR else get().warning
+        write("Message from a library", logger=record.name, text=text)
 
 
 def report_crashes() -> None:
@@ -258,9 +251,9 @@ def capture(level: str = "debug") -> Iterator[list[dict[str, Any]]]:
         events.append({key: value for key, value in event.items() if key != "time"})
         raise structlog.DropEvent
 
-    before: list[Callable[..., Any]] = list(_processors)
-    _processors[:] = _chain(level, collect)
+    before = structlog.get_config()
+    _from(level, collect)
     try:
         yield events
     finally:
-        _processors[:] = before
+        structlog.configure(**before)

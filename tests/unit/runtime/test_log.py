@@ -148,8 +148,8 @@ def test_a_field_cannot_replace_the_events_own_names(written):
 
 
 def test_levels_below_the_configured_one_are_not_written(written):
-    """LOG_LEVEL holds, also for a logger that was handed out and bound before."""
-    early = log.get(source="early").bind(more=1)
+    """LOG_LEVEL holds, also for a logger that was handed out before."""
+    early = log.get(source="early", more=1)
     lines = written(level="warning")
     for logger in (early, log.get()):
         logger.debug("d")
@@ -372,7 +372,7 @@ def test_no_colours_in_a_file(written):
 def test_events_can_be_captured_as_dicts(written):
     """Tests assert on names and fields, never on rendered text; nothing is written meanwhile."""
     lines = written(level="error")
-    early = log.get(source="early").bind(more=1)
+    early = log.get(source="early", more=1)
     with log.capture() as events:
         early.debug("Looked", exit_code=3)
         log.get().error("Broke", error=ValueError)
