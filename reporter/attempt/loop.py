@@ -15,8 +15,8 @@ from reporter.attempt.publish import Outcome, Publisher
 from reporter.attempt.seams import Inputs, Options, Sink, Stop, Telemetry, Wake
 from reporter.core.case import Case, Observation
 from reporter.core.facts import Form, Terminated, pod_of
+from reporter.core.statement import Statement
 from reporter.core.verdict import Settled, Verdict, nothing_more, stays
-from reporter.sinks.statement import Statement
 
 WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
 LAST_LOOK = 3 * POLL_STEP  # after SIGTERM, for what contradicts a verdict already given

@@ -25,9 +25,9 @@ from reporter.core.facts import (
     Terminated,
     pod_of,
 )
+from reporter.core.statement import Statement
 from reporter.core.verdict import Pending, Settled, Verdict, decide
 from reporter.errors import Conflict, Gone, KubeError, NotFound, Unavailable
-from reporter.sinks.statement import Statement
 
 JOB_PATIENCE = 5.0  # an absent Job is looked for again so long before it counts as never seen
 EVENT_PATIENCE = 1.0  # seconds for the one try to announce a final verdict

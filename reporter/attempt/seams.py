@@ -8,8 +8,8 @@ from reporter.core.case import Observation, Policy
 from reporter.core.condition import Standing
 from reporter.core.facts import PodLook
 from reporter.core.payloads import Progress, ResultLook, Searched
+from reporter.core.statement import Statement
 from reporter.errors import KubeError
-from reporter.sinks.statement import Statement
 
 
 class PodSource(Protocol):

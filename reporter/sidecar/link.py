@@ -20,6 +20,7 @@ from reporter.core.condition import Standing
 from reporter.core.evidence import evidence
 from reporter.core.payloads import Progress, ResultPayload
 from reporter.core.rows import TRUE, UNKNOWN, Report
+from reporter.core.statement import Statement
 from reporter.core.verdict import Settled
 from reporter.errors import KubeError
 from reporter.link import AggregatorClient, ConfigError, Heart, Relay, WorkerConfig
@@ -28,7 +29,6 @@ from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.sidecar.ending import delivery_end
 from reporter.sinks.aggregator import Courier, Failure, Parcel, Result
-from reporter.sinks.statement import Statement
 from reporter.sources.result_file import content_of
 
 LEAVE = 1.0  # seconds for an orderly end

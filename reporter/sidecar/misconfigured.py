@@ -11,13 +11,13 @@ from typing import Protocol
 from reporter.core import rows
 from reporter.core.condition import Attempt, worth_writing
 from reporter.core.retry import next_delay
+from reporter.core.statement import Statement
 from reporter.errors import Gone, KubeError, NotFound, ReporterError
 from reporter.kube.api import KubeApi
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sinks.job import JobCondition
-from reporter.sinks.statement import Statement
 
 BUDGET = 10.0  # seconds; the container is restarted, so this is tried again
 

@@ -12,10 +12,10 @@ from reporter.core.case import Observation
 from reporter.core.condition import Standing
 from reporter.core.facts import Running, Terminated, pod_of
 from reporter.core.payloads import FileValid
+from reporter.core.statement import Statement
 from reporter.errors import Forbidden, KubeError
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
-from reporter.sinks.statement import Statement
 
 REPEAT = 30.0  # seconds between two log lines about the same failure
 

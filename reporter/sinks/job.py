@@ -16,8 +16,8 @@ from reporter.core.condition import (
 )
 from reporter.core.event import build_event
 from reporter.core.objects import section, text
+from reporter.core.statement import Statement
 from reporter.errors import Gone, InvalidRequest
-from reporter.sinks.statement import Statement
 from reporter.wire.annotation import add_after, decode_note, encode_note
 
 

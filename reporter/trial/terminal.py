@@ -15,9 +15,9 @@ from reporter.core.facts import Terminated, pod_of
 from reporter.core.objects import stamp
 from reporter.core.payloads import Progress
 from reporter.core.rows import FALSE, TRUE, UNKNOWN, describe_progress
+from reporter.core.statement import Statement
 from reporter.core.text import clean
 from reporter.errors import KubeError
-from reporter.sinks.statement import Statement
 
 _COLOURS = {TRUE: "32", FALSE: "31", UNKNOWN: "33"}
 

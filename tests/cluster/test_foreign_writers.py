@@ -11,10 +11,10 @@ import pytest
 
 from reporter.core import rows
 from reporter.core.condition import Attempt
+from reporter.core.statement import Statement
 from reporter.errors import Conflict
 from reporter.kube.api import KubeApi
 from reporter.sinks.job import JobCondition
-from reporter.sinks.statement import Statement
 from tests.bed.controlplane import ControlPlane
 
 WRITES = 200

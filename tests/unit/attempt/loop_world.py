@@ -22,9 +22,9 @@ from reporter.core.payloads import (
     Searched,
 )
 from reporter.core.pod import Names, read_pod
+from reporter.core.statement import Statement
 from reporter.errors import Conflict, KubeError, NotFound, Unavailable
 from reporter.sinks.job import JobCondition
-from reporter.sinks.statement import Statement
 from tests.fakekube.answers import ApiError
 from tests.fakekube.events import created
 from tests.fakekube.jobstatus import patched

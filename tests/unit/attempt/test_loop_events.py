@@ -3,8 +3,8 @@
 import pytest
 
 from reporter.attempt.publish import Outcome
+from reporter.core.statement import Statement
 from reporter.errors import Conflict, Forbidden, KubeError, Unavailable
-from reporter.sinks.statement import Statement
 from tests.unit.attempt.loop_world import Object, World, supersede
 
 

@@ -11,11 +11,11 @@ from reporter.core.facts import Container, Job, Pod, PodSeen, PodUnknown, Runnin
 from reporter.core.memory import Memory
 from reporter.core.payloads import FileAbsent, FileIdentity, FileValid, Progress, ResultPayload
 from reporter.core.rows import Report
+from reporter.core.statement import Statement
 from reporter.errors import Forbidden, Unavailable
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 from reporter.sidecar.telemetry import REPEAT, Telemetry
-from reporter.sinks.statement import Statement
 
 OBSERVATION = Observation(
     now=0.0, pod=PodUnknown(), file=FileAbsent(), memory=Memory(0.0, 0.0), job=None

@@ -15,8 +15,8 @@ from reporter.core.payloads import (
     Progress,
 )
 from reporter.core.rows import Report
+from reporter.core.statement import Statement
 from reporter.sinks.job import JobCondition
-from reporter.sinks.statement import Statement
 from reporter.trial.terminal import JobInMemory, Timeline, wants_colour
 
 ATTEMPT = Attempt("pod", "uid-1", 100.0, 100.0)

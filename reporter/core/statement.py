@@ -1,4 +1,4 @@
-"""What every place for reports is given."""
+"""What every place for reports is given: one report with all that it rests on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
