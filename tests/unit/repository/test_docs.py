@@ -137,20 +137,34 @@ def test_the_readmes_kubectl_wait_ends_with_either_answer(tmp_path, answer):
     assert "met\nChecked\n" == done.stdout
 
 
-def test_the_table_of_modules_is_the_tree():
-    """docs/design.md names each package and module of `reporter`, and none that is not there."""
-    package = ROOT / "reporter"
-    table = (ROOT / "docs" / "design.md").read_text().split("## Modules")[1].split("\n\n")[1]
-    paths = re.findall(r"`(reporter/[\w/.]+|\w+\.py)`", table)
-    names = {path.split("/")[1] for path in paths if "/" in path} | set(paths)
-    there = {
-        f"{each.name}/" if each.is_dir() else each.name
-        for each in package.iterdir()
-        if each.name not in ("__init__.py", "__pycache__", "py.typed")
-    }
+DESIGN = (ROOT / "docs" / "design.md").read_text()
 
-    assert set() == {each for each in there if each.rstrip("/") not in names}
-    assert [] == [path for path in paths if "/" in path and not (ROOT / path).exists()]
+
+def test_each_folder_of_the_product_has_its_line():
+    """And each module that a line names is in that folder."""
+    section = DESIGN.split("## Where things are")[1].split("\n## ")[0]
+    rows = dict(re.findall(r"^\| `(reporter/[\w/]+)/` \| (.*) \|$", section, re.MULTILINE))
+    files = [file for file in (ROOT / "reporter").rglob("*") if file.suffix in {".py", ".js"}]
+    folders = {str(file.parent.relative_to(ROOT)) for file in files} - {"reporter"}
+
+    assert folders == set(rows)
+    for folder, line in rows.items():
+        for name in re.findall(r"`(\w+\.py)`", line):
+            assert (ROOT / folder / name).is_file(), f"{folder}/{name}"
+
+
+def test_a_walk_passes_files_that_are_there():
+    """At most twelve steps, each with a module."""
+    walks = re.findall(r"^## (A \w+, from [^\n]+)\n\n(.+?)\n\n", DESIGN, re.MULTILINE | re.DOTALL)
+
+    assert walks
+    for name, walk in walks:
+        steps = re.split(r"^\d+\. ", walk, flags=re.MULTILINE)[1:]
+        assert 1 <= len(steps) <= 12, name
+        for step in steps:
+            passed = re.findall(r"`([\w/]+/\w+\.py)`", step)
+            assert passed, step
+            assert [] == [path for path in passed if not (ROOT / "reporter" / path).is_file()]
 
 
 def test_json_examples_are_valid():
