@@ -17,13 +17,13 @@ from reporter.core.run.progress import (
     Taken,
     UpdateId,
     combine,
+    fitting,
     footprint,
     human,
     merge,
     parse_progress,
     parse_update_id,
     take,
-    without_texts,
 )
 from reporter.core.run.progress_pieces import parse_in_pieces
 from tests.property.run_facts import START, json_values, tried, updates
@@ -150,8 +150,8 @@ def test_texts_are_bounded_and_counts_are_not(first, second):
     assert KEY_BYTES >= sum(len(text.encode()) for text in texts)
     assert stored.failures_total >= len(stored.failures)
     sent = Sent(stored, START)
-    assert footprint(without_texts(sent)) <= footprint(sent)
-    assert human(stored) == human(without_texts(sent).progress)
+    assert footprint(fitting(sent, 0)) <= footprint(sent)
+    assert human(stored) == human(fitting(sent, 0).progress)
 
 
 fields = st.sampled_from(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +17,7 @@ from reporter.aggregator.store import operations
 from reporter.aggregator.store.contract import ProgressTaken, Received, StoreBusy, StoreError
 from reporter.aggregator.store.engine import Changes, Engine
 from reporter.aggregator.store.operations import REVISIONS, Run, Windows
-from reporter.aggregator.store.write_behind import LatestBeats, LatestProgress
+from reporter.aggregator.store.write_behind import RUN_BYTES, LatestBeats, LatestProgress
 from reporter.core.run.entry import Entry, Failure, Marked, Record
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
@@ -30,7 +31,8 @@ class CachedStore:
     """`contract.Store` over an engine.
 
     `clock` gives the monotonic seconds that heartbeats are heard in, `wall` Unix seconds.
-    `on_commit` gets the seconds and the number of operations of each transaction.
+    `on_commit` gets the seconds and the number of operations of each transaction. The texts of all
+    progress take about `room` bytes.
     """
 
     _loop: asyncio.AbstractEventLoop
@@ -47,9 +49,10 @@ class CachedStore:
         on_commit: Callable[[float, int], None] | None = None,
         windows: Windows | None = None,
         pace: float = PACE,
+        room: int = RUN_BYTES,
     ) -> None:
         self._engine, self._clock, self._wall, self._pace = engine, clock, wall, pace
-        self._on_commit, self._windows = on_commit, windows or Windows()
+        self._on_commit, self._windows, self._room = on_commit, windows or Windows(), room
         self._alive_at: float | None = None  # Unix time; not yet written
         self._entries: dict[Key, Entry] = {}
         self._revision = self._promised = 0
@@ -69,8 +72,9 @@ class CachedStore:
         self._run, self._trouble = loaded.run, None
         self._revision, self._promised = loaded.revision, loaded.run.revision
         self._entries = dict(loaded.entries)
-        self._progress = LatestProgress(loaded.progress, self._engine.commit, self._progressed)
-        self._beats = LatestBeats(loaded.armed, self._clock())
+        self._progress = LatestProgress(loaded.progress, self._room)
+        self._deciding: Counter[Key] = Counter()
+        self._beats = LatestBeats(loaded.armed, self._clock(), self._wall())
         self._snapshot, self._views = None, {}
         self._writer = self._loop.create_task(self._write_behind())
         return self.snapshot()
@@ -84,17 +88,14 @@ class CachedStore:
 
     async def mark_failed(self, key: Key, failure: Failure) -> Marked:
         """Note a failure of one key."""
-        if key not in self._entries:
-            return Marked.IGNORED
-        return await self._engine.commit(operations.mark_failed(key, failure, self._windows))
+        return (await self.mark_all_failed({key: failure}))[key]
 
     async def mark_all_failed(self, failures: Mapping[Key, Failure]) -> Mapping[Key, Marked]:
         """Note failures of many keys."""
         known = {key: failure for key, failure in failures.items() if key in self._entries}
         marked = dict.fromkeys(failures, Marked.IGNORED)
         if known:
-            operation = operations.mark_all_failed(known, self._windows)
-            marked.update(await self._engine.commit(operation))
+            marked.update(await self._engine.commit(operations.mark_failed(known, self._windows)))
         return marked
 
     async def launch(self, plugin: str, *, at: float) -> None:
@@ -126,27 +127,42 @@ class CachedStore:
         await self._engine.commit(operations.advance_run(phase, tar, error))
         return self.snapshot()
 
-    # -- decided here ----------------------------------------------------------------------------
-
     async def record_progress(
         self, key: Key, update: Progress, update_id: UpdateId | None, *, at: float
     ) -> ProgressTaken:
-        """Take an update; one that replaces does not wait for anything."""
+        """Take an update; one that replaces does not wait, unless another is being decided."""
         self.entry(key)
         if self._run.phase is not Phase.RUNNING:
             return ProgressTaken.CLOSED
-        if update.appending:
-            return await self._progress.append(key, update, update_id, at)
+        if update.appending or key in self._deciding:
+            unwritten, room = self._progress.unwritten.get(key), self._progress.room(key)
+            decision = self._engine.commit(
+                operations.take_progress(
+                    key, update, update_id, at=at, unwritten=unwritten, room=room
+                )
+            )
+            self._deciding[key] += 1
+            decision.add_done_callback(lambda done: self._decided(key, done))
+            # The caller may leave; what comes after must be decided after all the same.
+            return await asyncio.shield(decision)
         if self._trouble is not None:
             raise type(self._trouble)(str(self._trouble))
         if self._revision >= self._promised:
             raise StoreBusy("the disk is too slow for what comes in")
-        return self._progress.replace(key, update, update_id, at)
+        taken = self._progress.replace(key, update, update_id, at)
+        if taken is ProgressTaken.APPLIED:
+            self._views.pop("progress", None)
+            self._wanted.set()
+            self._changed()
+        return taken
 
-    def _progressed(self) -> None:
-        self._views.pop("progress", None)
-        self._wanted.set()
-        self._changed()
+    def _decided(self, key: Key, decision: asyncio.Future[ProgressTaken]) -> None:
+        self._deciding[key] -= 1
+        if not self._deciding[key]:
+            del self._deciding[key]
+        decision.exception()  # its caller may be gone
+
+    # -- decided here ----------------------------------------------------------------------------
 
     def record_heartbeat(self, key: Key, mono: float, *, beat: bool) -> None:
         """Note a sign of life."""
@@ -244,9 +260,12 @@ class CachedStore:
         if run is not None:
             old, self._run = self._run, run
             number += (run.phase, run.tar, run.error) != (old.phase, old.tar, old.error)
+        if progressed := self._progress.written(changes.progress):
+            self._views.pop("progress", None)
         if number:
             self._views.pop("entries", None)
-            self._changed(number)
+        if number + progressed:
+            self._changed(number + progressed)
         if self._on_commit is not None:
             self._on_commit(changes.seconds, changes.operations)
 
@@ -280,8 +299,7 @@ class CachedStore:
 
     async def _write(self, *, probing: bool = False, last: bool = False) -> None:
         async with self._writing:
-            progress = self._progress.claim()
-            beats = self._beats.claim(self._clock(), self._wall(), last=last)
+            progress, beats = dict(self._progress.unwritten), self._beats.claim()
             promise = self._promise(probing, last)
             alive_at, self._alive_at = self._alive_at, None
             if not (progress or beats or alive_at) and promise == self._promised:
@@ -292,8 +310,7 @@ class CachedStore:
                 )
             except StoreError:
                 self._alive_at = self._alive_at or alive_at
-                self._progress.give_back(progress)
-                self._beats.give_back(beats)
+                self._beats.unwritten.update(key for key, *_ in beats)
 
     def _promise(self, probing: bool, last: bool) -> int:
         """Return the end of the range of revisions that the disk is to know of."""
@@ -311,7 +328,6 @@ class CachedStore:
         writer.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await writer
-        await self._progress.settled()
         await self._write(last=True)
         await self._engine.close()
         self._trouble = StoreError("the store is closed")

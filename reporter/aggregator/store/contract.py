@@ -89,15 +89,15 @@ class Store(Protocol):
         """Take an update that arrived at `at`.
 
         A replacing update is visible at once and on disk within a second; this call does not wait
-        for the disk. An appending one is on disk when this returns. `STALE` says that it, or a
-        newer one, is in already.
+        for the disk. An appending one is on disk when this returns, and so is any that comes while
+        one of its key is on its way. `STALE` says that it, or a newer one, is in already.
         """
 
     def record_heartbeat(self, key: Key, mono: float, *, beat: bool) -> None:
         """Note that the worker was heard at `mono`, the clock of this process.
 
         `beat` is false for any other request of the worker, which is a sign of life but does not
-        make it one that has to go on beating. Never blocks; a crash may lose the last 5 s.
+        make it one that has to go on beating. Never blocks; a crash may lose the last second.
         """
 
     def shift_heartbeats(self, seconds: float, now: float) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -10,18 +11,20 @@ from reporter.aggregator.store.contract import StoreError
 from reporter.aggregator.store.operations import Loaded, Operation, Run
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
+from reporter.core.run.progress import Sent
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Changes:
-    """A committed transaction: the entries it read or wrote, the run if that was written.
+    """A committed transaction: entries and progress it read or wrote, the run if that was written.
 
     `seconds` is how long it took, `operations` how many callers shared it.
     """
 
     entries: Mapping[Key, Entry]
+    progress: Mapping[Key, Sent]
     run: Run | None
     seconds: float
     operations: int
@@ -43,7 +46,7 @@ class Engine(Protocol):
     async def open(self, operation: Operation[Loaded], watch: Watch) -> Loaded:
         """Get ready and run the first operation; on an error everything is released again."""
 
-    def commit(self, operation: Operation[T]) -> Awaitable[T]:
+    def commit(self, operation: Operation[T]) -> asyncio.Future[T]:
         """Run an operation; done when it lasts. Raises `StoreError` when it does not."""
 
     async def close(self) -> None:

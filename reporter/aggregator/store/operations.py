@@ -7,7 +7,7 @@ and a whole batch of them lasts or none does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -15,7 +15,7 @@ from reporter.aggregator.store.contract import ProgressTaken, Received, RunNotRe
 from reporter.core.run import entry as rules
 from reporter.core.run.entry import Entry, Failure, Marked, Record
 from reporter.core.run.plan import Key, Plan
-from reporter.core.run.progress import Sent
+from reporter.core.run.progress import Progress, Sent, Taken, UpdateId, fitting, newest, take
 from reporter.core.run.snapshot import Phase, Tar
 
 T = TypeVar("T")
@@ -67,19 +67,25 @@ class Transaction(Protocol):
     def put_run(self, run: Run) -> None:
         """Write the run."""
 
-    def entry(self, key: Key) -> Entry:
-        """Read an entry of the plan."""
+    def entries(self, keys: Collection[Key] | None = None) -> dict[Key, Entry]:
+        """Read these entries of the plan, or all."""
 
-    def put_entry(self, entry: Entry) -> None:
-        """Write an entry."""
+    def open_entries(self) -> dict[Key, Entry]:
+        """Read the entries that are not decided."""
 
-    def put_progress(self, sent: Iterable[tuple[Key, Sent]]) -> None:
-        """Write the latest progress of some keys."""
+    def put_entries(self, entries: Collection[Entry]) -> None:
+        """Write entries."""
+
+    def progress(self, key: Key) -> Sent | None:
+        """Read the progress of a key."""
+
+    def put_progress(self, sent: Mapping[Key, Sent]) -> None:
+        """Write the progress of some keys, where it is newer than what is there."""
 
     def put_beats(self, beats: Iterable[tuple[Key, bool, float]]) -> None:
         """Write, for some keys, whether they are armed and their last sign of life (Unix s)."""
 
-    def progress(self) -> dict[Key, Sent]:
+    def all_progress(self) -> dict[Key, Sent]:
         """Read the progress of all keys."""
 
     def armed(self) -> dict[Key, bool]:
@@ -109,9 +115,14 @@ def _closed(transaction: Transaction) -> bool:
     return known(transaction).phase is not Phase.RUNNING
 
 
-def _update(transaction: Transaction, old: Entry, new: Entry) -> None:
-    if new != old:
-        transaction.put_entry(new)
+def _change(
+    transaction: Transaction, keys: Collection[Key], rule: Callable[[Entry], tuple[Entry, T]]
+) -> dict[Key, T]:
+    """Apply a rule to some entries; return what it says of each."""
+    old = transaction.entries(keys)
+    decided = {key: rule(entry) for key, entry in old.items()}
+    transaction.put_entries([new for key, (new, _) in decided.items() if new != old[key]])
+    return {key: answer for key, (_, answer) in decided.items()}
 
 
 def open_run(plan: Plan, now: float) -> Operation[Loaded]:
@@ -122,19 +133,22 @@ def open_run(plan: Plan, now: float) -> Operation[Loaded]:
         if run is None:
             run = Run(plan, now, alive_at=now)
             transaction.put_run(run)
-            entries = {key: Entry(key) for key in plan.keys}
-            for entry in entries.values():
-                transaction.put_entry(entry)
-        else:
-            if run.plan.run != plan.run:
-                raise WrongRun(f"the store holds run {run.plan.run}, not {plan.run}")
-            if run.plan != plan:
-                raise WrongRun(f"the store holds run {plan.run} with another plan")
-            entries = {key: transaction.entry(key) for key in plan.keys}
+            transaction.put_entries([Entry(key) for key in plan.keys])
+        elif run.plan.run != plan.run:
+            raise WrongRun(f"the store holds run {run.plan.run}, not {plan.run}")
+        elif run.plan != plan:
+            raise WrongRun(f"the store holds run {plan.run} with another plan")
+        found = transaction.entries()
         first = run.revision + 1
         run = replace(run, revision=first + REVISIONS)
         transaction.put_run(run)
-        return Loaded(run, first, entries, transaction.progress(), transaction.armed())
+        return Loaded(
+            run,
+            first,
+            {key: found[key] for key in plan.keys},
+            transaction.all_progress(),
+            transaction.armed(),
+        )
 
     return operation
 
@@ -148,10 +162,12 @@ def workers_return(at: float, seen: float | None) -> Operation[None]:
     def operation(transaction: Transaction) -> None:
         run = known(transaction)
         outage = max(0.0, at - (run.alive_at if seen is None else seen))
-        for key in run.plan.keys:
-            old = transaction.entry(key)
-            timeout = run.plan.timeout_of(key.plugin)
-            _update(transaction, old, rules.returned(old, at, outage, timeout))
+
+        def rule(entry: Entry) -> tuple[Entry, None]:
+            timeout = run.plan.timeout_of(entry.key.plugin)
+            return rules.returned(entry, at, outage, timeout), None
+
+        _change(transaction, transaction.open_entries(), rule)
         transaction.put_run(replace(run, alive_at=at))
 
     return operation
@@ -161,38 +177,29 @@ def record_result(key: Key, record: Record) -> Operation[Received]:
     """Apply the rank rule."""
 
     def operation(transaction: Transaction) -> Received:
-        old = transaction.entry(key)
-        new, outcome = rules.receive(old, record, closed=_closed(transaction))
-        _update(transaction, old, new)
-        return Received(outcome, new.record)
+        closed = _closed(transaction)
+
+        def rule(entry: Entry) -> tuple[Entry, Received]:
+            new, outcome = rules.receive(entry, record, closed=closed)
+            return new, Received(outcome, new.record)
+
+        return _change(transaction, [key], rule)[key]
 
     return operation
 
 
-def mark_failed(key: Key, failure: Failure, windows: Windows) -> Operation[Marked]:
-    """Open or move the retry window, or write an error by the rank rule."""
+def mark_failed(failures: Mapping[Key, Failure], windows: Windows) -> Operation[dict[Key, Marked]]:
+    """Open or move the retry windows, or write errors by the rank rule."""
 
-    def operation(transaction: Transaction) -> Marked:
-        old = transaction.entry(key)
-        new, marked = rules.fail(
-            old, failure, closed=_closed(transaction), window=windows.retry, cap=windows.cap
-        )
-        _update(transaction, old, new)
-        return marked
+    def operation(transaction: Transaction) -> dict[Key, Marked]:
+        closed = _closed(transaction)
 
-    return operation
+        def rule(entry: Entry) -> tuple[Entry, Marked]:
+            return rules.fail(
+                entry, failures[entry.key], closed=closed, window=windows.retry, cap=windows.cap
+            )
 
-
-def mark_all_failed(
-    failures: Mapping[Key, Failure], windows: Windows
-) -> Operation[Mapping[Key, Marked]]:
-    """Do the same for many keys."""
-
-    def operation(transaction: Transaction) -> Mapping[Key, Marked]:
-        return {
-            key: mark_failed(key, failure, windows)(transaction)
-            for key, failure in failures.items()
-        }
+        return _change(transaction, failures.keys(), rule)
 
     return operation
 
@@ -202,10 +209,12 @@ def launch(plugin: str, at: float) -> Operation[None]:
 
     def operation(transaction: Transaction) -> None:
         plan = known(transaction).plan
-        for key in plan.keys:
-            if key.plugin == plugin:
-                old = transaction.entry(key)
-                _update(transaction, old, rules.launch(old, at, plan.timeout_of(plugin)))
+        found, timeout = plan.plugin(plugin), plan.timeout_of(plugin)
+        _change(
+            transaction,
+            found.keys if found else (),
+            lambda entry: (rules.launch(entry, at, timeout), None),
+        )
 
     return operation
 
@@ -214,12 +223,14 @@ def lose(key: Key, text: str, at: float) -> Operation[bool]:
     """Put an error that anything may replace in the place of a record whose bytes are gone."""
 
     def operation(transaction: Transaction) -> bool:
-        old = transaction.entry(key)
         over = known(transaction).phase is Phase.CLOSED
-        if over or old.record is None or not old.record.digest:
-            return False
-        transaction.put_entry(rules.lose(old, at, text))
-        return True
+
+        def rule(entry: Entry) -> tuple[Entry, bool]:
+            if over or entry.record is None or not entry.record.digest:
+                return entry, False
+            return rules.lose(entry, at, text), True
+
+        return _change(transaction, [key], rule)[key]
 
     return operation
 
@@ -235,9 +246,9 @@ def advance_run(phase: Phase, tar: Tar | None, error: str | None) -> Operation[N
             return
         if steps > 1:
             raise RunNotReady(f"{phase} does not follow {run.phase}")
-        still_open = [key for key in run.plan.keys if not transaction.entry(key).terminal]
-        if still_open:
-            raise RunNotReady(f"{still_open[0]} and {len(still_open) - 1} others are open")
+        if still_open := transaction.open_entries():
+            first, *others = still_open
+            raise RunNotReady(f"{first} and {len(others)} others are open")
         transaction.put_run(replace(run, phase=phase, tar=tar, error=error))
 
     return operation
@@ -270,20 +281,35 @@ def package_again() -> Operation[bool]:
     return operation
 
 
-def append_progress(key: Key, sent: Sent) -> Operation[ProgressTaken]:
-    """Write an update that its caller waits for, if the run still takes any."""
+def take_progress(
+    key: Key,
+    update: Progress,
+    update_id: UpdateId | None,
+    *,
+    at: float,
+    unwritten: Sent | None,
+    room: int,
+) -> Operation[ProgressTaken]:
+    """Combine an update with what is stored, or with what is newer and was only in memory.
+
+    Its texts are kept if they fit into `room` bytes.
+    """
 
     def operation(transaction: Transaction) -> ProgressTaken:
         if _closed(transaction):
             return ProgressTaken.CLOSED
-        transaction.put_progress([(key, sent)])
+        before = newest(transaction.progress(key), unwritten)
+        sent, taken = take(before, update, update_id, at)
+        if taken is Taken.STALE:
+            return ProgressTaken.STALE
+        transaction.put_progress({key: fitting(sent, room)})
         return ProgressTaken.APPLIED
 
     return operation
 
 
 def write_behind(
-    progress: list[tuple[Key, Sent]],
+    progress: Mapping[Key, Sent],
     beats: list[tuple[Key, bool, float]],
     revision: int,
     alive_at: float | None,

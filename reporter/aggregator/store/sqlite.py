@@ -24,6 +24,7 @@ from reporter.aggregator.store.contract import RunNotReady, StoreBusy, StoreErro
 from reporter.aggregator.store.engine import Changes, Watch
 from reporter.aggregator.store.operations import Loaded, Operation, Windows
 from reporter.aggregator.store.sqlite_transaction import SqliteTransaction
+from reporter.aggregator.store.write_behind import RUN_BYTES
 
 T = TypeVar("T")
 
@@ -130,7 +131,8 @@ class _SqliteEngine:
             self._tell(self._refused, orders, schema.store_error(error, self._path))
             return
         run = transaction.run if transaction.run is not before else None
-        changes = Changes(transaction.touched, run, time.perf_counter() - began, len(orders))
+        seconds = time.perf_counter() - began
+        changes = Changes(transaction.touched, transaction.sent, run, seconds, len(orders))
         self._tell(self._committed, orders, answers, changes)
 
     def _tell(self, callback: Callable[..., None], *arguments: object) -> None:
@@ -193,6 +195,7 @@ class SqliteStore(CachedStore):
         on_commit: Callable[[float, int], None] | None = None,
         windows: Windows | None = None,
         pace: float = PACE,
+        room: int = RUN_BYTES,
         connect: schema.Connect = sqlite3.connect,
     ) -> None:
         super().__init__(
@@ -202,4 +205,5 @@ class SqliteStore(CachedStore):
             on_commit=on_commit,
             windows=windows,
             pace=pace,
+            room=room,
         )

@@ -3,6 +3,7 @@
 One implementation for both sides of the wire. When it is written down, and where, is not here.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -154,8 +155,8 @@ def parse_update_id(header: str) -> UpdateId:
 class Sent:
     """What is stored for a key: the progress, when it came, and whose update it was.
 
-    `at` is Unix seconds of our clock. `replaced` are the epochs that others have replaced, newest
-    last.
+    `at` is Unix seconds of our clock; for one key it only grows, even if that clock is set back: of
+    two the newest stands. `replaced` are the epochs that others have replaced, newest last.
     """
 
     progress: Progress
@@ -181,6 +182,8 @@ def take(
     """
     if stored is None:
         return Sent(combine(None, update), at, update_id), Taken.APPLIED
+    if at <= stored.at:
+        at = math.nextafter(stored.at, math.inf)
     last, replaced = stored.id, stored.replaced
     if update_id is not None and last is not None:
         if update_id.epoch in replaced:
@@ -190,6 +193,11 @@ def take(
         elif update_id.seq <= last.seq:
             return stored, Taken.STALE
     return Sent(combine(stored.progress, update), at, update_id or last, replaced), Taken.APPLIED
+
+
+def newest(one: Sent | None, other: Sent | None) -> Sent | None:
+    """The one of two that stands."""
+    return other if one is None or (other is not None and other.at > one.at) else one
 
 
 def parse_progress(body: bytes) -> Progress:
@@ -215,8 +223,10 @@ def footprint(sent: Sent) -> int:
     return size
 
 
-def without_texts(sent: Sent) -> Sent:
-    """The same counts, and nothing to read."""
+def fitting(sent: Sent, room: int) -> Sent:
+    """What can be kept of it in so many bytes: at least its counts."""
+    if footprint(sent) <= room:
+        return sent
     return replace(sent, progress=replace(sent.progress, msg="", failures=(), errors=()))
 
 

@@ -131,7 +131,7 @@ class TestHeartbeats:
             await world.pass_time(6)
             assert (State.TIMED_OUT, Cause.HEARTBEAT) == world.state(key)
 
-        # What was heard before is written every 5 s, at the latest when the store is closed.
+        # What was heard before is written once a second, at the latest when the store is closed.
         play(story())
 
     def test_aggregator_was_long_in_starting(self):

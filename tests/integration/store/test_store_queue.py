@@ -14,6 +14,8 @@ from reporter.aggregator.store import (
 from reporter.aggregator.store import sqlite as engine
 from reporter.aggregator.store.cached import CachedStore
 from reporter.core.run.entry import Outcome, State
+from reporter.core.run.plan import Plan, Plugin
+from reporter.core.run.snapshot import Phase
 from tests.integration.store.world import (
     E2E,
     NODE1,
@@ -23,6 +25,7 @@ from tests.integration.store.world import (
     World,
     appending,
     failed_try,
+    gave_up,
     on_loop,
     replacing,
     result,
@@ -122,12 +125,13 @@ async def test_closing_waits_for_an_append_that_is_on_its_way(tmp_path: Path, di
         rest = Rest(disk)
         append = asyncio.ensure_future(store.record_progress(NODE1, appending(5), None, at=NOW))
         await rest.begun.wait()
-        await store.record_progress(NODE1, replacing(60), None, at=NOW)
+        later = asyncio.ensure_future(store.record_progress(NODE1, replacing(60), None, at=NOW))
+        await asyncio.sleep(0)
         closing = asyncio.ensure_future(store.close())
         await asyncio.sleep(0)
         rest.over.set()
         await closing
-        assert ProgressTaken.APPLIED == await append
+        assert [ProgressTaken.APPLIED] * 2 == [await append, await later]
     async with world.opened() as again:
         assert 60 == again.snapshot().progress[NODE1].progress.completed
 
@@ -148,3 +152,25 @@ async def test_what_was_given_before_the_end_is_still_done(tmp_path: Path, disk)
         await asyncio.gather(*calls)
     async with world.opened() as again:
         assert State.COMPLETE == again.entry(NODE1).state
+
+
+@on_loop
+async def test_many_keys_take_as_many_statements_as_one(tmp_path: Path, disk):
+    """A launch, a sweep, a return and the end of a run, however large the plan is."""
+    plan = Plan("run-1", (Plugin("load", tuple(f"n{number}" for number in range(300))),))
+    statements: list[str] = []
+    async with World(tmp_path, disk.connect).opened(plan=plan, pace=3600.0) as store:
+        disk.before = statements.append
+        lost = dict.fromkeys(plan.keys, gave_up())
+        for call, most in (
+            (lambda: store.launch("load", at=NOW), 7),
+            (lambda: store.mark_all_failed(dict.fromkeys(plan.keys, failed_try())), 7),
+            (lambda: store.workers_return(at=NOW + 99), 9),
+            (lambda: store.mark_all_failed(lost), 7),
+            (lambda: store.advance_run(Phase.POST_PROCESSING), 5),
+        ):
+            statements.clear()
+            await call()
+            assert len(statements) <= most, statements
+        assert {State.FAILED} == {entry.state for entry in store.snapshot().entries.values()}
+        assert Phase.POST_PROCESSING is store.phase

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.store import ProgressTaken, StoreFull
-from reporter.aggregator.store.write_behind import BEATS_PACE, LatestProgress
-from reporter.core.run.plan import Key
+from reporter.aggregator.store import StoreFull
 from reporter.core.run.progress import Progress, Sent, footprint
+from reporter.runtime import log
 from tests.integration.store.world import (
     E2E,
     NODE1,
@@ -22,6 +21,7 @@ from tests.integration.store.world import (
     Disk,
     World,
     appending,
+    disk_error,
     on_loop,
     replacing,
 )
@@ -124,20 +124,21 @@ async def test_an_append_brings_what_was_there_before_it_to_the_disk(tmp_path: P
 
 
 @on_loop
-async def test_beats_are_written_every_five_seconds(tmp_path: Path, disk: Disk):
-    """They may be lost, so they are not worth more."""
+async def test_beats_are_written_together_and_in_the_time_of_the_store(tmp_path: Path, disk: Disk):
+    """One statement for all keys; a wall clock that is set back makes nobody older."""
     world = World(tmp_path, disk.connect)
     async with world.opened(pace=3600.0) as store:
         written = Written(disk)
         store.record_heartbeat(NODE2, 0.0, beat=True)
         await store.probe()
         before = len(written.beats)
-        world.clock.now = world.wall.now = BEATS_PACE
-        world.wall.now += NOW
-        store.record_heartbeat(NODE2, 4.0, beat=True)
+        world.clock.now, world.wall.now = 5.0, NOW - 3600.0
+        store.record_heartbeat(NODE2, 4.0, beat=False)
         store.record_heartbeat(NODE1, 5.0, beat=False)
+        revision = store.snapshot().revision
         await store.probe()
         assert before + 1 == len(written.beats)
+        assert revision == store.snapshot().revision
         connection = sqlite3.connect(tmp_path / "run.db")
         rows = connection.execute("SELECT node, armed, heard_at FROM beat ORDER BY node").fetchall()
         connection.close()
@@ -145,45 +146,70 @@ async def test_beats_are_written_every_five_seconds(tmp_path: Path, disk: Disk):
 
 
 @on_loop
-async def test_the_texts_of_a_run_have_an_end():
-    """Beyond it an update keeps its counts only, and room that is given back is used again."""
-    room = 3 * footprint(Sent(replacing(1), 0.0)) + 32
-    keys = [Key("sysd", f"node{number}") for number in range(4)]
-    written: list[Sent] = []
-
-    async def commit(operation) -> ProgressTaken:
-        written.append(operation)
-        return ProgressTaken.APPLIED
-
-    latest = LatestProgress({keys[0]: Sent(replacing(1), 0.0)}, commit, lambda: None, room)
-    for key in keys[1:]:
-        assert ProgressTaken.APPLIED is latest.replace(key, replacing(1), None, 1.0)
-    assert ["step 1"] * 3 + [""] == [latest.shown[key].progress.msg for key in keys]
-    counts = latest.shown[keys[3]].progress
-    assert (100, 1) == (counts.total, counts.completed)
-
-    assert ProgressTaken.APPLIED is await latest.append(keys[3], appending(4, "a"), None, 2.0)
-    assert (5, (), 1) == (
-        latest.shown[keys[3]].progress.completed,
-        latest.shown[keys[3]].progress.failures,
-        latest.shown[keys[3]].progress.failures_total,
-    )
-    latest.replace(keys[0], Progress(total=1), None, 3.0)
-    latest.replace(keys[3], replacing(2), None, 3.0)
-    assert "step 2" == latest.shown[keys[3]].progress.msg
+async def test_an_older_beat_does_not_replace_a_newer_one(tmp_path: Path):
+    """Another process may have heard the worker since, and may have heard it beat."""
+    world = World(tmp_path)
+    async with world.opened(pace=3600.0) as store:
+        await store._engine.commit(lambda t: t.put_beats([(NODE1, True, NOW + 50.0)]))
+        world.clock.now = 5.0
+        store.record_heartbeat(NODE1, 5.0, beat=False)
+        await store.probe()
+        connection = sqlite3.connect(tmp_path / "run.db")
+        rows = connection.execute("SELECT node, armed, heard_at FROM beat").fetchall()
+        connection.close()
+    assert [("node1", 1, NOW + 50.0)] == rows
 
 
 @on_loop
-async def test_room_of_an_append_that_was_refused_is_given_back():
+async def test_what_is_written_behind_does_not_replace_what_is_newer(tmp_path: Path):
+    """The transaction decides, by the time of both: another process may have written since."""
+    theirs = Sent(replacing(9), NOW + 2)
+    async with World(tmp_path).opened(pace=3600.0) as store:
+        await store.record_progress(NODE1, replacing(1), None, at=NOW)
+        await store._engine.commit(lambda t: t.put_progress({NODE1: theirs}))
+        await store.probe()
+        assert theirs == store.snapshot().progress[NODE1]
+        await store.record_progress(NODE1, replacing(2), None, at=NOW + 1)
+        assert 2 == store.snapshot().progress[NODE1].progress.completed
+    async with World(tmp_path).opened() as again:
+        assert 2 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
+async def test_the_texts_of_a_run_have_an_end(tmp_path: Path):
+    """Beyond it an update keeps its counts only, and room that is given back is used again."""
+    one = footprint(Sent(replacing(1), 0.0))
+    async with World(tmp_path).opened(room=2 * one + 32) as store:
+        for key in PLAN.keys:
+            await store.record_progress(key, replacing(1), None, at=NOW)
+        shown = [store.snapshot().progress[key].progress for key in PLAN.keys]
+        assert ["step 1", "step 1", ""] == [progress.msg for progress in shown]
+        assert (100, 1) == (shown[2].total, shown[2].completed)
+
+        await store.record_progress(NODE2, appending(4, "a"), None, at=NOW)
+        appended = store.snapshot().progress[NODE2].progress
+        assert (5, (), 1) == (appended.completed, appended.failures, appended.failures_total)
+
+        await store.record_progress(E2E, Progress(total=1), None, at=NOW)
+        await store.record_progress(NODE2, replacing(2), None, at=NOW)
+        assert "step 2" == store.snapshot().progress[NODE2].progress.msg
+
+
+@on_loop
+async def test_an_append_that_was_refused_takes_no_room(tmp_path: Path, disk: Disk):
     """Else a full disk would take the texts of the run bit by bit."""
-    key, other = Key("e2e", "global"), Key("sysd", "node1")
-
-    async def commit(operation) -> ProgressTaken:
-        raise StoreFull("full")
-
     room = footprint(Sent(replacing(1), 0.0)) + 8
-    latest = LatestProgress({}, commit, lambda: None, room)
-    with pytest.raises(StoreFull):
-        await latest.append(key, appending(1, "x" * 20), None, 1.0)
-    latest.replace(other, replacing(1), None, 2.0)
-    assert "step 1" == latest.shown[other].progress.msg
+
+    def refuse(sql: str) -> None:
+        if sql == "COMMIT":
+            raise disk_error(sqlite3.SQLITE_FULL)
+
+    async with World(tmp_path, disk.connect).opened(room=room) as store:
+        with log.capture():
+            disk.before = refuse
+            with pytest.raises(StoreFull):
+                await store.record_progress(E2E, appending(1, "x" * 20), None, at=NOW)
+            disk.before = lambda _: None
+            assert await store.probe()
+        await store.record_progress(NODE1, replacing(1), None, at=NOW)
+        assert "step 1" == store.snapshot().progress[NODE1].progress.msg

@@ -1,5 +1,7 @@
 """Combining updates, and which of two is the newer."""
 
+from dataclasses import replace
+
 import pytest
 
 from reporter.core.run.progress import (
@@ -13,13 +15,14 @@ from reporter.core.run.progress import (
     UpdateId,
     clip,
     combine,
+    fitting,
     footprint,
     human,
     merge,
+    newest,
     parse_progress,
     parse_update_id,
     take,
-    without_texts,
 )
 from reporter.errors import InvalidPayload
 
@@ -166,11 +169,24 @@ def test_appending_pushes_the_oldest_out():
     assert KEY_BYTES >= sum(map(len, stored.failures))
 
 
+def test_the_time_of_a_key_only_grows():
+    """A clock that was set back does not make the newer update the older one."""
+    first, _ = take(None, Progress("a"), None, 100.0)
+    second, _ = take(first, Progress("b"), None, 40.0)
+    third, _ = take(second, Progress("c"), None, 101.0)
+    assert (100.0, 101.0) == (first.at, third.at)
+    assert first.at < second.at < 100.001
+    for one, other in ((first, second), (second, first), (second, None), (None, second)):
+        assert second == newest(one, other)
+    assert newest(None, None) is None
+    assert first is newest(first, replace(first))
+
+
 def test_what_the_texts_of_a_key_take():
     """Objects and wide characters count; without its texts a key keeps its counts."""
     sent = Sent(Progress("m", 5, 3, ("ab", ""), ("\U0001f389",)), 0.0, None, ("epoch",))
     assert (8 + 65) + (8 + 66) + 8 + (8 + 68) + (8 + 69) == footprint(sent)
-    bare = without_texts(sent)
+    bare = fitting(sent, 0)
     assert (5, 3, 2, 1) == (
         bare.progress.total,
         bare.progress.completed,
