@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.bed import binaries, node, product_image
+from tests.bed import binaries, images, node, product_image
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
 from tests.bed.product_image import PRODUCT_IMAGE, PROJECT, build_product_image
 
+EXAMPLES_IMAGE = "docker.io/library/busybox:1.37"
+VOLUMES = 4
+
 
 def up(folder: Path) -> None:
-    """Start a bed that stays in the background; its folder has the kubeconfig and the logs."""
+    """Start a cluster that stays in the background; its folder has the kubeconfig and the logs."""
     no_node = node.why_not()
-    controlplane = ControlPlane(folder, pods=no_node is None)
+    controlplane = ControlPlane(folder, pods=no_node is None, scheduler=True)
     if controlplane.running:
         raise RuntimeError(f"{folder} has a running cluster; KUBECONFIG={controlplane.kubeconfig}")
     try:
         controlplane.start()
         if no_node is None:
-            running = Node(controlplane)
+            running = Node(controlplane, services=True)
             running.start()
+            _import_busybox(running)
             _import_product(running)
+            _create_volumes(controlplane)
     except BaseException:
         down(folder)
         raise
-    print(f"no node: {no_node}" if no_node else f"node {Node.name} is ready; Pods must name it:")
-    if no_node is None:
-        environment = ", ".join(f"{e['name']}={e['value']}" for e in controlplane.service_env())
-        print(f"    spec.nodeName: {Node.name}\n    container env: {environment}")
-    print(f"export KUBECONFIG={controlplane.kubeconfig}")
-    print(f"{binaries.program('kubectl')} get all --all-namespaces")
+    if no_node:
+        print(f"no node, Pods stay pending: {no_node}")
+    print("The cluster is ready:")
+    print(f"  export KUBECONFIG={controlplane.kubeconfig}")
+    print(f"  alias kubectl={binaries.program('kubectl')}")
+    print("  kubectl apply -k deploy/examples/native")
+    print("  .venv/bin/status-ctl wait greeting")
 
 
 def down(folder: Path) -> None:
@@ -41,6 +48,32 @@ def down(folder: Path) -> None:
     controlplane = ControlPlane(folder)
     Node(controlplane).stop()
     controlplane.stop()
+
+
+def _import_busybox(running: Node) -> None:
+    """The examples' image by the name they have for it."""
+    with tempfile.NamedTemporaryFile(suffix=".tar") as archive:
+        images.write_busybox_image(Path(archive.name))
+        running.import_image(Path(archive.name), EXAMPLES_IMAGE)
+
+
+def _create_volumes(controlplane: ControlPlane) -> None:
+    """A few volumes on the node for claims; nothing in the cluster makes more."""
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [Node.name]}
+    shutil.rmtree(controlplane.folder / "volumes", ignore_errors=True)
+    for number in range(VOLUMES):
+        place = controlplane.folder / "volumes" / str(number)
+        place.mkdir(parents=True)
+        place.chmod(0o777)
+        spec = {
+            "capacity": {"storage": "10Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "local": {"path": str(place)},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+        }
+        volume = {"metadata": {"name": f"local-{number}"}, "spec": spec}
+        controlplane.request("POST", "/api/v1/persistentvolumes", volume)
 
 
 def _import_product(running: Node) -> None:

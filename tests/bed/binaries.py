@@ -52,7 +52,13 @@ KUBERNETES = Module(
     KUBERNETES_VERSION,
     {
         name: f"k8s.io/kubernetes/cmd/{name}"
-        for name in ("kube-apiserver", "kube-controller-manager", "kubectl", "kubelet")
+        for name in (
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+            "kubectl",
+            "kubelet",
+        )
     },
 )
 ETCD = Module(HERE / "etcd", ETCD_VERSION, {"etcd": "go.etcd.io/etcd/server/v3"})

@@ -1,6 +1,7 @@
-"""A real etcd, API server and controller-manager on loopback; no root needed, no scheduler.
+"""A real etcd, API server and controller-manager on loopback; no root needed.
 
-Pods have to name their node. The node itself is in `node.py`.
+Without the scheduler, which tests rarely need, Pods have to name their node. The node itself is in
+`node.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ CONTROLLERS = (
     "job cronjob serviceaccount serviceaccount-token root-ca-certificate-publisher "
     "garbage-collector namespace ttl-after-finished daemonset pod-garbage-collector disruption "
     "taint-eviction statefulset endpointslice persistentvolume-binder "
-    "persistentvolume-protection persistentvolumeclaim-protection"
+    "persistentvolume-protection persistentvolumeclaim-protection resourcequota "
+    "clusterrole-aggregation"
 )
 
 
@@ -35,19 +37,22 @@ class ControlPlane:
 
     With `pods` the server listens on all addresses, because the bridge of a node does not exist
     yet when the server starts; otherwise on loopback only. An object made for the folder of a
-    running bed can use and stop it.
+    running bed can use and stop it. With `scheduler` Pods find their node, and a node that does
+    not answer loses them.
     """
 
-    def __init__(self, folder: Path, *, pods: bool = False) -> None:
+    def __init__(self, folder: Path, *, pods: bool = False, scheduler: bool = False) -> None:
         self.folder = folder
         self.pki = folder / "pki"
         self.kubeconfig = folder / "kubeconfig"
         self.ca_file = self.pki / "ca.crt"
         self.gateway = POD_GATEWAYS[0]
         self._bind = "0.0.0.0" if pods else "127.0.0.1"
+        self._schedules = scheduler
         self._etcd = Program(folder, "etcd")
         self._apiserver = Program(folder, "kube-apiserver")
         self._controllers = Program(folder, "kube-controller-manager")
+        self._scheduler = Program(folder, "kube-scheduler")
         self._ports = folder / "ports.json"
 
     @property
@@ -58,7 +63,7 @@ class ControlPlane:
     @property
     def running(self) -> bool:
         """Whether any of its programs lives."""
-        programs = (self._etcd, self._apiserver, self._controllers)
+        programs = (self._etcd, self._apiserver, self._controllers, self._scheduler)
         return any(program.pid is not None for program in programs)
 
     @property
@@ -96,6 +101,7 @@ class ControlPlane:
         authority.issue("apiserver", "kube-apiserver", server=SERVER_NAMES)
         authority.issue("admin", "admin", groups=["system:masters"])
         authority.issue("controllers", "system:kube-controller-manager")
+        authority.issue("scheduler", "system:kube-scheduler")
         authority.issue("node1", "system:node:node1", groups=["system:nodes"])
         write_signing_key(self.pki, "tokens")
         ports = {"etcd": free_port(), "apiserver": free_port(self._bind)}
@@ -103,16 +109,17 @@ class ControlPlane:
         shutil.rmtree(self.folder / "etcd", ignore_errors=True)
         (self.folder / "audit.log").unlink(missing_ok=True)
         controlplane_config.write_audit_policy(self.folder / "audit-policy.yaml")
-        for user, name in (("admin", ""), ("controllers", "controllers-"), ("node1", "node1-")):
-            file = self.folder / f"{name}kubeconfig"
+        for user in ("admin", "controllers", "scheduler", "node1"):
+            file = self.folder / ("kubeconfig" if user == "admin" else f"{user}-kubeconfig")
             controlplane_config.write_kubeconfig(file, self.url, self.pki, user)
         self._start_etcd(programs["etcd"], ports["etcd"])
         self.start_apiserver()
+        controllers = CONTROLLERS.split() + (["node-lifecycle"] if self._schedules else [])
         self._controllers.start(
             [
                 str(programs["kube-controller-manager"]),
                 f"--kubeconfig={self.folder / 'controllers-kubeconfig'}",
-                f"--controllers={','.join(f'{name}-controller' for name in CONTROLLERS.split())}",
+                f"--controllers={','.join(f'{name}-controller' for name in controllers)}",
                 "--leader-elect=false",
                 "--use-service-account-credentials=true",
                 f"--root-ca-file={self.ca_file}",
@@ -124,9 +131,23 @@ class ControlPlane:
         )
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self._controllers.wait_ready(lambda: self.api.get_or_none(account) is not None)
+        if self._schedules:
+            self._start_scheduler()
+
+    def _start_scheduler(self) -> None:
+        self._scheduler.start(
+            [
+                str(binaries.program("kube-scheduler")),
+                f"--kubeconfig={self.folder / 'scheduler-kubeconfig'}",
+                "--leader-elect=false",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={free_port()}",
+            ]
+        )
 
     def stop(self) -> None:
         """End everything; safe to repeat and safe after half a start."""
+        self._scheduler.stop(signal.SIGKILL)
         self.stop_controllers()
         # Killed, not asked: nobody needs its state any more, and a polite end takes seconds.
         self._apiserver.stop(signal.SIGKILL)

@@ -11,6 +11,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.bed.node_config import CNI_BIN, Places
 from tests.bed.processes import Program, free_port
 
 NODE = "node1"
+PROJECT = Path(__file__).resolve().parents[2]
 NEEDED = ("containerd", "ctr", "runc", "ip", "umount")
 SLOTS = Path("/run/status-reporter-bed")
 PODS_END_SECONDS = 60.0
@@ -45,16 +47,19 @@ def why_not() -> str | None:
 class Node:
     """The node `node1` of a control plane (made with `pods=True`), files in its folder.
 
-    An object made for the folder of a running bed can use and stop it.
+    An object made for the folder of a running bed can use and stop it. With `services` Services
+    and their names work as in any cluster; only one bed of a machine can have that.
     """
 
     name = NODE
 
-    def __init__(self, controlplane: ControlPlane) -> None:
+    def __init__(self, controlplane: ControlPlane, *, services: bool = False) -> None:
         self.folder = controlplane.folder
         self.controlplane = controlplane
         self._containerd = Program(self.folder, "containerd")
         self._kubelet = Program(self.folder, "kubelet")
+        self._network = Program(self.folder, "network")
+        self._services = services
         self._slot_file = self.folder / "slot"
         if self._slot_file.exists():
             self._take(int(self._slot_file.read_text()))
@@ -85,6 +90,8 @@ class Node:
                 with tempfile.NamedTemporaryFile(suffix=".tar") as archive:
                     write(Path(archive.name))
                     self.import_image(Path(archive.name), name)
+            if self._services:
+                self._start_network()
             self._start_kubelet(kubelet, lock)
         finally:
             os.close(lock)
@@ -104,6 +111,7 @@ class Node:
         if self._kubelet.pid is not None and self._containerd.pid is not None:
             self._end_pods()
         self._kubelet.stop()
+        self._network.stop()
         leftovers.kill_cgroup(self.places.cgroup)
         leftovers.kill_shims(self.places.socket)
         self._containerd.stop()
@@ -179,7 +187,7 @@ class Node:
 
     def _start_containerd(self, lock: int) -> None:
         leftovers.delete_link(self.places.bridge)
-        node_config.write(self.places, free_port())
+        node_config.write(self.places, free_port(), services=self._services)
         # A bridge without an address of its own takes one of its ports': it would change as Pods
         # come and go, and the others would send to the old one until they ask again.
         hardware = f"0a:58:0a:f4:{self.places.slot:02x}:01"
@@ -194,6 +202,12 @@ class Node:
             ["containerd", "--config", str(self.places.containerd_config)], keep=(lock,)
         )
         self._containerd.wait_ready(lambda: self._try_ctr("version"))
+
+    def _start_network(self) -> None:
+        command = [sys.executable, "-m", "tests.bed.network", str(self.folder)]
+        self._network.log.unlink(missing_ok=True)
+        self._network.start(command, env=os.environ | {"PYTHONPATH": str(PROJECT)})
+        self._network.wait_ready(lambda: "ready" in self._network.log.read_text())
 
     def _start_kubelet(self, kubelet: Path, lock: int) -> None:
         leftovers.make_cgroup(self.places.cgroup)

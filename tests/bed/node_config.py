@@ -11,6 +11,7 @@ import yaml
 
 from tests.bed.images import PAUSE_IMAGE
 
+SERVICES = "10.96.0.0/16"  # as in controlplane.py
 CNI_BIN = Path("/usr/lib/cni")
 EVICTION_SIGNALS = ("imagefs.available", "memory.available", "nodefs.available")
 
@@ -70,17 +71,23 @@ class Places:
         return self.config / "kubelet.yaml"
 
 
-def write(places: Places, kubelet_port: int) -> None:
-    """Write all configuration and make the folders it names."""
+def write(places: Places, kubelet_port: int, *, services: bool = False) -> None:
+    """Write all configuration and make the folders it names.
+
+    `services` says that the bridge has the addresses of Services and answers DNS queries.
+    """
     for folder in (places.config / "cni", places.images, places.state, places.pod_logs):
         folder.mkdir(parents=True, exist_ok=True)
     places.kubelet.mkdir(exist_ok=True)
     places.containerd_config.write_text(_containerd(places))
     network = places.config / "cni" / "10-bed.conflist"
-    network.write_text(json.dumps(_network(places), indent=1))
+    network.write_text(json.dumps(_network(places, services=services), indent=1))
     # No name server: a lookup fails at once instead of leaving the machine.
     (places.config / "resolv.conf").write_text("")
-    places.kubelet_config.write_text(yaml.safe_dump(_kubelet(places, kubelet_port)))
+    kubelet = _kubelet(places, kubelet_port)
+    if services:
+        kubelet |= {"clusterDNS": [kubelet["address"]], "clusterDomain": "cluster.local"}
+    places.kubelet_config.write_text(yaml.safe_dump(kubelet))
 
 
 def _containerd(places: Places) -> str:
@@ -117,8 +124,9 @@ conf_dir = "{places.config}/cni"
 """
 
 
-def _network(places: Places) -> dict[str, object]:
+def _network(places: Places, *, services: bool) -> dict[str, object]:
     """A bridge the node made itself (isGateway would switch on the host's IP forwarding)."""
+    gateway = f"10.244.{places.slot}.1"
     return {
         "cniVersion": "1.0.0",
         "name": places.bridge,
@@ -131,6 +139,7 @@ def _network(places: Places) -> dict[str, object]:
                 "ipam": {
                     "type": "host-local",
                     "dataDir": str(places.state / "addresses"),
+                    "routes": [{"dst": SERVICES, "gw": gateway}] if services else [],
                     "ranges": [
                         [
                             {

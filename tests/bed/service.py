@@ -102,25 +102,38 @@ class Service:
             self._run(self._serve, client, port)
 
     def _serve(self, client: socket.socket, port: str) -> None:
-        with client:
-            try:
-                address = self.endpoint(port)
-                if address is None:
-                    return
-                server = socket.create_connection(address, CONNECT_SECONDS)
-            except Exception:
-                # The API server, or the Pod, is away.
-                return
-            with server:
-                server.settimeout(None)
-                with self._lock:
-                    self._open |= {client, server}
-                back = threading.Thread(target=_pump, args=(server, client), daemon=True)
-                back.start()
-                _pump(client, server)
-                back.join()
-                with self._lock:
-                    self._open -= {client, server}
+        try:
+            address = self.endpoint(port)
+        except Exception:
+            address = None  # the API server is away
+        relay(client, address or ("", 0), self._open, self._lock)
+
+
+def relay(
+    client: socket.socket,
+    address: tuple[str, int],
+    connected: set[socket.socket] | None = None,
+    lock: contextlib.AbstractContextManager[Any] | None = None,
+) -> None:
+    """Carry a connection to an address and back, until both directions have ended.
+
+    Meanwhile both ends are among the `connected`, which `lock` guards. A client is closed at once
+    where nobody listens, or the address has no port.
+    """
+    connected, lock = connected if connected is not None else set(), lock or threading.Lock()
+    with client, contextlib.suppress(OSError):
+        if not address[1]:
+            return
+        with socket.create_connection(address, CONNECT_SECONDS) as server:
+            server.settimeout(None)
+            with lock:
+                connected |= {client, server}
+            back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+            back.start()
+            _pump(client, server)
+            back.join()
+            with lock:
+                connected -= {client, server}
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:
