@@ -25,7 +25,8 @@ from reporter.untar import BadArchive, Caps, extract
 
 DESCRIPTION = """\
 Downloads the tarball with the results of a run that is over, verifies its SHA-256, and prints the
-path it was written to. With --extract it is unpacked, and the path of the directory is printed.
+path it was written to. A download that is cut off is resumed. With --extract it is unpacked, and
+the path of the directory is printed; links and devices are not created.
 
 exit codes:
   0    downloaded, with the right SHA-256
@@ -51,6 +52,7 @@ TARBALL: Final = Caps(
     seconds=math.inf,
 )
 _SILENCE = 60.0  # seconds without a byte
+_PAUSE = 1.0  # seconds before what was cut off is resumed
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -161,29 +163,52 @@ def _unfinished(goal: Path) -> Iterator[tuple[Path, BinaryIO]]:
 def _fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
     """Write the body to the file and return its SHA-256, empty once it is longer than `size`.
 
-    Raises NoAnswer, CannotTell, OSError.
+    What was cut off is resumed, as long as each time more of it comes. Raises NoAnswer,
+    CannotTell, OSError.
     """
     digest, bar = hashlib.sha256(), Bar(sys.stderr, size)
+    written = most = 0
     try:
-        with server.open("/results", timeout=_SILENCE) as response:
-            if response.status in {401, 403}:
-                raise CannotTell(f"{server.url}: {origin.refusal(response.read(300))} (forbidden)")
-            if response.status != 200:
-                raise CannotTell(f"{server.url}: answered {response.status} for the results")
-            length = response.length
-            written = 0
-            while piece := response.read1(_PIECE):
-                digest.update(piece)
-                _write(file, piece)
-                written += len(piece)
-                if written > size:
-                    return ""
-                bar.draw(written)
-            if length is not None and written != length:
-                raise NoAnswer(f"{server.url}: the results were cut off after {written} bytes")
+        while True:
+            try:
+                for at, piece in _pieces(server, written):
+                    if at < written:
+                        digest, written = hashlib.sha256(), 0
+                        file.seek(0)
+                        file.truncate()
+                    digest.update(piece)
+                    _write(file, piece)
+                    written += len(piece)
+                    if written > size:
+                        return ""
+                    bar.draw(written)
+                return digest.hexdigest()
+            except NoAnswer:
+                if written <= most:
+                    raise
+                most = written
+                time.sleep(_PAUSE)
     finally:
         bar.clear()
-    return digest.hexdigest()
+
+
+def _pieces(server: StatusServer, at: int) -> Iterator[tuple[int, bytes]]:
+    """Yield pieces of the body and where each belongs: from `at` on, or all if it must be so."""
+    headers = {"Range": f"bytes={at}-"} if at else {}
+    with server.open("/results", headers, timeout=_SILENCE) as response:
+        if response.status in {401, 403}:
+            raise CannotTell(f"{server.url}: {origin.refusal(response.read(300))} (forbidden)")
+        resumed = response.headers.get("Content-Range", "").startswith(f"bytes {at}-")
+        if response.status == 200:
+            at = 0
+        elif response.status != 206 or not resumed:
+            raise CannotTell(f"{server.url}: answered {response.status} for the results")
+        end = None if response.length is None else at + response.length
+        while piece := response.read1(_PIECE):
+            yield at, piece
+            at += len(piece)
+        if end is not None and at != end:
+            raise NoAnswer(f"{server.url}: the results were cut off after {at} bytes")
 
 
 def _write(file: BinaryIO, piece: bytes) -> None:

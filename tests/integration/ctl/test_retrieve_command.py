@@ -133,6 +133,33 @@ class TestFile:
         assert (4, "", []) == (code, out, left(home))
         assert words in err
 
+    @pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no ranges"])
+    def test_a_download_that_is_cut_off_is_resumed(self, home: Home, ranges: bool) -> None:
+        """From where it was cut, or from the start where the server cannot do that."""
+        cut = len(GOOD) - 50
+        rest = Reply(200, GOOD)
+        if ranges:
+            said = ("Content-Range", f"bytes {cut}-{len(GOOD) - 1}/{len(GOOD)}")
+            rest = Reply(206, GOOD[cut:], (said,))
+        with serving() as server:
+            server.answer("/results", Reply(200, GOOD[:cut], length=len(GOOD)), rest)
+            code, out, _ = home.run("retrieve", "--url", server.url)
+
+        assert (0, f"{NAME}\n") == (code, out)
+        assert GOOD == (home.folder / NAME).read_bytes()
+        first, second = (headers for path, headers in server.asked if path == "/results")
+        assert (None, f"bytes={cut}-") == (first.get("Range"), second.get("Range"))
+
+    def test_another_part_than_was_asked_for(self, home: Home) -> None:
+        """4: nothing is put together from parts that do not belong together."""
+        part = Reply(206, GOOD[9:], (("Content-Range", f"bytes 9-{len(GOOD) - 1}/{len(GOOD)}"),))
+        with serving() as server:
+            server.answer("/results", Reply(200, GOOD[:50], length=len(GOOD)), part)
+            code, _, err = home.run("retrieve", "--url", server.url)
+
+        assert (4, []) == (code, left(home))
+        assert "answered 206" in err
+
     def test_more_bytes_than_announced(self, home: Home) -> None:
         """1: no more of them are taken, however many would come."""
         with serving(reply=Reply(body=GOOD + b"x" * 10**6, length=10**12)) as server:
