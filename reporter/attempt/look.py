@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from reporter.attempt.seams import Inputs, Sink, Stop, Telemetry
-from reporter.core.case import Case, Observation, Policy
+from reporter.core.case import POLL_STEP, Case, Observation, Policy
 from reporter.core.condition import Attempt, Standing
 from reporter.core.facts import PodLook, Terminated, pod_of
 from reporter.core.memory import Memory, attributed, recall, remember
@@ -17,7 +17,6 @@ from reporter.core.payloads import FileAbsent, Progress, ResultLook, Searched
 REQUEST_TIMEOUT = 5.0
 LEAST_TIMEOUT = 0.2
 IDLE_TIMEOUT = 0.5
-POLL_STEP = 0.05
 FILE_STEP = 1.0  # between two questions about the Pod because a file changed
 CALM_STEP = 0.5  # a watch that seems healthy may be half open; an API that is away may come back
 
@@ -143,7 +142,7 @@ class Looker:
         return self._in.result.look_around() if state.exit_code == 0 else None
 
     def _ask_after_stop(self) -> bool:
-        """Say whether to ask about the Pod because SIGTERM came: soon, then again and again.
+        """Return whether to ask about the Pod because SIGTERM came: soon, then again and again.
 
         At a natural end a watch shows the adapter's end within 15 ms, and nothing has to be asked.
         """

@@ -10,10 +10,10 @@ import random
 import time
 from collections.abc import Callable
 
-from reporter.attempt.look import POLL_STEP, Looker
+from reporter.attempt.look import Looker
 from reporter.attempt.publish import Outcome, Publisher
 from reporter.attempt.seams import Inputs, Options, Sink, Stop, Telemetry, Wake
-from reporter.core.case import Case, Observation
+from reporter.core.case import POLL_STEP, Case, Observation
 from reporter.core.facts import Form, Terminated, pod_of
 from reporter.core.statement import Statement
 from reporter.core.verdict import Settled, Verdict, nothing_more, stays
@@ -95,7 +95,7 @@ class Loop:
             self._sleep(self._next_pass(owing=owing))
 
     def _ends(self) -> Outcome | None:
-        """Say whether time, or the lack of it, ends our work."""
+        """Return whether time, or the lack of it, ends our work."""
         o = self.last
         if o is None:
             return None

@@ -80,7 +80,7 @@ class Publisher:
         return self._stands()
 
     def wants(self, o: Observation) -> bool:
-        """Say whether the present verdict is worth a write, and keep since when."""
+        """Return whether the present verdict is worth a write, and keep since when."""
         wanted = None
         if not isinstance(self.verdict, Pending) and self._worth_it(o):
             wanted = (self.verdict.report.row, isinstance(self.verdict, Settled))
@@ -202,7 +202,7 @@ class Publisher:
         return o
 
     def _stands(self) -> Outcome | None:
-        """Say whether what stands on the Job ends our work."""
+        """Return whether what stands on the Job ends our work."""
         standing = self._sink.standing
         if standing is None or standing.note is None:
             return None
@@ -212,7 +212,7 @@ class Publisher:
         return Outcome.FINAL if whose is Owner.OURS and standing.note.final else None
 
     def _carried_out(self, standing: Standing) -> bool:
-        """Say whether what was sent last stands, although its answer got lost."""
+        """Return whether what was sent last stands, although its answer got lost."""
         sent, note = self._sent, standing.note
         if sent is None or note is None or owner(standing, sent.attempt) is not Owner.OURS:
             return False

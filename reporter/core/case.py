@@ -17,6 +17,7 @@ from reporter.core.facts import (
 from reporter.core.memory import Memory
 from reporter.core.payloads import Progress, ResultLook, Searched
 
+POLL_STEP = 0.05  # between two looks after SIGTERM
 POLL_AFTER_STOP = 2.0  # a natural end shows in the API within 15 ms of SIGTERM on a calm node
 POLL_AFTER_RETURN = 10.0  # the kubelet reports late after an outage
 GRACE_MARGIN = 2.0  # kept free before the kubelet kills

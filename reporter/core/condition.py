@@ -34,12 +34,12 @@ class Attempt:
     restarts: int = 0
 
     def same(self, other: "Attempt") -> bool:
-        """Say whether both are the same Pod's."""
+        """Return whether both are the same Pod's."""
         unknown = not self.pod_uid or not other.pod_uid
         return self.pod == other.pod and (unknown or self.pod_uid == other.pod_uid)
 
     def older_than(self, other: "Attempt") -> bool:
-        """Say whether the other one has the last word: by creation time, then by UID."""
+        """Return whether the other one has the last word: by creation time, then by UID."""
         return not self.same(other) and self._order < other._order
 
     @property
@@ -156,7 +156,7 @@ def worth_writing(
     final: bool,
     since_last: float = TEXT_PAUSE,
 ) -> bool:
-    """Say whether a report changes what stands. `since_last` is the age of our last write, seconds.
+    """Return whether a report changes what stands. `since_last` is the age of our last write, in s.
 
     A final report of the same attempt and a report of a newer attempt are never replaced. The times
     in the condition and the evidence make no difference.

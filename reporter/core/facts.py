@@ -44,17 +44,17 @@ class Terminated:
 
     @property
     def out_of_memory(self) -> bool:
-        """Say whether the kubelet named it an OOM kill; exit code 137 alone is not one."""
+        """Whether the kubelet named it an OOM kill; exit code 137 alone is not one."""
         return self.reason == "OOMKilled"
 
     @property
     def never_started(self) -> bool:
-        """Say whether the runtime could not start the process, so that it has written nothing."""
+        """Whether the runtime could not start the process, so that it has written nothing."""
         return self.reason in {"StartError", "ContainerCannotRun"}
 
     @property
     def lost(self) -> bool:
-        """Say whether the kubelet lost the container and invented this state."""
+        """Whether the kubelet lost the container and invented this state."""
         return self.reason == "ContainerStatusUnknown"
 
 
@@ -90,14 +90,14 @@ class RestartPolicy:
     rules: tuple[RestartRule, ...] = ()
 
     def restarts_after(self, exit_code: int) -> bool:
-        """Say whether the kubelet starts the container again after this exit code."""
+        """Return whether the kubelet starts the container again after this exit code."""
         if any((exit_code in rule.exit_codes) is rule.among for rule in self.rules):
             return True
         return self.policy == "Always" or (self.policy == "OnFailure" and exit_code != 0)
 
     @property
     def can_restart(self) -> bool:
-        """Say whether any exit code leads to another run."""
+        """Whether any exit code leads to another run."""
         return self.policy != "Never" or bool(self.rules)
 
 
@@ -153,17 +153,17 @@ class Pod:
 
     @property
     def deleting(self) -> bool:
-        """Say whether deletion of the Pod was asked for."""
+        """Whether deletion of the Pod was asked for."""
         return self.deletion_requested_at is not None
 
     @property
     def finished(self) -> bool:
-        """Say whether the Pod has reached a final phase."""
+        """Whether the Pod has reached a final phase."""
         return self.phase in {"Succeeded", "Failed"}
 
     @property
     def stopping(self) -> bool:
-        """Say whether no container of the Pod is started again, though they may still run.
+        """Whether no container of the Pod is started again, though they may still run.
 
         `ContainersReady` turns False/PodFailed as soon as the kubelet has given the Pod up.
         """
@@ -171,24 +171,24 @@ class Pod:
 
     @property
     def blocked(self) -> bool:
-        """Say whether another init container failed for good: the adapter can never start."""
+        """Whether another init container failed for good: the adapter can never start."""
         return self.blocker is not None and self.blocker.for_good
 
     @property
     def given_up(self) -> bool:
-        """Say whether the kubelet ends the Pod, and not because an init container failed."""
+        """Whether the kubelet ends the Pod, and not because an init container failed."""
         return self.failing_at is not None and not self.blocked
 
     @property
     def disrupted(self) -> bool:
-        """Say whether the platform takes the Pod away, and not only means to."""
+        """Whether the platform takes the Pod away, and not only means to."""
         if self.disruption is None:
             return False
         return self.disruption.under_way or self.deleting or self.failing_at is not None
 
     @property
     def taken_away(self) -> bool:
-        """Say whether the platform has begun to end the Pod, whatever its containers do."""
+        """Whether the platform has begun to end the Pod, whatever its containers do."""
         return self.deleting or self.given_up or self.disrupted
 
     @property
@@ -198,7 +198,7 @@ class Pod:
 
     @property
     def ended_for_good(self) -> bool:
-        """Say whether the adapter has ended and no further run can follow, or can never start."""
+        """Whether the adapter has ended and no further run can follow, or can never start."""
         match self.adapter_state:
             case None:
                 return False
@@ -211,7 +211,7 @@ class Pod:
 
     @property
     def may_run_again(self) -> bool:
-        """Say whether a later run of the adapter can still replace what this one wrote."""
+        """Whether a later run of the adapter can still replace what this one wrote."""
         return self.restart.can_restart and not self.stopping and not self.ended_for_good
 
 

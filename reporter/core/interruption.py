@@ -76,13 +76,13 @@ def judge(case: Case, ended: EndedRun) -> Report:
 
 
 def contradicts(run: Terminated, result: ResultPayload) -> bool:
-    """Say whether a run that reported success ended badly. A lost one tells nothing."""
+    """Return whether a run that reported success ended badly. A lost one tells nothing."""
     badly = run.out_of_memory or (run.exit_code != 0 and not run.lost)
     return result.success and badly
 
 
 def ended_by_itself(pod: Pod, ended: Terminated) -> bool:
-    """Say whether the adapter had ended before anybody asked for its end.
+    """Return whether the adapter had ended before anybody asked for its end.
 
     The API's times are whole seconds, so within one second nobody can tell and the answer is no.
     A node's shutdown shows no time at all, only a reason.

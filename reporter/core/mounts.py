@@ -24,7 +24,7 @@ def writers(spec: Object, reporter: str, path: str) -> list[str]:
 
 
 def born_with_pod(spec: Object, reporter: str, path: str) -> bool:
-    """Say whether whatever lies at `path` comes from this Pod's regular containers.
+    """Return whether whatever lies at `path` comes from this Pod's regular containers.
 
     The reporter's own mount tells the volume. It has to be an emptyDir that no init container but
     the reporter can write to.

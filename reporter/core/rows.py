@@ -46,7 +46,7 @@ class Report:
 
     @property
     def from_file(self) -> bool:
-        """Say whether the reason is the adapter's own word."""
+        """Whether the reason is the adapter's own word."""
         return self.row == "R"
 
 

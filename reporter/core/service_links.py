@@ -6,7 +6,7 @@ _ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 
 def is_service_link(variable: str, value: str) -> bool:
-    """Say whether a Service's name made this variable.
+    """Return whether a Service's name made this variable.
 
     A Service `metrics` gives every container METRICS_PORT=tcp://10.0.0.1:9090, which is how Docker
     linked containers, and nobody's setting.

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reporter.core import rows
-from reporter.core.case import Case, Observation, Policy
+from reporter.core.case import POLL_STEP, Case, Observation, Policy
 from reporter.core.facts import Form, PodGone, PodNeverSeen, PodRefused, pod_of
 from reporter.core.interruption import (
     contradicts,
@@ -30,7 +30,6 @@ from reporter.core.rows import Report
 from reporter.core.trouble import trouble_of
 
 START_PATIENCE = 60.0  # seconds in one row before trouble with starting is reported
-POLL_STEP = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +71,13 @@ def decide(o: Observation, policy: Policy) -> Verdict:
 
 
 def nothing_more(o: Observation, policy: Policy) -> bool:
-    """Say whether a stopped reporter with a revisable verdict has nothing left to wait for."""
+    """Return whether a stopped reporter with a revisable verdict has nothing left to wait for."""
     case = Case(o, policy)
     return case.poll_until is not None and o.now >= case.poll_until and interruption(case) is None
 
 
 def stays(o: Observation, policy: Policy) -> bool:
-    """Say whether the reporter must not end yet, because an early end would be restarted.
+    """Return whether the reporter must not end yet, because an early end would be restarted.
 
     And counted against the Job's back-off limit. That is so while the adapter can run again, or
     while nobody can tell.
@@ -93,7 +92,7 @@ def stays(o: Observation, policy: Policy) -> bool:
 
 
 def restartable(o: Observation) -> bool:
-    """Say whether the kubelet may restart the adapter or us, or nobody can tell."""
+    """Return whether the kubelet may restart the adapter or us, or nobody can tell."""
     pod = pod_of(o.pod) or o.memory.last_pod
     return pod is None or pod.restart.can_restart or pod.own_restart.can_restart
 

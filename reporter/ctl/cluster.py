@@ -39,13 +39,13 @@ def cluster_arguments(parser: argparse.ArgumentParser, *, everywhere: bool) -> N
 
 
 def named(options: argparse.Namespace) -> bool:
-    """Say whether the options name a cluster or a namespace."""
+    """Return whether the options name a cluster or a namespace."""
     everywhere = getattr(options, "all_namespaces", False)
     return bool(everywhere or options.namespace or options.context or options.kubeconfig)
 
 
 def reachable(environ: Mapping[str, str] = os.environ) -> bool:
-    """Say whether there is a cluster to try without being told one."""
+    """Return whether there is a cluster to try without being told one."""
     if environ.get("KUBERNETES_SERVICE_HOST") or environ.get("KUBECONFIG"):
         return True
     return _some("~/.kube/config")

@@ -109,7 +109,7 @@ def _called() -> str:
 
 
 def _wants_help(command: str, arguments: Sequence[str]) -> bool:
-    """Say whether help is asked for, wherever: who asks for it may not know what else is wrong."""
+    """Return whether help is asked for, anywhere: whoever asks may not know what else is wrong."""
     own = list(arguments)
     # What follows there is another program's.
     if command == "try":

@@ -26,7 +26,7 @@ from reporter.link.request import (
     global_result_url,
     node_result_url,
 )
-from reporter.link.sockets import Limits
+from reporter.link.sockets import TimeLimits
 from reporter.link.source import ResultSource, SourceError
 from reporter.link.trust import TrustError
 
@@ -41,7 +41,6 @@ __all__ = [
     "ConfigError",
     "Delivery",
     "Heart",
-    "Limits",
     "NoAggregatorPod",
     "NoAnswer",
     "Outcome",
@@ -50,6 +49,7 @@ __all__ = [
     "Reply",
     "ResultSource",
     "SourceError",
+    "TimeLimits",
     "TrustError",
     "WorkerConfig",
     "combine",

@@ -69,7 +69,7 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AggregatorAnswer:
     """An HTTP answer: `headers` by lower-case name, the start of the body."""
 
     status: int

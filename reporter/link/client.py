@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from reporter.core.run.progress import Progress
 from reporter.link import pem
-from reporter.link.answers import Answer, Beat, Delivery, Reply
+from reporter.link.answers import AggregatorAnswer, Beat, Delivery, Reply
 from reporter.link.config import WorkerConfig
 from reporter.link.connection import Connection, Kept, NoAnswer
 from reporter.link.delivery import LEAVE_SECONDS, Event, Left, Parcel, Patience, Stop, deliver
@@ -28,7 +28,7 @@ from reporter.link.request import (
     request,
     type_of_unreadable,
 )
-from reporter.link.sockets import Limits
+from reporter.link.sockets import TimeLimits
 from reporter.link.source import Content, ResultSource
 from reporter.link.trust import Trust
 
@@ -63,13 +63,13 @@ class AggregatorClient:
         sleep: Callable[[float], object] = time.sleep,
         wall: Callable[[], float] = time.time,
         on_event: Event = lambda _event, _facts: None,
-        limits: Limits | None = None,
+        limits: TimeLimits | None = None,
     ) -> None:
         self.config = config
         self._rng, self._wall = rng, wall
         self._patience = Patience(config.grace_seconds, clock=clock, stop=stop, sleep=sleep)
         self._on_event = on_event
-        self._limits = limits or Limits()
+        self._limits = limits or TimeLimits()
         self._trust = Trust(config, wall=wall)
         self._kept = Kept(self._limits.idle)
         self._in_order = threading.Lock()
@@ -109,7 +109,7 @@ class AggregatorClient:
         """
         with source.open() as content:
 
-            def put(left: Left) -> Answer:
+            def put(left: Left) -> AggregatorAnswer:
                 content.measure()
                 headers = {
                     "Content-Type": content.content_type,
@@ -153,7 +153,7 @@ class AggregatorClient:
         with source.open() as content, bare.open() as for_sonobuoy:
             sent = [content]
 
-            def put(left: Left) -> Answer:
+            def put(left: Left) -> AggregatorAnswer:
                 if self._features is None:
                     answer = self._beat(left)
                     if answer.status not in {200, 404}:
@@ -168,7 +168,7 @@ class AggregatorClient:
                     }
                     return self._put(content, headers, left)
                 if not unreadable:
-                    return Answer(404, {}, b"the aggregator takes no error reports")
+                    return AggregatorAnswer(404, {}, b"the aggregator takes no error reports")
                 sent[0] = for_sonobuoy
                 return self._put(for_sonobuoy, {"Content-Type": for_sonobuoy.content_type}, left)
 
@@ -199,7 +199,7 @@ class AggregatorClient:
         answer = self._beat(_for_seconds(self._limits.heartbeat))
         return Beat(answer.status, answer.interval, answer.features)
 
-    def _beat(self, left: Left) -> Answer:
+    def _beat(self, left: Left) -> AggregatorAnswer:
         within = _for_seconds(self._limits.heartbeat)
         answer = self._exchange(
             request(self.config, "GET", "health"), lambda: min(left(), within())
@@ -212,7 +212,7 @@ class AggregatorClient:
             self._features = frozenset()
         return answer
 
-    def _put(self, content: Content, headers: Mapping[str, str], left: Left) -> Answer:
+    def _put(self, content: Content, headers: Mapping[str, str], left: Left) -> AggregatorAnswer:
         framing = {
             "Content-Length": str(content.length),
             "Content-Digest": digest_header(content.digest),
@@ -224,7 +224,7 @@ class AggregatorClient:
 
     def _deliver(
         self,
-        put: Callable[[Left], Answer],
+        put: Callable[[Left], AggregatorAnswer],
         digest: Callable[[], str],
         budget: float | None,
     ) -> Delivery:
@@ -241,7 +241,7 @@ class AggregatorClient:
     def _connection(self) -> Connection:
         return Connection(self.config.host, self.config.port, self._trust, self._limits)
 
-    def _exchange(self, said: Request, left: Left) -> Answer:
+    def _exchange(self, said: Request, left: Left) -> AggregatorAnswer:
         """One exchange on a kept connection, or on a new one."""
         if connection := self._kept.take():
             try:
@@ -258,7 +258,7 @@ class AggregatorClient:
         self._kept.give(connection)
         return answer
 
-    def _converse(self, connection: Connection, said: Request, left: Left) -> Answer:
+    def _converse(self, connection: Connection, said: Request, left: Left) -> AggregatorAnswer:
         answer = connection.exchange(said, left)
         if self._trust.pinned and not self._told_by_hand:
             self._told_by_hand = True

@@ -15,9 +15,9 @@ from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from reporter.errors import ReporterError
-from reporter.link.answers import MAX_BODY, Answer
+from reporter.link.answers import MAX_BODY, AggregatorAnswer
 from reporter.link.request import Request
-from reporter.link.sockets import Limits, Socket
+from reporter.link.sockets import Socket, TimeLimits
 from reporter.link.trust import Trust
 from reporter.runtime.dialing import dial, outlive_silence
 
@@ -37,12 +37,12 @@ class NoAnswer(ReporterError):
 class Connection(HTTPSConnection):
     """A connection to the aggregator: opened with the first exchange, used for one at a time."""
 
-    def __init__(self, host: str, port: int, trust: Trust, limits: Limits) -> None:
+    def __init__(self, host: str, port: int, trust: Trust, limits: TimeLimits) -> None:
         super().__init__(host, port, timeout=None)
         self._trust, self._limits = trust, limits
         self._left: Callable[[], float] = lambda: float("inf")
 
-    def exchange(self, request: Request, left: Callable[[], float]) -> Answer:
+    def exchange(self, request: Request, left: Callable[[], float]) -> AggregatorAnswer:
         """Send a request and return the answer, which may come before all of it is sent.
 
         `left` gives the seconds left for all of it, and may change its mind meanwhile. After an
@@ -79,7 +79,7 @@ class Connection(HTTPSConnection):
         assert isinstance(self.sock, Socket)
         return self.sock
 
-    def _converse(self, request: Request) -> Answer:
+    def _converse(self, request: Request) -> AggregatorAnswer:
         method, target, headers, body = request
         unsent: OSError | None = None
         try:
@@ -105,7 +105,7 @@ class Connection(HTTPSConnection):
             self.close()
         response.close()
         fields = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(response.status, fields, text)
+        return AggregatorAnswer(response.status, fields, text)
 
     def _dial(self, context: ssl.SSLContext) -> Socket:
         context.sslsocket_class = Socket

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from reporter.link.answers import Answer, Delivery, Outcome
+from reporter.link.answers import AggregatorAnswer, Delivery, Outcome
 from reporter.link.connection import NoAnswer
 from reporter.link.policy import Meaning, Tries, meaning
 from reporter.link.source import SourceChanged
@@ -27,7 +27,7 @@ class Stop(Protocol):
     """A `threading.Event`, or something like it."""
 
     def is_set(self) -> bool:
-        """Say whether to end."""
+        """Return whether to end."""
 
     def wait(self, timeout: float) -> bool:
         """Sleep for so many seconds, or until there is a reason to end."""
@@ -83,7 +83,7 @@ class Patience:
 class Parcel:
     """What is being delivered. `put` makes one try; `digest` is of what it sends, in hex."""
 
-    put: Callable[[Left], Answer]
+    put: Callable[[Left], AggregatorAnswer]
     digest: Callable[[], str]
 
 
@@ -141,7 +141,9 @@ def deliver(
             tries = tries.excused(patience.clock() - began)
 
 
-def _settled(answer: Answer, attempts: int, ours: str, on_event: Event) -> Delivery | None:
+def _settled(
+    answer: AggregatorAnswer, attempts: int, ours: str, on_event: Event
+) -> Delivery | None:
     """What an answer ends the delivery with, if it does."""
     match meaning(answer.status):
         case Meaning.ACCEPTED:

@@ -51,7 +51,7 @@ class Target:
 
 
 def seen(results: Path) -> bool:
-    """Say whether there is a done file, whatever it is."""
+    """Return whether there is a done file, whatever it is."""
     return os.path.lexists(results / NAME)
 
 

@@ -22,7 +22,7 @@ _INTERIM = b"HTTP/1.1 1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TimeLimits:
     """Seconds that the parts of a try may take.
 
     `connect` and `handshake` as a whole; `send` without a byte being taken; `answer` from the last
@@ -44,13 +44,13 @@ class Limits:
 class Socket(ssl.SSLSocket):
     """Made by a context whose `sslsocket_class` it is; `shake_hands` first."""
 
-    _limits: Limits
+    _limits: TimeLimits
     _left: Callable[[], float]
     _answer_until = 0.0
     _early = b""
     received = 0
 
-    def shake_hands(self, limits: Limits, left: Callable[[], float]) -> None:
+    def shake_hands(self, limits: TimeLimits, left: Callable[[], float]) -> None:
         """Do the TLS handshake; `left` gives the seconds left for all there is to do."""
         self._limits, self._left = limits, left
         super().settimeout(max(min(limits.handshake, left()), 0.001))
@@ -116,7 +116,7 @@ class Socket(ssl.SSLSocket):
             raise
 
     def _answered(self) -> bool:
-        """Say whether the peer has answered or hung up. What was read is kept."""
+        """Return whether the peer has answered or hung up. What was read is kept."""
         try:
             piece = self.recv(4096)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):

@@ -123,5 +123,5 @@ def paint(text: str, code: str, *, colour: bool) -> str:
 
 
 def wants_colour(out: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Say whether colours are welcome: on a terminal, unless NO_COLOR is set (no-color.org)."""
+    """Return whether colours are welcome: on a terminal, unless NO_COLOR is set (no-color.org)."""
     return out.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"

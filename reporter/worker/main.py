@@ -114,7 +114,7 @@ class Ending:
         self._stop = stop
 
     def is_set(self) -> bool:
-        """Say whether to end."""
+        """Return whether to end."""
         return self._stop.requested
 
     def wait(self, timeout: float | None = None) -> bool:

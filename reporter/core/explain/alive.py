@@ -41,6 +41,6 @@ def kept_alive(pod: Object, setup: Setup) -> Iterator[Finding]:
 
 
 def _longer(run: Object, adapter: Object) -> bool:
-    """Say whether a run ended later than the adapter's; the API's times are whole seconds."""
+    """Return whether a run ended later than the adapter's; the API's times are whole seconds."""
     at, before = moment(run, "finishedAt"), moment(adapter, "finishedAt")
     return at is not None and before is not None and at > before + 1

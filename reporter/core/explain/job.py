@@ -196,7 +196,7 @@ def _explained(said: list[Finding]) -> bool:
 
 
 def ended(job: Object) -> bool:
-    """Say whether the Job itself is over: complete or failed."""
+    """Return whether the Job itself is over: complete or failed."""
     return any(
         text(condition, "type") in _OVER and text(condition, "status") == "True"
         for condition in items(section(job, "status"), "conditions")

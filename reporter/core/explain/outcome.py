@@ -30,7 +30,7 @@ def outcome(job: Object) -> Outcome:
 
 
 def is_last(verdict: WrittenVerdict, job: Object) -> bool:
-    """Say whether this verdict stays.
+    """Return whether this verdict stays.
 
     A final one is the last word of its Pod. Unless it is good, the Job may start another Pod, whose
     verdict takes its place.
@@ -41,7 +41,7 @@ def is_last(verdict: WrittenVerdict, job: Object) -> bool:
 
 
 def no_pod_follows(job: Object) -> bool:
-    """Say whether the Job starts no further Pod: it ends, or its first failure is its last."""
+    """Return whether the Job starts no further Pod: it ends, or its first failure is its last."""
     spec = section(job, "spec")
     conditions = items(section(job, "status"), "conditions")
     if any(text(each, "type") in _ENDING and text(each, "status") == "True" for each in conditions):
@@ -71,7 +71,7 @@ def open_because(job: Object) -> str:
 
 
 def nobody_writes(job: Object, pods: Sequence[Object]) -> bool:
-    """Say whether no reporter is left that could still write: the Job and its Pods have ended."""
+    """Return whether no reporter can still write: the Job and its Pods have ended."""
     return ended(job) and all(
         text(section(pod, "status"), "phase") in {"Succeeded", "Failed"} for pod in pods
     )

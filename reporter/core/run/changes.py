@@ -100,7 +100,7 @@ def _differing(new: Mapping[Key, object], old: Mapping[Key, object]) -> set[Key]
 
 
 def _began(before: Beat | None, beat: Beat | None) -> bool:
-    """Say whether the worker was heard for the first time, or has started to beat."""
+    """Return whether the worker was heard for the first time, or has started to beat."""
     return beat is not None and (before is None or beat.armed is not before.armed)
 
 

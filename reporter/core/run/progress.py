@@ -129,13 +129,6 @@ def merge(first: Progress, second: Progress) -> Progress:
     )
 
 
-def human(progress: Progress) -> str:
-    """Progress for people, in the words that Sonobuoy's tools print."""
-    remaining = progress.total - progress.completed - progress.failures_total
-    text = f"Passed:{progress.completed:3d}, Failed:{progress.failures_total:3d}"
-    return f"{text}, Remaining:{remaining:3d}" if remaining >= 0 else text
-
-
 class UpdateId(NamedTuple):
     """Which update of which sender: `epoch` is random per process, `seq` counts up."""
 

@@ -44,7 +44,7 @@ class Upload:
         return max(deadline, self.began) + allowance.seconds(self.length)
 
     def holds(self, deadline: float | None, now: float, allowance: Allowance) -> bool:
-        """Say whether the run stays open for it.
+        """Return whether the run stays open for it.
 
         It does for one that came in time, which either is read to its end or cut. Who comes later
         is taken if there is time, but cannot keep the run open by coming again.

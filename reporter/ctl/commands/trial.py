@@ -241,7 +241,7 @@ def _faults(result: Path) -> list[str]:
 
 
 def _end_was_seen(o: Observation) -> bool:
-    """Say whether a look has shown the end; the child itself may have ended after it."""
+    """Return whether a look has shown the end; the child itself may have ended after it."""
     pod = pod_of(o.pod)
     return pod is not None and isinstance(pod.adapter_state, Terminated)
 

@@ -21,7 +21,7 @@ def exit_code(document: Document, *, delivery_only: bool) -> int:
 
 
 def good(document: Document, *, delivery_only: bool) -> bool:
-    """Say whether nothing has failed so far: no delivery, and unless only they count no check."""
+    """Return whether nothing has failed: no delivery and, unless only these count, no check."""
     return not failed(document) if delivery_only else passed(document)
 
 

@@ -34,7 +34,7 @@ class CertificateRefused(NoAnswer):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StatusAnswer:
     """A whole answer; `tag` is its ETag."""
 
     status: int
@@ -58,7 +58,7 @@ class StatusServer:
         self._connection: http.client.HTTPConnection | None = None
         self._socket: socket.socket | None = None
 
-    def get(self, path: str, *, tag: str = "", timeout: float = ANSWER) -> Answer:
+    def get(self, path: str, *, tag: str = "", timeout: float = ANSWER) -> StatusAnswer:
         """Return the answer, at most 64 MiB; `tag` makes it 304 while nothing changed.
 
         `timeout` in seconds is for all of it. Raises NoAnswer.
@@ -68,7 +68,7 @@ class StatusServer:
         with self.open(path, headers, timeout=timeout) as response:
             with self._within(end):
                 body = b"".join(_pieces(response))
-            return Answer(response.status, body, response.headers.get("ETag", ""))
+            return StatusAnswer(response.status, body, response.headers.get("ETag", ""))
 
     @contextmanager
     def open(

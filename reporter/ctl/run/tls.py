@@ -41,7 +41,7 @@ def _no_pass_phrase() -> str:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Say whether it is the server's alert about our certificate, or about there being none."""
+    """Return whether it is the server's alert about our certificate, or about there being none."""
     if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLCertVerificationError):
         return False
     return any(word in (error.reason or "") for word in ("CERT", "UNKNOWN_CA"))

@@ -84,14 +84,14 @@ def paint(text: str, code: str) -> str:
 
 
 def wants_colour(out: TextIO, *, refused: bool, environ: Mapping[str, str] = os.environ) -> bool:
-    """Say whether colours are welcome: on a terminal, unless refused there or by NO_COLOR."""
+    """Return whether colours are welcome: on a terminal, unless refused there or by NO_COLOR."""
     if refused or environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
         return False
     return out.isatty()
 
 
 def redraws(out: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Say whether what is written can be written over: on a terminal that is not dumb."""
+    """Return whether what is written can be written over: on a terminal that is not dumb."""
     return out.isatty() and environ.get("TERM") != "dumb"
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.core.run.progress import Progress, parse_progress
-from reporter.link.answers import Answer
+from reporter.link.answers import AggregatorAnswer
 from reporter.link.request import (
     digest_header,
     disposition,
@@ -20,9 +20,11 @@ from reporter.link.request import (
 SHA = hashlib.sha256(b"x").hexdigest()
 
 
-def answer(body: bytes = b"", **headers: str) -> Answer:
+def answer(body: bytes = b"", **headers: str) -> AggregatorAnswer:
     """An answer with these headers, underscores for hyphens."""
-    return Answer(200, {name.replace("_", "-"): value for name, value in headers.items()}, body)
+    return AggregatorAnswer(
+        200, {name.replace("_", "-"): value for name, value in headers.items()}, body
+    )
 
 
 @pytest.mark.parametrize(

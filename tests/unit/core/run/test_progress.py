@@ -17,7 +17,6 @@ from reporter.core.run.progress import (
     combine,
     fitting,
     footprint,
-    human,
     merge,
     newest,
     parse_progress,
@@ -242,26 +241,6 @@ def test_half_a_surrogate_pair_from_the_wire_is_mended():
 def test_two_updates_become_one_inside_a_client(first, second, expected):
     """It does what the two would have done one after the other."""
     assert expected == merge(first, second)
-
-
-@pytest.mark.parametrize(
-    ("progress", "text"),
-    [
-        (Progress(), "Passed:  0, Failed:  0, Remaining:  0"),
-        (
-            Progress(total=100, completed=7, failures=("a", "b")),
-            "Passed:  7, Failed:  2, Remaining: 91",
-        ),
-        (Progress(total=1, completed=7), "Passed:  7, Failed:  0"),
-        (
-            Progress(total=99_999, completed=1_234, failures_total=10_000),
-            "Passed:1234, Failed:10000, Remaining:88765",
-        ),
-    ],
-)
-def test_progress_for_people(progress, text):
-    """K11: the words of Sonobuoy's tools; no remaining part when it would be negative."""
-    assert text == human(progress)
 
 
 @pytest.mark.parametrize(
