@@ -9,8 +9,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UNIT := tests/unit tests/property
-# Tests that try few examples in `make test` and many in `make test-long`.
-PROPERTIES := tests/property tests/integration/store/test_store_model.py
 
 # Arguments for a person: PYTEST_ARGS="-k name", REQUIRE_CLUSTER=1 (a skipped cluster test fails).
 PYTEST_ARGS ?=
@@ -80,7 +78,7 @@ test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk
 	@$(bed)
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
 	$(PYTEST) -n $(WORKERS) -m "long and not cluster and not node"
-	PROPERTY_EXAMPLES=100 $(PYTEST) -n $(WORKERS) -m "not long" $(PROPERTIES)
+	PROPERTY_EXAMPLES=100 $(PYTEST) -n $(WORKERS) -m "hypothesis and not long"
 	$(PYTEST) -m "long and (cluster or node)"
 
 test-coverage: $(READY) ## measure coverage; core, wire and untar must be complete

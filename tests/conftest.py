@@ -2,6 +2,10 @@
 
 Where one of them is not possible its tests are skipped with the reason, or fail when the
 environment has REQUIRE_CLUSTER=1.
+
+Properties are about what holds, not about how fast: no time limit for one example. `make test`
+tries a few on each version of Python; PROPERTY_EXAMPLES=NUMBER says how many, as `make test-long`
+and `make test-coverage` do.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.bed import binaries
 from tests.bed import node as bed_node
@@ -29,6 +34,10 @@ from tests.scenarios.stage import Stage  # noqa: E402
 # would inherit; a handler is not inherited.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "25"))
+settings.register_profile("untimed", deadline=None, max_examples=EXAMPLES)
+settings.load_profile("untimed")
 
 REAL = ("cluster", "node")
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")

@@ -20,6 +20,7 @@ from reporter.settings import sidecar as settings
 from reporter.sidecar.main import Sidecar
 from tests.fakekube import FakeKube, make_job, make_pod, running, terminated
 from tests.fakekube.answers import ApiError
+from tests.fakekube.journal import Entry
 from tests.forked import Forked
 
 BOUND = 60.0
@@ -270,10 +271,14 @@ class Scene:
 
     def writes(self) -> list[Object]:
         """Return the bodies of the patches that the server has carried out, in order."""
+
+        def patches() -> list[Entry]:
+            return self.fake.requests("PATCH", f"/jobs/{self.job_name}/")
+
+        # What a patch has changed can be seen a moment before its answer is in the journal.
+        self.fake.wait_for(lambda: all(e.fault or e.status or e.ended for e in patches()), BOUND)
         return [
-            entry.json
-            for entry in self.fake.requests("PATCH", f"/jobs/{self.job_name}/")
-            if getattr(entry.fault, "apply", entry.status == 200)
+            entry.json for entry in patches() if getattr(entry.fault, "apply", entry.status == 200)
         ]
 
     def history(self) -> list[tuple[str, str, bool]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,8 @@ PLAN = {
     "run": "openapi",
     "plugins": [{"name": "e2e"}, {"name": "sysd", "nodes": ["node1"]}, {"name": "open"}],
 }
+# Each is a request, so there are fewer of them.
+EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "20")) // 4
 # Path parameters that name a key of the plan; without them nearly everything is 403.
 BY_NODE, GLOBAL = {"node": "node1", "plugin": "sysd"}, {"node": "global", "plugin": "e2e"}
 
@@ -74,7 +77,7 @@ def play(name: str, known: bool, mode: GenerationMode, url: str, session: reques
 
     @given(case=operation.as_strategy(mode, path_parameters=parameters or None))
     @settings(
-        max_examples=12,
+        max_examples=EXAMPLES,
         deadline=None,
         database=None,
         derandomize=True,
@@ -115,6 +118,7 @@ def references(node: Any) -> Iterator[str]:
             yield from references(each)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(
     ("name", "known", "mode"),
     [
