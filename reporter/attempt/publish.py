@@ -46,7 +46,7 @@ class Outcome(Enum):
     JOB_GONE = "jobGone"
     JOB_NEVER_SEEN = "jobNeverSeen"
     GAVE_UP = "gaveUp"  # the verdict could not be written in time
-    STOPPED = "stopped"  # SIGTERM, with no final verdict to be had
+    STOPPED = "stopped"  # by SIGTERM, before a final verdict
 
 
 class Publisher:

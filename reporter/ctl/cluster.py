@@ -1,4 +1,4 @@
-"""The user's cluster: the options that name it, and the door to it.
+"""The user's cluster: the options that name it, and access to it.
 
 The Kubernetes client is imported only when a cluster is asked: that takes a third of a second.
 """

@@ -125,7 +125,7 @@ class Endpoint:
 
 
 def opened(address: str, port: int, site: Site) -> Endpoint | None:
-    """Return an endpoint at work; nothing where the port is not to be had, which is logged."""
+    """Return an endpoint at work; None where it cannot listen, which is logged."""
     endpoint = Endpoint(address, port, site)
     try:
         endpoint.start()

@@ -8,9 +8,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from reporter.attempt.loop import Loop
 from reporter.attempt.publish import Outcome
@@ -28,11 +27,11 @@ from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.sidecar.ending import delivery_end
+from reporter.sidecar.link_config import link_config
 from reporter.sinks.aggregator import Courier, Failure, Parcel, Result
 from reporter.sources.result_file import content_of
 
 LEAVE = 1.0  # seconds for an orderly end
-LONGEST_GRACE = 86400.0
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for
 _WORDS = {
     "retry": ("warning", "Request to the aggregator failed, retrying"),
@@ -216,23 +215,6 @@ def _written(said: ResultPayload) -> bytes:
     """Return what stands on the Job as a result file, where there is none that says the same."""
     status = "success" if said.success else "failure"
     return json.dumps({"status": status, "reason": said.reason, "message": said.message}).encode()
-
-
-def link_config(environ: Mapping[str, str], *, drop_key: bool = False) -> WorkerConfig:
-    """Read the link's settings. Raises ConfigError with every problem."""
-    scope = environ.get("AGGREGATOR_SCOPE", "").strip() or "global"
-    problems = []
-    if scope not in {"global", "node"}:
-        problems = [f"AGGREGATOR_SCOPE: {scope[:40]!r} is not global or node"]
-    known: Literal["global", "node"] = "node" if scope == "node" else "global"
-    try:
-        config = WorkerConfig.from_env(environ, scope=known, drop_key=drop_key)
-    except ConfigError as error:
-        raise ConfigError(problems + error.problems) from None
-    if problems:
-        raise ConfigError(problems)
-    # How long a delivery may go on after SIGTERM the Pod's own grace period says (`stay`).
-    return replace(config, grace_seconds=LONGEST_GRACE)
 
 
 def opened(

@@ -1,12 +1,11 @@
 """`status-ctl try`: the sidecar's loop around a process of this machine, and a Job in memory.
 
-Only the wiring: what a process looks like as a Pod is in `sources/child.py`, what is shown in
-`sinks/terminal.py`.
+Only the wiring: what a process looks like as a Pod is in `trial/child.py`, what is shown in
+`trial/terminal.py`.
 """
 
 import argparse
 import os
-import re
 import shutil
 import signal
 import stat
@@ -14,10 +13,8 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
 
 from reporter.attempt.loop import Loop
 from reporter.attempt.seams import Inputs, Options
@@ -25,8 +22,8 @@ from reporter.core.case import Observation, Policy
 from reporter.core.facts import Form, Terminated, pod_of
 from reporter.core.rows import TRUE
 from reporter.ctl.commands.validate import mode_warning, told
-from reporter.ctl.duration import length
 from reporter.ctl.exits import USAGE
+from reporter.ctl.quantities import size, wait_time
 from reporter.ctl.show.output import colour_argument
 from reporter.ctl.show.tell import tell
 from reporter.errors import SettingsError
@@ -37,30 +34,12 @@ from reporter.sources.inotify import DirectoryWatch
 from reporter.sources.progress_file import ProgressFile
 from reporter.sources.result_file import ResultFile
 from reporter.trial.child import Child
+from reporter.trial.chosen import JOB, NAMESPACE, POD, SETTINGS, Chosen, choose
 from reporter.trial.memory_cgroup import MemoryCgroup, NoMemoryCgroup
 from reporter.trial.terminal import JobInMemory, Timeline, wants_colour
 from reporter.wire.problems import problems_in
 from reporter.wire.result import MAX_BYTES
 
-
-class Chosen(NamedTuple):
-    """The reporter's settings that matter without a cluster, and its defaults for them."""
-
-    max_wait_time_seconds: int = 300
-    poll_interval_seconds: int = 2
-    condition_type: str = "Available"
-    result_required: bool = True
-    result_trust: str = "at-once"
-    report_running: bool = True
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def poll_interval(self) -> float:
-        """Seconds between two looks: a command may be over in less than the reporter's interval."""
-        return min(float(self.poll_interval_seconds), self.max_wait_time_seconds / 2)
-
-
-SETTINGS = [name.upper() for name in Chosen._fields[:-1]]
 DESCRIPTION = f"""\
 Runs COMMAND as the adapter on this machine, without a cluster, and shows what the status reporter
 would write on the Job: how the condition changes and what is wrong with the result file, as
@@ -83,14 +62,6 @@ exit codes:
   130  Ctrl-C (143: SIGTERM)"""
 
 SUCCESS, FAILURE, OWN_VERDICT = 0, 1, 3
-NAMESPACE, JOB, POD = "default", "try", "try-pod"
-_SIZE = re.compile(r"([0-9]+)(k|M|G|T|Ki|Mi|Gi|Ti)?")
-_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -211,21 +182,6 @@ def _try(
     return SUCCESS if standing.status == TRUE else FAILURE
 
 
-def choose(environ: Mapping[str, str], timeout: int | None) -> Chosen:
-    """Return what the reporter would be told, with --timeout above it. Raises SettingsError."""
-    given = {name: environ[name] for name in SETTINGS if environ.get(name, "").strip()}
-    if not given:
-        # Reading settings takes longer than the rest of the command: only for who has set one.
-        chosen = Chosen()
-        return chosen if timeout is None else chosen._replace(max_wait_time_seconds=timeout)
-    from reporter.settings.sidecar import load
-
-    if timeout is not None:
-        given["MAX_WAIT_TIME_SECONDS"] = str(timeout)
-    loaded = load({**given, "JOB_NAMESPACE": NAMESPACE, "JOB_NAME": JOB, "POD_NAME": POD})
-    return Chosen(*(getattr(loaded, name) for name in Chosen._fields))
-
-
 def _faults(result: Path) -> list[str]:
     """Say what is wrong with the result file; what is no file is told by the condition."""
     try:
@@ -284,23 +240,6 @@ def _handle_signals(stop: Stop, child: Child) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
-
-
-def wait_time(written: str) -> int:
-    """Read a wait time in seconds, as `10s`, `5m` or a number of seconds; at least one."""
-    seconds = length(written)
-    if not 0 < seconds < 2**31:
-        raise argparse.ArgumentTypeError(f"not a wait time of at least 1s: {written!r}")
-    return seconds
-
-
-def size(text: str) -> int:
-    """Read a positive quantity of bytes as Kubernetes writes it."""
-    found = _SIZE.fullmatch(text)
-    value = int(found[1]) * _UNITS[found[2] or ""] if found else 0
-    if not 0 < value < 2**63:
-        raise argparse.ArgumentTypeError(f"not a size like 64Mi or 1G: {text!r}")
-    return value
 
 
 def _uid() -> str:

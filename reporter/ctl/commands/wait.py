@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from reporter.core.run.reading import Found
 from reporter.core.run.view import Document, Look, Row, counts, over, rows
-from reporter.ctl.duration import length
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
+from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
 from reporter.ctl.run import origin
 from reporter.ctl.run.origin import Origin

@@ -17,8 +17,8 @@ from reporter.core.run.status import API_VERSION
 from reporter.core.run.view import Look, of_reading, read_document
 from reporter.core.text import clean
 from reporter.ctl import cluster
-from reporter.ctl.duration import length
 from reporter.ctl.exits import CannotTell
+from reporter.ctl.quantities import length
 from reporter.ctl.run.connection_file import TRADITIONAL, own_place, read_connection
 from reporter.ctl.run.server import ANSWER, CertificateRefused, NoAnswer, StatusServer
 from reporter.ctl.run.tls import Address

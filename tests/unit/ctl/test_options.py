@@ -5,8 +5,9 @@ import importlib
 
 import pytest
 
-from reporter.ctl.commands import trial
 from reporter.ctl.main import COMMANDS, main
+from reporter.ctl.quantities import size, wait_time
+from reporter.trial.chosen import choose
 
 
 @pytest.mark.parametrize(
@@ -15,14 +16,14 @@ from reporter.ctl.main import COMMANDS, main
 )
 def test_a_memory_size_is_written_as_in_kubernetes(text, expected):
     """Bytes, or a decimal or binary unit."""
-    assert expected == trial.size(text)
+    assert expected == size(text)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5Gi", "64MB", "64 Mi", "Mi", "9" * 20])
 def test_another_memory_size_is_a_usage_error(text):
     """Refused, not guessed."""
     with pytest.raises(argparse.ArgumentTypeError, match="not a size"):
-        trial.size(text)
+        size(text)
 
 
 @pytest.mark.parametrize(
@@ -30,14 +31,14 @@ def test_another_memory_size_is_a_usage_error(text):
 )
 def test_a_wait_time(text, seconds):
     """As everywhere in this command, and in whole seconds as MAX_WAIT_TIME_SECONDS."""
-    assert seconds == trial.wait_time(text)
+    assert seconds == wait_time(text)
 
 
 @pytest.mark.parametrize("text", ["", "0", "0s", "-5", "1.5", "1_0", "\u0663", "9" * 12, "soon"])
 def test_what_is_no_wait_time(text):
     """A usage error."""
     with pytest.raises(argparse.ArgumentTypeError, match=r"not a (duration|wait time)"):
-        trial.wait_time(text)
+        wait_time(text)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -98,8 +99,8 @@ def test_no_command_at_all_is_wrong_usage(capsys):
 @pytest.mark.parametrize("timeout", [None, 1, 2, 3, 4, 300])
 def test_try_without_settings_does_as_the_reporter_by_default(timeout):
     """The settings are not even imported then, so nothing else keeps the two alike."""
-    alone = trial.choose({"RESULT_REQUIRED": " "}, timeout)
-    read = trial.choose({"RESULT_REQUIRED": "true"}, timeout)
+    alone = choose({"RESULT_REQUIRED": " "}, timeout)
+    read = choose({"RESULT_REQUIRED": "true"}, timeout)
 
     assert alone.poll_interval == read.poll_interval
     assert alone._replace(poll_interval_seconds=0) == read._replace(poll_interval_seconds=0)
@@ -107,6 +108,6 @@ def test_try_without_settings_does_as_the_reporter_by_default(timeout):
 
 def test_a_timeout_outranks_the_variable():
     """Together with what else is set."""
-    chosen = trial.choose({"MAX_WAIT_TIME_SECONDS": "9", "RESULT_TRUST": "at-exit"}, 7)
+    chosen = choose({"MAX_WAIT_TIME_SECONDS": "9", "RESULT_TRUST": "at-exit"}, 7)
 
     assert (7, "at-exit") == (chosen.max_wait_time_seconds, chosen.result_trust)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from reporter.ctl import main as entry
-from reporter.ctl.duration import length
+from reporter.ctl.quantities import length
 
 CLUSTER = {"kubernetes", "urllib3", "yaml"}
 SCHEMAS = {"jsonschema"}

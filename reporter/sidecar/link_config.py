@@ -1,0 +1,26 @@
+"""The link's settings: those of a worker, and AGGREGATOR_SCOPE."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+
+from reporter.link import ConfigError, WorkerConfig
+
+LONGEST_GRACE = 86400.0
+
+
+def link_config(environ: Mapping[str, str], *, drop_key: bool = False) -> WorkerConfig:
+    """Read the link's settings. Raises ConfigError with every problem."""
+    scope = environ.get("AGGREGATOR_SCOPE", "").strip() or "global"
+    problems = []
+    if scope not in {"global", "node"}:
+        problems = [f"AGGREGATOR_SCOPE: {scope[:40]!r} is not global or node"]
+    known: Literal["global", "node"] = "node" if scope == "node" else "global"
+    try:
+        config = WorkerConfig.from_env(environ, scope=known, drop_key=drop_key)
+    except ConfigError as error:
+        raise ConfigError(problems + error.problems) from None
+    if problems:
+        raise ConfigError(problems)
+    # How long a delivery may go on after SIGTERM the Pod's own grace period says (`stay`).
+    return replace(config, grace_seconds=LONGEST_GRACE)
