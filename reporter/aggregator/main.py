@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter.aggregator.command_line import FAILED, USAGE, check, given, make_certs, parse
-from reporter.aggregator.run_plan import read_plan
+from reporter.aggregator.run_plan import plan_of
 from reporter.errors import ReporterError, SettingsError
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
@@ -55,7 +55,7 @@ def run(
         log.configure(chosen.log_format, chosen.log_level)
         for warning in chosen.warnings:
             log.get().warning("Setting ignored", problem=warning)
-        plan = read_plan(Path(chosen.plan))
+        plan = plan_of(Path(chosen.plan), Path(chosen.state))
         if chosen.pod_namespace:
             api = connect(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
         # Half a second of imports, which bad settings need not wait for.

@@ -43,7 +43,7 @@ class StoreLocked(StoreError):
 
 
 class WrongRun(StoreError):
-    """The store holds another run, or the run with another plan."""
+    """The store holds another run, or the run with a plan that this one contradicts."""
 
 
 class RunNotReady(StoreError):
@@ -69,7 +69,7 @@ class Store(Protocol):
     """One run and everything known about it."""
 
     async def open_run(self, plan: Plan, *, now: float) -> Snapshot:
-        """Create the run, or resume it where it was.
+        """Create the run, or resume it where it was, with the plan that it began with.
 
         Ages of heartbeats start at zero; deadlines and retry windows stay until `workers_return`.
         Raises `WrongRun` when another run is in the store, `StoreLocked` when another process has

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from reporter.aggregator.store.contract import ProgressTaken, Received, RunNotReady, WrongRun
 from reporter.core.run import entry as rules
 from reporter.core.run.entry import Entry, Failure, Marked, Record
-from reporter.core.run.plan import Key, Plan
+from reporter.core.run.plan import Key, Plan, differences
 from reporter.core.run.progress import Progress, Sent, Taken, UpdateId, fitting, newest, take
 from reporter.core.run.snapshot import Phase, Tar
 
@@ -26,6 +26,9 @@ REVISIONS = 1_000_000
 A revision is shown before it is written, and must not be shown twice for different states. The
 number on disk is one that was never reached; after a kill it is where counting goes on.
 """
+
+
+_NAMED = 5  # differences between two plans
 
 
 @dataclass(frozen=True)
@@ -136,16 +139,18 @@ def open_run(plan: Plan, now: float) -> Operation[Loaded]:
             transaction.put_entries([Entry(key) for key in plan.keys])
         elif run.plan.run != plan.run:
             raise WrongRun(f"the store holds run {run.plan.run}, not {plan.run}")
-        elif run.plan != plan:
-            raise WrongRun(f"the store holds run {plan.run} with another plan")
-        found = transaction.entries()
+        elif found := differences(run.plan, plan):
+            more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+            named = "; ".join(found[:_NAMED])
+            raise WrongRun(f"run {plan.run} began with another plan: {named}{more}")
+        entries = transaction.entries()
         first = run.revision + 1
         run = replace(run, revision=first + REVISIONS)
         transaction.put_run(run)
         return Loaded(
             run,
             first,
-            {key: found[key] for key in plan.keys},
+            {key: entries[key] for key in run.plan.keys},
             transaction.all_progress(),
             transaction.armed(),
         )

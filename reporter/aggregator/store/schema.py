@@ -5,13 +5,16 @@ Everything here runs in the writer's thread. What the tables mean is in `sqlite_
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reporter.aggregator.store.contract import StoreError, StoreFull
+from reporter.core.run.plan import Plan, parse_plan
 from reporter.runtime import log
 from reporter.runtime.private_file import sync_directory
 
@@ -112,6 +115,16 @@ def open_database(
         connection.close()
         raise
     return connection
+
+
+def stored_plan(path: Path) -> Plan | None:
+    """Return the plan of the run in a database, if it can be read. Changes nothing."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+            found = database.execute("SELECT plan FROM run").fetchone()
+    except sqlite3.Error:
+        return None
+    return None if found is None else parse_plan(json.loads(found[0]))
 
 
 def migrate(

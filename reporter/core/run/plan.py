@@ -3,6 +3,7 @@
 The document's rules live here; where it is read from and what came of it do not.
 """
 
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -113,6 +114,31 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "timeout_seconds": plan.timeout_seconds,
         "plugins": [_plugin_document(plugin) for plugin in plan.plugins],
     }
+
+
+def differences(kept: Plan, given: Plan) -> list[str]:
+    """Say in what a plan contradicts the one that its run began with.
+
+    The order in which plugins and nodes are listed makes no difference.
+    """
+    found = []
+    names = dict.fromkeys(plugin.name for plan in (kept, given) for plugin in plan.plugins)
+    for name in names:
+        old, new = kept.plugin(name), given.plugin(name)
+        if old is None or new is None:
+            found.append(f"{name} is {'new' if old is None else 'missing'}")
+            continue
+        for field in ("order", "heartbeats", "identity"):
+            was, now = getattr(old, field), getattr(new, field)
+            if was != now:
+                found.append(f"{name}: {field} was {json.dumps(was)}, not {json.dumps(now)}")
+        limits = kept.timeout_of(name), given.timeout_of(name)
+        if limits[0] != limits[1]:
+            found.append(f"{name}: timeout_seconds was {limits[0]}, not {limits[1]}")
+        had, has = set(old.keys), set(new.keys)
+        found += [f"{key} is missing" for key in old.keys if key not in has]
+        found += [f"{key} is new" for key in new.keys if key not in had]
+    return found
 
 
 def _plugin_document(plugin: Plugin) -> dict[str, Any]:

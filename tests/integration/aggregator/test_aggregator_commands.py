@@ -81,6 +81,33 @@ class TestRefusals:
         # Nothing was kept: the next start is the first one still.
         here.start().ready()
 
+    @pytest.mark.parametrize("lost", ["removed", "half-written"])
+    def test_the_plan_is_gone_after_the_first_start(self, here, lost):
+        """The run has it: a ConfigMap that was deleted does not end the run."""
+        assert (0, "") == here.start().ready().end(signal.SIGTERM)
+        plan = here.folder / "plan.json"
+        if lost == "removed":
+            plan.unlink()
+        else:
+            plan.write_text('{"run":')
+        again = here.start().ready()
+        (said,) = again.said("Plan cannot be read, the run continues with the one it began with")
+        assert "plan.json" in said["problem"]
+        assert "running" == again.status()["status"]
+        assert (0, "") == again.end(signal.SIGTERM)
+
+    def test_a_plan_that_contradicts_the_run(self, here):
+        """Refused, with what differs; the run is as it was."""
+        assert (0, "") == here.start().ready().end(signal.SIGTERM)
+        changed = {**PLAN, "plugins": [*PLAN["plugins"], {"name": "third"}]}
+        here.write_plan(changed)
+        second = here.start()
+        assert (1, "") == second.end()
+        (said,) = second.said("Aggregator cannot run")
+        assert "WrongRun: run run-1 began with another plan: third is new" == said["error"]
+        here.write_plan(PLAN)
+        assert (0, "") == here.start().ready().end(signal.SIGTERM)
+
     def test_another_run_in_the_state_directory(self, here):
         """Runs are never mixed."""
         assert 0 == here.start().ready().end(signal.SIGTERM)[0]

@@ -92,8 +92,31 @@ async def test_the_same_run_with_another_plan_is_refused(world: World):
     async with world.opened():
         pass
     other = replace(PLAN, plugins=(*PLAN.plugins, Plugin("third")))
-    with pytest.raises(WrongRun, match="with another plan"):
+    with pytest.raises(WrongRun) as refused:
         await world.store().open_run(other, now=NOW)
+    assert "run run-1 began with another plan: third is new" == str(refused.value)
+
+
+@on_loop
+async def test_of_many_differences_between_two_plans_the_first_are_named(world: World):
+    """A message is for people."""
+    async with world.opened():
+        pass
+    other = replace(PLAN, plugins=tuple(Plugin(f"p{number}") for number in range(7)))
+    with pytest.raises(WrongRun, match=r"e2e is missing; .*; p2 is new and 4 more$"):
+        await world.store().open_run(other, now=NOW)
+
+
+@on_loop
+async def test_a_plan_that_lists_the_same_in_another_order_is_the_same(world: World):
+    """The run goes on with the plan it began with."""
+    async with world.opened():
+        pass
+    e2e, sysd = PLAN.plugins
+    other = replace(PLAN, plugins=(replace(sysd, nodes=sysd.nodes[::-1]), e2e))
+    async with world.opened(plan=other) as again:
+        assert PLAN == again.snapshot().plan
+        assert list(PLAN.keys) == list(again.snapshot().entries)
 
 
 @on_loop

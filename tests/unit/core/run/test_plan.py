@@ -12,6 +12,7 @@ from reporter.core.run.plan import (
     Plan,
     PlanError,
     Plugin,
+    differences,
     parse_plan,
     plan_document,
 )
@@ -164,3 +165,36 @@ def test_names_that_are_accepted(name):
 def test_a_plan_survives_being_stored(plan):
     """The document says everything, also through JSON."""
     assert plan == parse_plan(json.loads(json.dumps(plan_document(plan))))
+
+
+KEPT = Plan("r", (Plugin("a", ("n1", "n2")), Plugin("b", timeout_seconds=9)), timeout_seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (KEPT, []),
+        (
+            Plan(
+                "r", (Plugin("b", timeout_seconds=9), Plugin("a", ("n2", "n1"), timeout_seconds=60))
+            ),
+            [],
+        ),
+        (Plan("r", KEPT.plugins[:1], 60), ["b is missing"]),
+        (Plan("r", (*KEPT.plugins, Plugin("c")), 60), ["c is new"]),
+        (Plan("r", KEPT.plugins, 61), ["a: timeout_seconds was 60, not 61"]),
+        (
+            Plan("r", (Plugin("a", ("n1", "n3"), 1, True, "node"), KEPT.plugins[1]), 60),
+            [
+                "a: order was 0, not 1",
+                "a: heartbeats was false, not true",
+                'a: identity was "plugin", not "node"',
+                "a/n2 is missing",
+                "a/n3 is new",
+            ],
+        ),
+    ],
+)
+def test_what_contradicts_the_plan_that_a_run_began_with(given, expected):
+    """Whatever an entry follows from; where things are listed is nobody's business."""
+    assert expected == differences(KEPT, given)
