@@ -14,6 +14,8 @@ UNIT := tests/unit tests/property
 PYTEST_ARGS ?=
 # Most tests wait for something: two of them share a processor.
 WORKERS ?= $(shell expr 2 \* $$(nproc))
+# Unit tests wait for nothing, and each worker collects them anew.
+UNIT_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell nproc))
 PYTEST = $(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' reporter/__init__.py)
@@ -63,7 +65,7 @@ test: $(READY) ## run all tests that need no cluster (no root, no Go)
 test-other:
 	@name=$$("$(OTHER)" -c 'import sys; print("%d%d" % sys.version_info[:2])')
 	$(MAKE) -s .venv-$$name/.ready OTHER="$(OTHER)"
-	.venv-$$name/bin/python -m pytest -q $(PYTEST_ARGS) -n $(WORKERS) -m "not cluster and not node and not long" $(UNIT)
+	.venv-$$name/bin/python -m pytest -q $(PYTEST_ARGS) -n $(UNIT_WORKERS) -m "not cluster and not node and not long" $(UNIT)
 
 # Debian packages for the node and the image build, where this may install them.
 define bed
