@@ -8,20 +8,18 @@ patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods:
 """
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from reporter.core.service_links import is_service_link
 from reporter.errors import SettingsError, Unavailable
 from reporter.kube.answers import MAX_OBJECT, MAX_REFUSAL, decode_object, plain, refusal
 from reporter.kube.client import JSON_MERGE, Client, Request, load_kubeconfig, transport
+from reporter.kube.in_cluster import CA_FILE, TOKEN_FILE, server_address
 from reporter.kube.watch import Watch
 
 __all__ = ["KubeApi", "Watch"]
 
-SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 FIELD_MANAGER = "status-reporter"
 SILENCE = 135.0
 """Seconds without a word after which a watch counts as dead.
@@ -34,7 +32,6 @@ PAGE = 100  # objects asked for at once where there may be thousands
 MOST_EVENTS = 500
 LOG_BYTES = 64 * 1024
 
-_PORT = re.compile(r"[0-9]{1,5}")
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 _POD = "/api/v1/namespaces/{namespace}/pods/{name}"
 _ALL_PODS = "/api/v1/pods"
@@ -69,30 +66,13 @@ class KubeApi:
         3.13's strict X.509 check, for clusters whose CA lacks the extensions it asks for. Raises
         SettingsError outside of a cluster, and for an address that is none.
         """
-        host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
-        port = os.environ.get("KUBERNETES_SERVICE_PORT", "")
-        if is_service_link("KUBERNETES_SERVICE_PORT", port):
-            # Of a Service `kubernetes-service` in our namespace; the other one says the same.
-            port = os.environ.get("KUBERNETES_SERVICE_PORT_HTTPS", "443")
-        if not host or not port:
-            raise SettingsError(
-                [
-                    "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: must be set; "
-                    "Kubernetes does so in every container"
-                ]
-            )
-        if not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
-            raise SettingsError(
-                [plain(f"KUBERNETES_SERVICE_PORT={port!r}: must be an integer from 1 to 65535")]
-            )
+        server = server_address(os.environ)
         try:
             return cls.connect(
-                f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-                ca_file=f"{SERVICE_ACCOUNT}/ca.crt",
-                token_file=f"{SERVICE_ACCOUNT}/token",
-                relax_x509_strict=relax_x509_strict,
+                server, ca_file=CA_FILE, token_file=TOKEN_FILE, relax_x509_strict=relax_x509_strict
             )
         except ValueError:
+            host = os.environ["KUBERNETES_SERVICE_HOST"]
             raise SettingsError(
                 [plain(f"KUBERNETES_SERVICE_HOST={host!r}: must be a host name or an IP address")]
             ) from None
