@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from reporter.link import Limits, NoAnswer, Progress, ResultSource
+from reporter.link import NoAnswer, Progress, ResultSource, TimeLimits
 from tests.integration.link.scripted import BEAT, Cut, HangUp, Hold, Say, Scripted, Silence
 
 
@@ -140,9 +140,9 @@ def test_answer_that_cannot_be_read_is_its_status(connect, body):
 
 def test_idle_connection_is_not_used_for_long(connect):
     """Of an aggregator that asks for no heartbeats nothing is known."""
-    assert Limits().idle < 10
+    assert TimeLimits().idle < 10
     with Scripted() as server:
-        client = connect(server.config(), limits=Limits(idle=0.0))
+        client = connect(server.config(), limits=TimeLimits(idle=0.0))
         client.post_progress(b"{}")
         client.post_progress(b"{}")
         assert 2 == server.handshakes
@@ -151,7 +151,7 @@ def test_idle_connection_is_not_used_for_long(connect):
 def test_connection_is_kept_from_one_heartbeat_to_the_next(connect):
     """Ours keep it for three intervals; a new one would cost them twenty times as much."""
     with Scripted() as server:
-        client = connect(server.config(), limits=Limits(idle=0.0))
+        client = connect(server.config(), limits=TimeLimits(idle=0.0))
         for _ in range(3):
             client.heartbeat()
         assert (1, 3) == (server.handshakes, len(server.requests))
@@ -168,9 +168,9 @@ def test_early_answer_to_progress_ends_the_connection(connect):
 
 def test_w20_heartbeat_gives_up_after_its_limit(connect):
     """W20: a hanging aggregator costs a beat five seconds and the upload nothing."""
-    assert (5.0, 10.0) == (Limits().heartbeat, Limits().progress)
+    assert (5.0, 10.0) == (TimeLimits().heartbeat, TimeLimits().progress)
     with Scripted(health=[Silence()], progress=[Say(pace=0.1)]) as server:
-        client = connect(server.config(), limits=Limits(heartbeat=0.3, progress=0.3))
+        client = connect(server.config(), limits=TimeLimits(heartbeat=0.3, progress=0.3))
         with pytest.raises(NoAnswer, match="timed out"):
             client.heartbeat()
         with pytest.raises(NoAnswer, match="timed out"):
@@ -182,7 +182,7 @@ def test_silent_handshake_is_bounded(connect):
     """Somebody listens and never speaks TLS."""
     with socket.create_server(("127.0.0.1", 0)) as mute, Scripted() as server:
         config = server.config(aggregator_url=f"https://127.0.0.1:{mute.getsockname()[1]}")
-        client = connect(config, limits=Limits(handshake=0.2))
+        client = connect(config, limits=TimeLimits(handshake=0.2))
         with pytest.raises(NoAnswer, match="timed out"):
             client.heartbeat()
 

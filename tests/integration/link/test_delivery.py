@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from reporter.link import Limits, Outcome, ResultSource, SourceError
+from reporter.link import Outcome, ResultSource, SourceError, TimeLimits
 from reporter.link.request import digest_header
 from tests.integration.link.scripted import Cut, Say, Scripted, Silence
 
 DATA = b'{"passed": 3}'
 SHA = hashlib.sha256(DATA).hexdigest()
 RESULT = ResultSource.from_bytes(DATA, "a.json")
-HASTY = Limits(connect=2, handshake=5, send=0.5, answer=0.5)
+HASTY = TimeLimits(connect=2, handshake=5, send=0.5, answer=0.5)
 
 
 class Tape(io.BytesIO):
