@@ -13,16 +13,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationError,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from reporter.core.service_links import is_service_link, service_link_ignored
 from reporter.errors import SettingsError
@@ -131,13 +124,15 @@ def log_format() -> Any:
     )
 
 
-class Variables(BaseModel):
+class Variables(BaseSettings):
     """One program's settings. Fields are the variables in lower case; all times are in seconds.
 
-    Why not pydantic-settings: docs/decisions/0011-by-hand.md.
+    Why its sources are ours: docs/decisions/0011-by-hand.md.
     """
 
-    model_config = ConfigDict(frozen=True, alias_generator=str.upper, validate_default=True)
+    model_config = SettingsConfigDict(
+        frozen=True, alias_generator=str.upper, extra="ignore", validate_default=True
+    )
 
     _warnings: tuple[str, ...] = PrivateAttr(default=())
     _ignored: tuple[str, ...] = PrivateAttr(default=())
@@ -151,6 +146,13 @@ class Variables(BaseModel):
     def ignored(self) -> tuple[str, ...]:
         """What was no setting although it has the name of one, one line each."""
         return self._ignored
+
+    @classmethod
+    def settings_customise_sources(
+        cls, *_: Any, **sources: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `read` was given counts, never the process's own environment or a file."""
+        return (sources["init_settings"],)
 
 
 class Variable(NamedTuple):

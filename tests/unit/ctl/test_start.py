@@ -13,7 +13,7 @@ from reporter.ctl.quantities import length
 
 CLUSTER = {"kubernetes", "urllib3", "yaml"}
 SCHEMAS = {"jsonschema"}
-OTHERS = {"pydantic", "structlog", "prometheus_client", "aiohttp", "asyncio"}
+OTHERS = {"pydantic", "pydantic_settings", "structlog", "prometheus_client", "aiohttp", "asyncio"}
 URL = ["--url", "http://127.0.0.1:1"]
 IMPORTED = """
 import json, sys
