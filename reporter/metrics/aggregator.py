@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from prometheus_client import Histogram
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
-    HistogramMetricFamily,
     InfoMetricFamily,
     Metric,
 )
 
-from reporter.metrics.page import Page, Renderer, Spread
+from reporter.metrics.page import Page, Renderer
 
 ROUTES = ("results", "progress", "heartbeat", "status", "probe", "metrics", "other")
 STATES = ("running", "complete", "failed", "timed_out")
@@ -69,10 +69,23 @@ class Metrics:
         self._renderer = Renderer(self)
         self._lock = self._renderer.lock
         self._requests: Counter[tuple[str, int]] = Counter()
-        self._durations = {route: Spread(_REQUEST_BUCKETS) for route in ROUTES}
+        self._durations = Histogram(
+            _PREFIX + "request_duration_seconds",
+            "Time from the headers of a request to its response, including its body.",
+            ["route"],
+            buckets=_REQUEST_BUCKETS,
+            registry=None,
+        )
+        for route in ROUTES:
+            self._durations.labels(route)
         self._bytes = dict.fromkeys(("results", "progress"), 0)
         self._tls = dict.fromkeys(TLS_FAILURES, 0)
-        self._commits = Spread(_STORE_BUCKETS)
+        self._commits = Histogram(
+            _PREFIX + "store_commit_duration_seconds",
+            "Duration of a store transaction, including fsync.",
+            buckets=_STORE_BUCKETS,
+            registry=None,
+        )
         self._counts = dict.fromkeys(_COUNTERS, 0)
         self._shown = Now()
 
@@ -81,7 +94,7 @@ class Metrics:
         route = route if route in ROUTES else "other"
         with self._lock:
             self._requests[route, code] += 1
-            self._durations[route].add(seconds)
+            self._durations.labels(route).observe(seconds)
             if route in self._bytes:
                 self._bytes[route] += size
 
@@ -93,7 +106,7 @@ class Metrics:
     def observe_commit(self, seconds: float, operations: int) -> None:
         """Count one transaction of the store and the operations in it."""
         with self._lock:
-            self._commits.add(seconds)
+            self._commits.observe(seconds)
             self._counts["store_operations"] += operations
 
     def count(self, name: str, by: int = 1) -> None:
@@ -119,14 +132,7 @@ class Metrics:
         for (route, code), count in sorted(self._requests.items()):
             requests.add_metric([route, str(code)], float(count))
         yield requests
-        durations = HistogramMetricFamily(
-            _PREFIX + "request_duration_seconds",
-            "Time from the headers of a request to its response, including its body.",
-            labels=["route"],
-        )
-        for route, spread in self._durations.items():
-            durations.add_metric([route], spread.buckets(), spread.total)
-        yield durations
+        yield from self._durations.collect()
         received = _counter("received_bytes", "Bytes of request bodies received.", "route")
         for route, count in self._bytes.items():
             received.add_metric([route], float(count))
@@ -135,12 +141,7 @@ class Metrics:
         for reason, count in self._tls.items():
             failures.add_metric([reason], float(count))
         yield failures
-        yield HistogramMetricFamily(
-            _PREFIX + "store_commit_duration_seconds",
-            "Duration of a store transaction, including fsync.",
-            buckets=self._commits.buckets(),
-            sum_value=self._commits.total,
-        )
+        yield from self._commits.collect()
         for name, text in _COUNTERS.items():
             yield CounterMetricFamily(_PREFIX + name, text, value=float(self._counts[name]))
         yield CounterMetricFamily(

@@ -6,13 +6,15 @@ Which families a program has is not known here.
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
+
+# One more series for each histogram and label, which nobody asks for.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Page(NamedTuple):
@@ -54,25 +56,3 @@ class Renderer:
         except TypeError:  # it compares a version that is no number with one
             encode, content_type = choose_encoder("")
         return encode(self._registry), content_type
-
-
-class Spread:
-    """How observed values spread over buckets; not thread-safe by itself."""
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def add(self, value: float) -> None:
-        """Count one value."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self.total += value
-
-    def buckets(self) -> list[tuple[str, float]]:
-        """Return (upper bound, values up to it), the last being all of them."""
-        seen, found = 0, []
-        for bound, count in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
-            seen += count
-            found.append((bound, float(seen)))
-        return found

@@ -10,16 +10,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
+from prometheus_client import Histogram
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
-    HistogramMetricFamily,
     InfoMetricFamily,
     Metric,
 )
 
 from reporter import errors
-from reporter.metrics.page import Page, Renderer, Spread
+from reporter.metrics.page import Page, Renderer
 
 STATUSES = ("True", "False", "Unknown")
 READS = ("absent", "unreadable", "torn", "invalid", "valid")
@@ -58,7 +58,12 @@ class Metrics:
             )
             for label in labels
         }
-        self._durations = Spread(_BUCKETS)
+        self._durations = Histogram(
+            _PREFIX + "publish_duration_seconds",
+            "Duration of a publish: read, decide again, write.",
+            buckets=_BUCKETS,
+            registry=None,
+        )
         self._gauges: dict[str, float] = {}
         self._restarts: int | None = None
         self._link_up: bool | None = None
@@ -80,7 +85,7 @@ class Metrics:
         self._count("publish", result if result in PUBLISHES else "failed")
         if result == "written":
             with self._lock:
-                self._durations.add(seconds)
+                self._durations.observe(seconds)
                 self._gauges["last_publish_timestamp_seconds"] = now
 
     def observed(self, now: float) -> None:
@@ -170,7 +175,7 @@ class Metrics:
         yield self._counter("result_reads", "Checks of the result file.", "read", "outcome")
         yield self._counter("publishes", "Attempts to write the condition.", "publish", "result")
         yield self._counter("failures", "Failed API requests.", "failure", "failure")
-        yield self._duration_family()
+        yield from self._durations.collect()
         if self._link_up is not None:
             up = float(self._link_up)
             yield _gauge_of("link_up", "1 if the link to an aggregator is set up.", up)
@@ -200,14 +205,6 @@ class Metrics:
             if owner == family:
                 counter.add_metric([value], float(count))
         return counter
-
-    def _duration_family(self) -> Metric:
-        return HistogramMetricFamily(
-            _PREFIX + "publish_duration_seconds",
-            "Duration of a publish: read, decide again, write.",
-            buckets=self._durations.buckets(),
-            sum_value=self._durations.total,
-        )
 
 
 _GAUGES = {
