@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     except ValueError as error:
         options.error(str(error))
     if not options.no_check:
-        look = ByHttp(server).look()
+        look = ByHttp(server).look(entries=False)
         server.close()
         if look.document is None:
             raise CannotTell(f"not written: {look.detail} ({look.outcome.replace('_', ' ')})")

@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = origin.choose(options)
     if not isinstance(chosen, ByHttp):
         raise CannotTell(CLUSTER)
-    look = chosen.look()
+    look = chosen.look(entries=False)
     if look.document is None:
         raise CannotTell(f"{look.detail} ({look.outcome.replace('_', ' ')})")
     announced = section(look.document, "tar-info")

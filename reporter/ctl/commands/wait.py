@@ -129,9 +129,10 @@ def wait(
     """Look until it is over; return the exit code and the last look. Raises CannotTell."""
     end = None if timeout is None else clock() + timeout
     said, last = "", Look(Found.UNREACHABLE)
+    entries = goal != END
     while True:
         left = ANSWER if end is None else end - clock()
-        look = chosen.look(min(ANSWER, max(left, 0.05)))
+        look = chosen.look(min(ANSWER, max(left, 0.05)), entries=entries)
         if look.outcome is Found.FORBIDDEN:
             raise CannotTell(f"{look.detail} (forbidden)")
         trouble = look.detail or look.warning
@@ -143,10 +144,15 @@ def wait(
             last = look
             bar.draw(look.document)
             code = verdict(look.document, goal, fail_fast, delivery_only=delivery_only)
+            if code is not None and not entries and "plugins" not in look.document:
+                entries = True  # the end is shown with them, and they have the last word
+                continue
             if code is not None:
                 return code, look
         if end is not None and clock() + min(chosen.pause, 0.05) >= end:
-            return TIME_OVER, last if last.document is not None else look
+            whole = look if entries or look.document is None else chosen.look()
+            seen = [each for each in (whole, last) if each.document is not None]
+            return TIME_OVER, seen[0] if seen else look
         sleep(chosen.pause if end is None else min(chosen.pause, max(end - clock(), 0.0)))
 
 

@@ -27,6 +27,7 @@ from reporter.runtime.private_file import as_file
 from reporter.wire.connection_file import ConnectionFile, UnusableFile
 
 MAX_AGE = 48 * 3600
+PAUSE = 1.0  # seconds between two looks, or four times as long as one took
 AGES = 10.0  # seconds after which a document is asked for anew, changed or not
 HINTS = """\
 no run given, and none found. Try one of these:
@@ -49,31 +50,34 @@ class Origin(Protocol):
     """Seconds between two looks that make sense."""
     name: str
 
-    def look(self, timeout: float = ANSWER) -> Look:
-        """Ask. Whatever goes wrong is an outcome."""
+    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
+        """Ask. Whatever goes wrong is an outcome. Without `entries` they may be left out."""
 
 
 class ByHttp:
     """The status listener."""
 
-    pause = 1.0
-
     def __init__(self, server: StatusServer, clock: Callable[[], float] = time.monotonic) -> None:
         self.server, self.name, self._clock = server, server.url, clock
         self._tag, self._last, self._until = "", Look(Found.UNREACHABLE), 0.0
+        self._path, self.pause = "", PAUSE
 
-    def look(self, timeout: float = ANSWER) -> Look:
+    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
         """Ask `/status`; while nothing changed, the answer is the last document."""
+        path, began = "/status" if entries else "/status?summary=true", self._clock()
         # Ages of heartbeats are no change to the server, but they grow.
-        tag = self._tag if self._clock() < self._until else ""
+        tag = self._tag if path == self._path and began < self._until else ""
+        self._path = path
         try:
-            answer = self.server.get("/status", tag=tag, timeout=timeout)
+            answer = self.server.get(path, tag=tag, timeout=timeout)
         except CertificateRefused as error:
             return Look(Found.FORBIDDEN, detail=str(error))
         except NoAnswer as error:
             return Look(Found.UNREACHABLE, detail=str(error))
         match answer.status:
             case 200:
+                # Thousands of entries take their time, here and there.
+                self.pause = min(max(PAUSE, 4 * (self._clock() - began)), AGES)
                 return self._read(answer.body, answer.tag)
             case 304 if tag:
                 return self._last
@@ -104,8 +108,8 @@ class ByCluster:
         self._api, self._namespace = cluster.open_cluster(options)
         self.name = f"namespace {self._namespace}" if self._namespace else "all namespaces"
 
-    def look(self, timeout: float = ANSWER) -> Look:
-        """Ask the API server."""
+    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
+        """Ask the API server; what it has is not long."""
         from reporter.sources.run_status import read_run_status
 
         return of_reading(read_run_status(self._api, self._namespace, timeout=timeout))

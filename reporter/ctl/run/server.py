@@ -9,6 +9,7 @@ import socket
 import ssl
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -59,15 +60,17 @@ class StatusServer:
         self._socket: socket.socket | None = None
 
     def get(self, path: str, *, tag: str = "", timeout: float = ANSWER) -> StatusAnswer:
-        """Return the answer, at most 64 MiB; `tag` makes it 304 while nothing changed.
+        """Return the answer, at most 64 MiB also when unpacked; `tag` makes it 304 while unchanged.
 
         `timeout` in seconds is for all of it. Raises NoAnswer.
         """
         end = self._clock() + timeout
-        headers = {"If-None-Match": tag} if tag else {}
+        headers = {"Accept-Encoding": "gzip"} | ({"If-None-Match": tag} if tag else {})
         with self.open(path, headers, timeout=timeout) as response:
             with self._within(end):
                 body = b"".join(_pieces(response))
+            if response.headers.get("Content-Encoding", "") == "gzip":
+                body = _unpacked(body)
             return StatusAnswer(response.status, body, response.headers.get("ETag", ""))
 
     @contextmanager
@@ -178,6 +181,19 @@ def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
         yield piece
     if response.length:
         raise http.client.IncompleteRead(b"", response.length)
+
+
+def _unpacked(body: bytes) -> bytes:
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        unpacked = unpacking.decompress(body, LARGEST)
+    except zlib.error as error:
+        raise ValueError(f"the response is not gzip ({error})") from None
+    if unpacking.unconsumed_tail:
+        raise ValueError(f"the response is larger than {LARGEST} bytes")
+    if not unpacking.eof:
+        raise http.client.IncompleteRead(b"")
+    return unpacked
 
 
 def _said(error: Exception, url: str) -> str:

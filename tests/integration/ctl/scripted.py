@@ -42,6 +42,8 @@ class Reply(NamedTuple):
 class Scripted:
     """Serves `paths`; a path with several replies gives one after the other, and stays at the last.
 
+    A query has replies of its own where there are any, else those of its path.
+
     `asked` are the requests so far: path and headers. `gate` holds every answer back until set.
     """
 
@@ -80,7 +82,9 @@ class Scripted:
         with self.changed:
             self._open.append(handler)
             self.asked.append((handler.path, dict(handler.headers)))
-            replies = self.paths.get(handler.path, [Reply(404, b"404 page not found")])
+            none = [Reply(404, b"404 page not found")]
+            replies = self.paths.get(handler.path.partition("?")[0], none)
+            replies = self.paths.get(handler.path, replies)
             reply = replies.pop(0) if len(replies) > 1 else replies[0]
             self.changed.notify_all()
         self.gate.wait(BOUND)

@@ -176,7 +176,7 @@ class TestFile:
 
         assert 2 == code
         assert "there is a directory" in err
-        assert ["/status"] == [path for path, _ in server.asked]
+        assert ["/status?summary=true"] == [path for path, _ in server.asked]
 
     def test_a_run_that_goes_on(self, home: Home) -> None:
         """4: there are no results yet."""

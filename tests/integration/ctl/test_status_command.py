@@ -1,5 +1,6 @@
 """`status-ctl status` by URL, from the outside: every form, every exit code, every trouble."""
 
+import gzip
 import json
 import ssl
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 from tests.fakekube.certs import Authority
 from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, run_status
 
+GZIP = (("Content-Encoding", "gzip"),)
 HALF = run_status(
     "running",
     entry("sysd", "node1", "complete", result_status="passed", bytes=2048),
@@ -224,6 +226,10 @@ class TestExitCodes:
             (Reply(200, {"status": "fine", "plugins": []}), "not a run status (bad status)"),
             (Reply(200, {"status": "running"}), "not a run status (bad status)"),
             (Reply(200, b"{}", length=100), "the response was truncated (unreachable)"),
+            (Reply(200, gzip.compress(b"{}")[:-1], GZIP), "was truncated (unreachable)"),
+            (Reply(200, gzip.compress(bytes(2**26 + 1)), GZIP), "is larger than 67108864 bytes"),
+            (Reply(200, b"{}", GZIP), "the response is not gzip"),
+            (Reply(200, {"status": "running", "counts": {}}), "not a run status (bad status)"),
             (Reply(403, b"not\nfor\x1b[2Jyou"), "not for[2Jyou (forbidden)"),
         ],
     )

@@ -1,5 +1,7 @@
 """`status-ctl wait`, from the outside: until when, with what exit code, and what is seen."""
 
+import gzip
+import itertools
 import json
 import socket
 import threading
@@ -127,6 +129,33 @@ class TestEnds:
 
         assert (4, "") == (code, out)
         assert "the run has no entry 'typo'" in err
+
+    @pytest.mark.parametrize(
+        ("words", "code", "paths"),
+        [
+            ([], 0, ["/status?summary=true", "/status"]),
+            (["--timeout", "1s"], 3, ["/status?summary=true", "/status"]),
+            (["--for", "e2e"], 0, ["/status"]),
+        ],
+        ids=["the end", "the time is over", "a part of the run"],
+    )
+    def test_entries_are_read_when_they_are_needed(self, home: Home, words, code, paths) -> None:
+        """The end is awaited with summaries; what is shown of it is all entries."""
+        entries = [entry("e2e", f"node{number}", "complete") for number in range(20_000)]
+        whole = run_status("complete", *entries, final=True)
+        end = {name: value for name, value in whole.items() if name != "plugins"}
+        numbers = dict.fromkeys(("failed", "unknown"), 0)
+        end["counts"] = {"entries": 20_000, "decided": 20_000, "received": 20_000, **numbers}
+        begun = end | {"status": "running", "final": False}
+        packed = gzip.compress(json.dumps(whole).encode())
+        with Scripted(status=Reply(body=packed, headers=(("Content-Encoding", "gzip"),))) as server:
+            later = [] if code else [Reply(body=end)]
+            server.answer("/status?summary=true", Reply(body=begun), *later)
+            found, out, _ = home.run("wait", "--url", server.url, "-o", "name", *words)
+
+        assert (code, 20_000) == (found, len(out.splitlines()))
+        assert paths == [path for path, _ in itertools.groupby(path for path, _ in server.asked)]
+        assert {"gzip"} == {headers["Accept-Encoding"] for _, headers in server.asked}
 
     @pytest.mark.parametrize("words", [["--timeout", "1s"], ["--timeout", "0"]])
     def test_the_time_is_over(self, home: Home, words: list[str]) -> None:
