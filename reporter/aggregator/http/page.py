@@ -38,21 +38,22 @@ _GUARDS: Final = (
     ("Cache-Control", "no-cache"),
 )
 _FOLDER: Final = Path(__file__).resolve().parents[1] / "page"
-_FILES: Final = {
-    "/": ("page.html", "text/html; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-}
-PATHS: Final = frozenset(_FILES)
+_TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 
 
-def _read(name: str, content_type: str) -> tuple[str, Answer]:
-    content = (_FOLDER / name).read_bytes()
+def _read(file: Path) -> tuple[str, Answer]:
+    content = file.read_bytes()
     tag = f'"{sha256(content).hexdigest()[:32]}"'
-    return tag, Answer(200, content, (("Content-Type", content_type), *_GUARDS, ("ETag", tag)))
+    content_type = ("Content-Type", f"{_TYPES[file.suffix]}; charset=utf-8")
+    return tag, Answer(200, content, (content_type, *_GUARDS, ("ETag", tag)))
 
 
-_ASSETS: Final = {path: _read(*file) for path, file in _FILES.items()}
+_ASSETS: Final = {
+    "/" if file.suffix == ".html" else f"/page/{file.name}": _read(file)
+    for file in sorted(_FOLDER.iterdir())
+    if file.suffix in _TYPES
+}
+PATHS: Final = frozenset(_ASSETS)
 
 
 def answer(path: str, request: web.BaseRequest) -> Answer | None:

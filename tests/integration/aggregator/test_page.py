@@ -10,11 +10,26 @@ from reporter.aggregator.http import Audience
 from tests.integration.aggregator_http.scene import situation
 from tests.integration.aggregator_http.test_status import serving
 
+MODULES = [
+    f"{name}.js"
+    for name in (
+        "elements",
+        "entry",
+        "hero",
+        "link",
+        "list",
+        "main",
+        "plugins",
+        "row",
+        "run",
+        "theme",
+        "words",
+    )
+]
 FILES = {
     "/": ("page.html", "text/html; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-}
+    "/page/page.css": ("page.css", "text/css; charset=utf-8"),
+} | {f"/page/{name}": (name, "text/javascript; charset=utf-8") for name in MODULES}
 PAGE = resources("reporter.aggregator") / "page"
 
 
@@ -113,7 +128,10 @@ async def test_methods(path):
         assert 405 == (await status.ask(path, method="POST")).status
 
 
-@pytest.mark.parametrize("path", ["/page.html", "/page", "/index.html", "/..", "/page.js/"])
+@pytest.mark.parametrize(
+    "path",
+    ["/page.html", "/page/page.html", "/page", "/page/", "/main.js", "/page/..", "/page/main.js/"],
+)
 @situation
 async def test_no_other_files(path):
     """404, whatever lies beside them."""
@@ -135,17 +153,35 @@ def test_nothing_inline_and_nothing_from_elsewhere():
 
     assert [] == found.inline + styled + handlers
     assert [] == [
-        url for url in asked if not re.match(r"#|data:image/|page\.(css|js)$|status$", url)
+        url for url in asked if not re.match(r"#|data:image/|page/[a-z]+\.(css|js)$|status$", url)
     ]
-    for name in ("page.js", "page.css"):
+    for name in (*MODULES, "page.css"):
         text = (PAGE / name).read_text(encoding="utf-8")
         text = text.replace("http://www.w3.org/2000/svg", "")
-        assert [] == re.findall(r"https?:|//[a-z]|@import|url\(|\bimport\b", text)
+        assert [] == re.findall(r"https?:|//[a-z]|@import|url\(|\bimport\(", text)
+
+
+def test_modules_are_asked_for_at_once():
+    """The page names each that is imported: else a browser learns of it only from another one."""
+    tags = markup().tags
+    named = [found["href"] for _, found in tags if found.get("rel") == "modulepreload"]
+    imported = {
+        name
+        for module in MODULES
+        for name in re.findall(
+            r'^import [^;]*?"\./([a-z]+\.js)";$', (PAGE / module).read_text(), re.MULTILINE
+        )
+    }
+
+    assert ["page/main.js"] == [found["src"] for tag, found in tags if tag == "script"]
+    assert imported == set(MODULES) - {"main.js"}
+    assert sorted(f"page/{name}" for name in imported) == named
+    assert set(MODULES) == {each.name for each in PAGE.iterdir() if each.name.endswith(".js")}
 
 
 def test_text_is_never_markup():
-    """Nothing in the module turns text into elements or code."""
-    module = (PAGE / "page.js").read_text(encoding="utf-8")
+    """Nothing in the modules turns text into elements or code."""
+    module = "".join((PAGE / name).read_text(encoding="utf-8") for name in MODULES)
     ways = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|Function\(|srcdoc"
 
     assert [] == re.findall(ways, module)

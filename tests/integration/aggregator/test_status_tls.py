@@ -19,7 +19,7 @@ from tests.aggregators.guarded import Guarded, make_certificates
 from tests.aggregators.served import BOUND, plan
 from tests.integration.aggregator_http import certs
 
-RUN_DATA = ("/status", "/status/e2e/global", "/events", "/results", "/", "/page.js")
+RUN_DATA = ("/status", "/status/e2e/global", "/events", "/results", "/", "/page/main.js")
 PROBES = ("/livez", "/readyz", "/metrics")
 HOUR = datetime.timedelta(hours=1)
 UNTRUSTED = 60

@@ -16,6 +16,7 @@ import pytest
 from reporter.aggregator.store import StoreError, StoreFull
 from reporter.aggregator.uploads import (
     DiskFull,
+    PackageFailed,
     Refused,
     Stored,
     Unwritable,
@@ -164,6 +165,25 @@ def test_after_the_row_the_answer_stands(tmp_path: Path, step: str, body: bytes)
 
     asyncio.run(restarted())
     assert body in again.files().values() or b"A" in again.files().values()
+
+
+def test_a_tree_that_fails_again_keeps_the_tarball_from_being_made(tmp_path: Path) -> None:
+    """Better none than one with a hole; with room again it is made."""
+    trouble = Trouble("place", errno.ENOSPC)
+
+    async def story(here: Scene) -> None:
+        for key in (NODE1, NODE2, E2E):
+            await here.put(key, b"x", JSON)
+        with pytest.raises(PackageFailed, match="no space left"):
+            await here.intake.package(here.store.snapshot())
+        assert [] == list(here.layout.output.glob("*.tar.gz"))
+        trouble.over = True
+        await here.intake.package(here.store.snapshot())
+
+    done = play(tmp_path, story, step=trouble)
+
+    assert 1 == len(list(done.layout.output.glob("*.tar.gz")))
+    assert 3 == len(done.files())
 
 
 def test_below_the_reserve_while_unpacking(tmp_path: Path) -> None:

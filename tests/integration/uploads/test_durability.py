@@ -72,7 +72,7 @@ def test_the_tarball_is_synced_before_and_after_its_rename(
 
     play(tmp_path, story, step=journal.append)
 
-    assert ["package member", "fsync .gz", "package rename", "fsync output"] == seen
+    assert ["package member", "fsync .tree", "package rename", "fsync output"] == seen
 
 
 def test_cancelled_while_a_thread_writes(tmp_path: Path) -> None:

@@ -1,0 +1,28 @@
+// One entry as it was last told, and what follows from that. Nothing here is seen.
+
+import { CAUSES, kindOf } from "./words.js";
+
+export class Entry {
+  constructor(index) {
+    Object.assign(this, { index, row: null });
+  }
+
+  take(told) {
+    this.told = told;
+    this.kind = kindOf(told);
+    this.heard = told["last-heartbeat"] === null ? null : performance.now() - told["last-heartbeat"] * 1000;
+    this.silent = told.status === "running" ? this.heard ?? Infinity : Infinity; // a moment; oldest first
+    const { progress, error } = told;
+    this.failures = progress ? Math.max(0, progress.failures_total) : 0;
+    this.total = progress ? progress.total : 0;
+    this.done = progress ? Math.max(0, progress.completed) : 0;
+    this.share = told.status === "complete" ? 1 : this.total > 0 ? (this.done + this.failures) / this.total : 0;
+    this.words = [told.key, progress?.msg, told.reason, told.message, error?.text, error?.reason, CAUSES[error?.cause]].join("\n").toLowerCase();
+  }
+
+  /** What its place in a list depends on, of what an update can change. */
+  placed({ sort, text }) {
+    const by = { progress: this.share, failures: this.failures }[sort] ?? "";
+    return `${this.kind} ${by} ${this.words.includes(text)}`;
+  }
+}

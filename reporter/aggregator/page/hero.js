@@ -1,0 +1,63 @@
+// The run as a whole, at the top of the page.
+
+import { $, facts, make, mark, say, share, sign } from "./elements.js";
+import { count, number, percent, size, when, WORDS } from "./words.js";
+
+/** What is said of the run first, and in which colour: a failed check is as red as a missing result. */
+export function headline({ status, counts }) {
+  const word = WORDS[status] ?? status, of = number.format(counts.entries);
+  if (status === "failed") return { word, kind: "failed" };
+  if (counts.failed) return { word: `${word}, ${number.format(counts.failed)} of ${of} failed`, kind: "failed" };
+  if (counts.unknown) return { word: `${word}, ${number.format(counts.unknown)} of ${of} unknown`, kind: "unknown" };
+  return { word, kind: status };
+}
+
+/** What is said below the headline; until all entries are there, only what the run itself says. */
+function summary({ counts }, all, whole, loaded) {
+  const parts = [`${number.format(counts.received)} of ${count(counts.entries, "result")} received`];
+  const add = (many, word) => { if (many) parts.push(`${number.format(many)} ${word}`); };
+  if (!whole) {
+    add(counts.failed, "failed");
+    add(counts.unknown, "unknown");
+    return [...parts, `loading ${number.format(loaded)} of ${number.format(counts.entries)}…`];
+  }
+  add(all.failed, "failed");
+  add(all.timed_out, "timed out");
+  if (all.check_failed) parts.push(count(all.check_failed, "failed check"));
+  add(all.unknown, "unknown");
+  add(all.silent, "silent");
+  add(all.running + all.silent + all.retrying, "open");
+  if (all.failures) parts.push(count(all.failures, "failed test"));
+  return parts;
+}
+
+/** Show the fields of the run; `all` is the tally of the entries that are there. */
+export function showRun(run, all) {
+  const { fields } = run;
+  const { word, kind } = headline(fields);
+  mark($("hero"), "kind", kind);
+  sign($("hero-icon"), kind in WORDS ? kind : "unknown");
+  say($("hero-status"), fields.status === "failed" && !fields.final ? "Failed, still running" : word);
+  say($("hero-sub"), summary(fields, all, run.whole, run.entries.size).join(" · "));
+  const decided = percent(fields.percent_complete), here = percent(fields.plugins_reported);
+  if ($("percent").dataset.value !== String(decided)) {
+    $("percent").dataset.value = String(decided);
+    $("percent").replaceChildren(String(decided), make("small", { textContent: "%" }));
+  }
+  const meaning = `${decided} % of the expected results are decided: received or given up. ${here} % are received.`;
+  for (const element of [$("percent"), $("bar")]) if (element.title !== meaning) element.title = meaning;
+  $("bar").setAttribute("aria-valuenow", String(decided));
+  for (const part of $("bar").children) share(part, all[part.dataset.kind], fields.counts.entries);
+  $("run-error").hidden = fields.error === null;
+  say($("run-error"), fields.error === null ? "" : `The aggregator itself failed: ${fields.error}`);
+  const tar = fields["tar-info"];
+  if (tar && $("tar").dataset.digest !== tar.sha256) {
+    $("tar").dataset.digest = tar.sha256;
+    facts($("tar"), [["Results", make("a", { href: "results", download: tar.name, textContent: tar.name })], ["Size", size(tar.size)], ["SHA-256", make("span", { className: "mono", textContent: tar.sha256 })]]);
+  }
+  $("tar").hidden = !tar;
+  say($("run-id"), fields.run);
+  say($("updated"), `As of ${when(fields.time)}, revision ${number.format(fields.revision)}`);
+  const title = `${decided} % · ${word} · ${fields.run}`;
+  if (document.title !== title) document.title = title;
+}

@@ -1,0 +1,55 @@
+// The live page of one run: it shows what the aggregator tells, as often as the screen is drawn.
+
+import { $, say } from "./elements.js";
+import { showRun } from "./hero.js";
+import { Link } from "./link.js";
+import { List } from "./list.js";
+import { showPlugins } from "./plugins.js";
+import { Run, tally } from "./run.js";
+import "./theme.js";
+
+const LINKS = {
+  connecting: "Connecting…", live: "Live", polling: "Polling every 5 s", lost: "Reconnecting…",
+  paused: "Paused", over: "Run is over",
+};
+
+let drawing = 0;
+
+const run = new Run(() => { drawing ||= requestAnimationFrame(() => { drawing = 0; draw(); }); });
+const list = new List(run);
+const link = new Link(run, (state) => {
+  $("link").dataset.link = state;
+  say($("link-text"), LINKS[state]);
+});
+
+function draw() {
+  const { news } = run;
+  run.forget();
+  for (const entry of news.entries) {
+    const place = entry.placed(list.view);
+    if (place !== entry.place) news.order = true;
+    entry.place = place;
+    entry.row?.show();
+  }
+  if (!run.fields) return;
+  if (news.fields) {
+    const all = tally(run.entries.values());
+    showRun(run, all);
+    showPlugins(run.entries.values());
+    list.showChips(all);
+  }
+  if (news.order) list.showOrder();
+}
+
+document.addEventListener("visibilitychange", () => { if (document.hidden) link.pause(); else link.resume(); });
+addEventListener("pagehide", () => link.disconnect());
+addEventListener("pageshow", (event) => { if (event.persisted) link.resume(); });
+addEventListener("keydown", (event) => {
+  const typing = event.target.closest?.("input, select, textarea");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    $("search").focus();
+  }
+});
+
+if (!document.hidden) link.connect();

@@ -1,0 +1,173 @@
+// One entry as a row of the table, with its details once they are opened.
+
+import { bar, facts, icon, make, mark, say, share, sign } from "./elements.js";
+import { age, CAUSES, count, hours, number, size, when, WORDS } from "./words.js";
+
+const LISTS = 5000; // between two requests for the whole lists of an entry
+
+export class Row {
+  constructor(entry) {
+    Object.assign(this, { entry, more: null, lists: null, fetched: 0, asked: -LISTS, later: 0 });
+    this.#build();
+    this.show();
+  }
+
+  #build() {
+    const { told, kind } = this.entry;
+    this.sign = icon(kind);
+    this.word = make("span");
+    this.plugin = make("b");
+    this.node = make("span", { className: "mono" });
+    this.bar = bar("complete", "failed");
+    this.steps = make("span");
+    this.count = make("div", { className: "count" }, this.bar, this.steps);
+    this.cause = make("b");
+    this.why = make("span");
+    this.error = make("div", { className: "text bad" }, this.cause, this.why);
+    this.message = make("div", { className: "text" });
+    this.fails = make("td", { className: "fails number", role: "cell" });
+    this.beat = make("td", { className: "beat number", role: "cell" });
+    this.button = make("button", {
+      className: "expand", type: "button",
+      aria: { "aria-expanded": "false", "aria-label": `Details of ${told.key}` },
+    }, icon("more"));
+    this.button.addEventListener("click", () => this.toggle());
+    this.element = make("tr", { className: "row", role: "row" },
+      make("td", { className: "state", role: "cell" }, this.sign, this.word),
+      make("td", { className: "who", role: "rowheader" }, this.plugin, this.node),
+      make("td", { className: "work", role: "cell" }, this.count, this.error, this.message),
+      this.fails, this.beat,
+      make("td", { className: "last", role: "cell" }, this.button));
+  }
+
+  show() {
+    const { told, kind, done, failures, total } = this.entry, { progress, error } = told;
+    mark(this.element, "kind", kind);
+    sign(this.sign.firstChild, kind);
+    say(this.word, WORDS[kind]);
+    say(this.plugin, told.name);
+    say(this.node, told.node || "cluster-wide");
+    const measured = progress !== null && total > 0;
+    this.count.hidden = !measured && told.status !== "complete";
+    this.bar.hidden = !measured;
+    if (measured) {
+      const [good, bad] = this.bar.children;
+      share(good, done, total);
+      share(bad, Math.min(failures, total - done), total);
+      say(this.steps, `${number.format(done + failures)} of ${number.format(total)}`);
+    } else {
+      say(this.steps, told.bytes === null ? "Result received" : `Result received, ${size(told.bytes)}`);
+    }
+    const judged = Boolean(told.reason || told.message);
+    this.error.hidden = error === null && !told.retry_until && !judged;
+    this.error.classList.toggle("bad", kind !== "complete");
+    if (error !== null) {
+      say(this.cause, (CAUSES[error.cause] ?? error.cause) + (error.reason ? ` (${error.reason})` : ""));
+      say(this.why, error.text ? `: ${error.text}` : "");
+    } else if (told.retry_until) {
+      say(this.cause, count(told.attempts, "failed upload"));
+      say(this.why, `, may be repeated until ${when(told.retry_until, hours)}`);
+    } else if (judged) {
+      say(this.cause, told.reason);
+      say(this.why, told.reason && told.message ? `: ${told.message}` : told.message);
+    }
+    const said = progress && !error && !judged ? progress.msg : "";
+    say(this.message, said || (told.late ? "Arrived after the worker was given up on" : ""));
+    this.message.hidden = !this.message.textContent;
+    say(this.fails, failures ? number.format(failures) : "–");
+    this.fails.classList.toggle("some", failures > 0);
+    this.fails.classList.toggle("none", failures === 0);
+    this.showAge();
+    if (this.more) this.showMore();
+  }
+
+  /** Ages grow by themselves; those of decided entries interest nobody. */
+  showAge() {
+    const { told, heard } = this.entry, open = told.status === "running";
+    const text = !open ? "–" : heard === null ? "not yet" : age((performance.now() - heard) / 1000);
+    say(this.beat, text);
+    this.beat.classList.toggle("none", !open || heard === null);
+  }
+
+  toggle() {
+    const open = !this.more;
+    this.button.setAttribute("aria-expanded", String(open));
+    this.element.classList.toggle("open", open);
+    if (open) {
+      this.facts = make("dl", { className: "facts" });
+      this.more = make("td", { className: "more", role: "cell" }, this.facts);
+      this.element.append(this.more);
+      this.showMore();
+    } else {
+      this.more.remove();
+      clearTimeout(this.later);
+      this.more = this.facts = this.lists = null;
+      this.fetched = this.later = 0;
+    }
+  }
+
+  showMore() {
+    const { told } = this.entry, { progress, error } = told;
+    const pairs = [];
+    const add = (name, value) => { if (value !== null && value !== undefined && value !== "") pairs.push([name, String(value)]); };
+    if (error) {
+      add("Cause", CAUSES[error.cause] ?? error.cause);
+      add("Worker's reason", error.reason);
+      add("Error", error.text);
+    } else {
+      add("Reason", told.reason);
+      add("Result", told.message);
+    }
+    add("Verdict", told.result_status);
+    if (told.result_counts) {
+      add("Tests", Object.entries(told.result_counts).map(([word, many]) => `${many} ${word}`).join(", "));
+    }
+    if (progress) {
+      add("Message", progress.msg);
+      add("Last progress", when(progress.timestamp));
+    }
+    if (told.received_at) add("Received", when(told.received_at));
+    if (told.bytes !== null) add("Size", size(told.bytes));
+    if (told.digest) pairs.push(["SHA-256", make("span", { className: "mono", textContent: told.digest })]);
+    if (told.late) add("Late", "The result arrived after the worker was given up on");
+    if (told.attempts) add("Failed uploads", told.attempts);
+    if (told.retry_until) add("May retry until", when(told.retry_until));
+    if (told.notes) add("Notes", count(told.notes, "remark") + " from unpacking");
+    if (!pairs.length) add("Nothing yet", "The worker has not reported anything.");
+    for (const [name, list] of [["Failures", "failures"], ["Errors", "errors"]]) {
+      const total = progress?.[`${list}_total`] ?? 0;
+      const texts = this.lists?.[list] ?? progress?.[list] ?? [];
+      if (!texts.length) continue;
+      const items = texts.map((text) => make("li", {}, make("span", { textContent: text || "(no text)" })));
+      pairs.push([total > texts.length ? `${name} (${texts.length} of ${number.format(total)})` : name, make("ol", {}, ...items)]);
+      if (total > texts.length) this.fetchLists(total);
+    }
+    facts(this.facts, pairs);
+  }
+
+  /** The run lists the first 20 of each; the entry alone has all that are kept. */
+  async fetchLists(total) {
+    if (this.fetched === total || this.later) return;
+    const wait = this.asked + LISTS - performance.now();
+    if (wait > 0) { this.fetchLater(wait); return; }
+    this.asked = performance.now();
+    this.fetched = total; // no second request while this one is under way
+    const { name, node } = this.entry.told;
+    try {
+      const answer = await fetch(`status/${encodeURIComponent(name)}/${encodeURIComponent(node || "global")}`);
+      if (!answer.ok) throw new Error(String(answer.status));
+      const { progress } = await answer.json();
+      if (!this.more) return;
+      this.lists = progress;
+      this.showMore();
+    } catch {
+      // The first 20 stay meanwhile; nothing else may come that would make us ask again.
+      if (this.more) { this.fetched = 0; this.fetchLater(LISTS); }
+    }
+  }
+
+  fetchLater(wait) {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => { this.later = 0; if (this.more) this.showMore(); }, wait);
+  }
+}

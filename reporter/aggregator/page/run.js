@@ -1,0 +1,63 @@
+// What is known of the run: its fields, its entries in the order of the plan, and what is new of them.
+
+import { Entry } from "./entry.js";
+import { ORDER } from "./words.js";
+
+export class Run {
+  constructor(changed) {
+    Object.assign(this, { changed, fields: null, entries: new Map(), told: null });
+    this.forget();
+  }
+
+  /** Begin to note what is new. */
+  forget() {
+    this.news = { fields: false, entries: new Set(), order: false };
+  }
+
+  /** Whether every entry has been told. */
+  get whole() {
+    return this.entries.size >= this.fields.counts.entries;
+  }
+
+  takeFields(fields) {
+    if (this.fields && this.fields.run !== fields.run) {
+      this.entries.clear();
+      this.news.order = true;
+    } else if (this.fields && fields.revision < this.fields.revision) return; // a page was quicker
+    this.fields = fields;
+    this.news.fields = true;
+    this.changed();
+  }
+
+  /** Take all entries, or the next page of them. What the stream told meanwhile is newer. */
+  takePlugins({ plugins, next, ...fields }) {
+    this.takeFields(fields);
+    for (const told of plugins) {
+      let entry = this.entries.get(told.key);
+      if (entry === undefined) this.entries.set(told.key, (entry = new Entry(this.entries.size)));
+      this.#put(entry, this.told?.get(told.key) ?? told);
+    }
+    this.news.order = true;
+    this.changed();
+  }
+
+  takeEntry(told) {
+    this.told?.set(told.key, told);
+    const entry = this.entries.get(told.key);
+    if (entry !== undefined) this.#put(entry, told);
+    this.changed();
+  }
+
+  #put(entry, told) {
+    entry.take(told);
+    this.news.entries.add(entry);
+    this.news.fields = true;
+  }
+}
+
+/** How many entries are of which kind, and how many tests have failed. */
+export function tally(entries) {
+  const found = { ...Object.fromEntries(ORDER.map((kind) => [kind, 0])), failures: 0 };
+  for (const entry of entries) { found[entry.kind] += 1; found.failures += entry.failures; }
+  return found;
+}

@@ -1,0 +1,145 @@
+"""The live page of a run with 20,000 entries: its summary at once, its entries in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from reporter.core.run.entry import Cause
+from reporter.core.run.plan import Key
+from tests.browser.stage import Stage, nodes
+from tests.browser.test_live_page import LINK, ROWS
+from tests.browser.webdriver import Browser
+
+pytestmark = pytest.mark.long
+
+MANY = 20_000
+SUB = "document.querySelector('#hero-sub').textContent"
+
+
+@pytest.fixture(scope="module")
+def large() -> Iterator[Stage]:
+    """Some of everything, the last entry of the plan among what failed."""
+    with Stage([{"name": "e2e", "nodes": nodes(MANY)}]) as stage:
+        for key in stage.keys[::20]:
+            stage.progress(key, msg="Reading the journal", total=24, completed=7, failures=("x",))
+        for key in stage.keys[1::20]:
+            stage.receive(key)
+        stage.fail(stage.keys[-1], Cause.POD_FAILED, "OOMKilled")
+        yield stage
+
+
+def loaded(browser: Browser, stage: Stage) -> None:
+    """Open the page and wait until it has all entries."""
+    browser.open(stage.url)
+    browser.until(f"{LINK} === 'Live' && {SUB}.includes(' open')")
+
+
+def test_first_paint(browser, large):
+    """Rows in less than a second; then all that matter are on top, and each is found."""
+    shown = []
+    for _ in range(3):
+        loaded(browser, large)
+        shown.append(browser.run("return performance.getEntriesByName('shown')[0].startTime"))
+    painted = browser.run(
+        "return performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    )
+    print(f"first rows after {[round(each) for each in shown]} ms, painted after {painted:.0f} ms")
+    first = browser.run(f"return {ROWS}[0].innerText")
+    said, rows = browser.text("#hero-sub"), browser.run(f"return {ROWS}.length")
+    further = browser.text("#further")
+    browser.click("#search")
+    browser.press(*"10-0-79-249")
+    browser.until(f"{ROWS}.length === 1 && document.querySelector('#further').hidden")
+
+    assert min(shown) < 1000
+    assert "Pod failed: OOMKilled" in first
+    assert "1,000 of 20,000 results received · 1 failed · 18,999 open · 1,000 failed tests" == said
+    assert (2000, "Showing 2,000 of 20,000. Show more") == (rows, further)
+    assert [] == browser.complaints()
+
+
+def test_show_more(browser, large):
+    """Two thousand rows more with each click, and the first two thousand again for a new order."""
+    loaded(browser, large)
+    browser.until(f"{ROWS}.length === 2000")
+    browser.run("document.querySelector('#further').click()")
+    browser.until(f"{ROWS}.length === 4000")
+    browser.run("document.querySelector('th [data-sort=key]').click()")
+    browser.until(f"{ROWS}.length === 2000")
+
+    assert "e2e\nip-10-0-0-0.internal" in browser.run(f"return {ROWS}[0].innerText")
+
+
+def test_memory(browser, large):
+    """Orders and updates leave nothing behind: not in the page's heap, not in the table."""
+    loaded(browser, large)
+
+    def live(first: int) -> None:
+        for number in range(first, first + 300):
+            key = large.keys[number * 7 % (MANY - 1)]
+            large.progress(key, msg=f"update {number}", total=24, completed=8, failures=("y",))
+        browser.until(
+            "document.querySelector('#rows').textContent.includes(arguments[0])",
+            f"update {first + 299}",
+        )
+        for order in ("key", "progress", "heartbeat", "failures"):
+            browser.run(f"document.querySelector('th [data-sort={order}]').click()")
+            browser.until(f"{ROWS}.length === 2000")
+
+    browser.run("document.querySelector('th [data-sort=failures]').click()")
+    live(0)
+    before = browser.heap()
+    for again in (300, 600):
+        live(again)
+    after = browser.heap()
+    print(f"heap {before} bytes, {after} after 600 updates and 8 orders")
+
+    assert 2000 == browser.run(f"return {ROWS}.length")
+    assert before < 128 * 2**20
+    assert after < before + 4 * 2**20
+
+
+def test_what_changes_while_pages_are_read(browser, large):
+    """A page that is older than what the stream has told does not take it back."""
+    key = Key("e2e", "ip-10-0-0-2.internal")
+    browser.open("about:blank")
+    browser.devtools(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="""
+        const real = window.fetch;
+        window.gate = new Promise(open => { window.open_gate = open; });
+        window.fetch = async (...args) => {
+          const answer = await real(...args);
+          window.held = true;
+          await window.gate;
+          return answer;
+        };
+        """,
+    )
+    browser.open(large.url)
+    browser.until("window.held")
+    early = browser.text("#hero-sub")
+    large.progress(key, msg="told by the stream")
+    revision = large.store.snapshot().revision
+    browser.until(
+        "document.querySelector('#updated').textContent.endsWith(arguments[0])", f"{revision:,}"
+    )
+    browser.run("window.open_gate()")
+    browser.until(f"{SUB}.includes(' open')")
+    browser.click("#search")
+    browser.press(*"told by the stream")
+    browser.until(f"{ROWS}.length === 1")
+
+    assert "1,000 of 20,000 results received · 1 failed · loading 0 of 20,000…" == early
+
+
+def test_polling(browser):
+    """No stream: the pages are asked for again and again."""
+    with Stage([{"name": "e2e", "nodes": nodes(5_500)}]) as stage:
+        stage.end_streams()
+        browser.open(stage.url)
+        browser.until(f"{LINK} === 'Polling every 5 s' && {SUB}.includes(' open')")
+        stage.fail(stage.keys[-1], Cause.POD_FAILED, "seen by polling")
+        browser.until(f"{ROWS}[0].innerText.includes('seen by polling')")

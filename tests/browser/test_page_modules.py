@@ -1,0 +1,203 @@
+"""The page's modules, each alone: no run is shown, only what a module answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.browser.stage import Stage
+from tests.browser.webdriver import Browser
+
+pytestmark = pytest.mark.long
+
+TOLD = """
+const told = (key, more = {}) => ({
+  key, name: key.split("/")[0], node: key.split("/")[1], status: "running", result_status: "",
+  "last-heartbeat": null, stale: false, retry_until: null, reason: "", message: "", error: null,
+  progress: null, ...more,
+});
+const counts = (entries) => ({entries, decided: 0, received: 0, failed: 0, unknown: 0});
+const fields = (revision, more = {}) => ({run: "r", revision, counts: counts(3), ...more});
+const keys = (run) => [...run.entries.keys()];
+"""
+
+
+@pytest.fixture(scope="module")
+def asked(open_browser: Callable[[], Browser]) -> Iterator[Callable[..., Any]]:
+    """Runs lines of script with a module's exports, where the page is served from."""
+    with Stage([]) as stage:
+        browser = open_browser()
+        browser.open(stage.url + "page/page.css")  # the same origin, and nothing else at work
+
+        def ask(module: str, names: str, script: str, *arguments: object) -> Any:
+            return browser.run(
+                f"const given = arguments; return (async () => {{"
+                f"const {{{names}}} = await import('/page/{module}.js'); {TOLD} {script} }})()",
+                *arguments,
+            )
+
+        yield ask
+        browser.quit()
+
+
+@pytest.mark.parametrize(
+    ("said", "call"),
+    [
+        ("1 result", "count(1, 'result')"),
+        ("20,000 results", "count(20000, 'result')"),
+        ("59 s ago", "age(59.9)"),
+        ("1 min ago", "age(60)"),
+        ("47 h ago", "age(47 * 3600)"),
+        ("2 days ago", "age(48 * 3600)"),
+        ("1023 bytes", "size(1023)"),
+        ("1.0 KiB", "size(1024)"),
+        ("2048.0 GiB", "size(2 ** 41)"),
+        ("soon", "when('soon')"),
+        (29, "percent(0.29)"),
+        (99, "percent(0.9999)"),
+        (100, "percent(1)"),
+    ],
+)
+def test_words(asked, said, call):
+    """Numbers, ages and sizes as people say them; what is no time stays as it is."""
+    assert said == asked("words", "count, age, size, when, percent", f"return {call};")
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("running", "{}"),
+        ("silent", "{stale: true, retry_until: 'x'}"),
+        ("retrying", "{retry_until: 'x'}"),
+        ("complete", "{status: 'complete', result_status: 'passed'}"),
+        ("complete", "{status: 'complete', result_status: ''}"),
+        ("check_failed", "{status: 'complete', result_status: 'failed'}"),
+        ("unknown", "{status: 'complete', result_status: 'unknown'}"),
+        ("timed_out", "{status: 'timed_out', result_status: 'timeout'}"),
+        ("failed", "{status: 'of a later version'}"),
+    ],
+)
+def test_the_kind_of_an_entry(asked, kind, more):
+    """What asks for attention comes first; a state that is not known is no good one."""
+    assert kind == asked("words", "kindOf", f"return kindOf(told('p/n', {more}));")
+
+
+def test_an_entry(asked):
+    """Numbers that cannot be are none; its words are found in small letters."""
+    script = """
+    const entry = new Entry(7);
+    const progress = {msg: "Reading", total: 10, completed: -5, failures_total: 2};
+    entry.take(told("P/Node", {progress, error: {cause: "lost", reason: "Gone", text: "Away"}}));
+    const before = entry.placed({sort: "progress", text: "result lost"});
+    entry.take(told("P/Node", {status: "complete", "last-heartbeat": 3}));
+    return [before, entry.placed({sort: "plan", text: ""}), entry.share, entry.silent === Infinity];
+    """
+    assert ["running 0.2 true", "complete  true", 1, True] == asked("entry", "Entry", script)
+
+
+def test_pages_add_up(asked):
+    """In the order they come, which is that of the plan; whole when the last is there."""
+    script = """
+    const run = new Run(() => {}), seen = [];
+    run.takeFields(fields(1));
+    for (const plugins of [["b/1", "a/1"], ["c/1"]]) {
+      run.takePlugins({...fields(1), plugins: plugins.map(key => told(key)), next: null});
+      seen.push(run.whole);
+    }
+    return [keys(run), [...run.entries.values()].map(entry => entry.index), seen];
+    """
+    assert [["b/1", "a/1", "c/1"], [0, 1, 2], [False, True]] == asked("run", "Run", script)
+
+
+def test_what_the_stream_told_while_a_page_was_read(asked):
+    """Is newer than the page, also of an entry that the page is the first to have."""
+    script = """
+    const run = new Run(() => {});
+    run.takePlugins({...fields(1), plugins: [told("p/1")]});
+    run.told = new Map();
+    for (const key of ["p/1", "p/2"]) run.takeEntry(told(key, {message: "new"}));
+    run.takeFields(fields(3));
+    run.takePlugins({...fields(2), plugins: ["p/1", "p/2", "p/3"].map(key => told(key))});
+    return [[...run.entries.values()].map(entry => entry.told.message), run.fields.revision];
+    """
+    assert [["new", "new", ""], 3] == asked("run", "Run", script)
+
+
+def test_another_run(asked):
+    """Nothing of the one before is left."""
+    script = """
+    const run = new Run(() => {});
+    run.takePlugins({...fields(9), plugins: [told("p/1"), told("p/2")]});
+    run.takePlugins({...fields(1, {run: "other"}), plugins: [told("q/1")]});
+    return [keys(run), run.fields.revision];
+    """
+    assert [["q/1"], 1] == asked("run", "Run", script)
+
+
+@pytest.mark.parametrize(
+    ("view", "order"),
+    [
+        ("{sort: 'plan'}", "p/10 p/9 q/1"),
+        ("{sort: 'plan', down: true}", "q/1 p/9 p/10"),
+        ("{sort: 'key'}", "p/9 p/10 q/1"),
+        ("{sort: 'status'}", "q/1 p/9 p/10"),
+        ("{sort: 'heartbeat'}", "p/9 p/10 q/1"),
+        ("{sort: 'plan', only: 'running'}", "p/9"),
+        ("{sort: 'plan', text: 'p/'}", "p/10 p/9"),
+        ("{sort: 'plan', text: 'nothing'}", ""),
+    ],
+)
+def test_the_list(asked, view, order):
+    """Filtered and in order; what is equal stays as in the plan."""
+    script = f"""
+    const run = new (await import("/page/run.js")).Run(() => {{}});
+    run.takePlugins({{...fields(1), plugins: [
+      told("p/10", {{status: "complete"}}), told("p/9", {{"last-heartbeat": 4}}),
+      told("q/1", {{status: "failed"}}),
+    ]}});
+    const view = {{only: "", text: "", sort: "plan", down: false, ...{view}}};
+    return chosen(run.entries.values(), view).map(entry => entry.told.key).join(" ");
+    """
+    assert order == asked("list", "chosen", script)
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "more"),
+    [
+        (["Running", "running"], "running", "{}"),
+        (["Failed", "failed"], "failed", "{failed: 2}"),
+        (["Complete, 2 of 3 failed", "failed"], "complete", "{failed: 2, unknown: 1}"),
+        (["Complete, 1 of 3 unknown", "unknown"], "complete", "{unknown: 1}"),
+        (["later", "later"], "later", "{}"),
+    ],
+)
+def test_the_headline(asked, said, status, more):
+    """From what the run says of its entries: they need not be there yet."""
+    script = f"""
+    const {{word, kind}} = headline({{status: given[0], counts: {{...counts(3), ...{more}}}}});
+    return [word, kind];
+    """
+    assert said == asked("hero", "headline", script, status)
+
+
+def test_elements_are_changed_only_where_they_differ(asked):
+    """A text that stays is not written again: a selection in it would go."""
+    script = """
+    const aria = {"aria-hidden": "true"};
+    const element = make("p", {className: "c", data: {kind: "k"}, aria}, "<b>");
+    const text = element.firstChild;
+    say(element, "<b>");
+    const kept = element.firstChild === text;
+    share(element, 5, 4);
+    const full = element.style.getPropertyValue("--share");
+    share(element, 1, 0);
+    say(element, "other");
+    return [element.outerHTML, kept, full];
+    """
+    written = '<p class="c some-of" aria-hidden="true" data-kind="k" style="--share: 0;">other</p>'
+    found, kept, full = asked("elements", "make, say, share", script)
+
+    assert (True, "1.0000") == (kept, full)
+    assert sorted(written[1:].split()) == sorted(found[1:].split())
