@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sqlite3
@@ -18,10 +19,21 @@ _MEMORY = Path("/dev/shm")
 
 def volatile(owner: object) -> Path:
     """A folder in memory, where there is such a thing, that goes with its owner."""
-    where = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="store-", dir=where))
+    folder = Path(tempfile.mkdtemp(dir=_root()))
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+@functools.cache
+def _root() -> str:
+    where = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    return tempfile.mkdtemp(prefix="store-", dir=where)
+
+
+def sweep() -> None:
+    """Remove what is left: the processes of pytest-xdist end without finalizers."""
+    if _root.cache_info().currsize:
+        shutil.rmtree(_root(), ignore_errors=True)
 
 
 class QuickStore(SqliteStore):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from reporter.runtime import log
+from tests.aggregators import stores
 from tests.integration.aggregator_fixtures import start
 from tests.integration.scene import Scene, staged
 
@@ -17,3 +18,8 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     """A fake API server and a directory for the adapter's files; no reporter yet."""
     with log.capture() as logs, staged(tmp_path, logs) as scene:
         yield scene
+
+
+def pytest_sessionfinish() -> None:
+    """Leave nothing in memory."""
+    stores.sweep()
