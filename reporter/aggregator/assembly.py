@@ -15,14 +15,15 @@ from reporter.aggregator.annotate import Annotator
 from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.certificates.tls import read_ca, worker_context
 from reporter.aggregator.control import Control, Timing
+from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.health import Health
-from reporter.aggregator.http import Events, Listener, StatusApp, WorkerApp
+from reporter.aggregator.http import Events, Listener, Results, StatusApp, WorkerApp
 from reporter.aggregator.observer import Traffic
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import SqliteStore, Store
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.store.operations import Windows
-from reporter.aggregator.uploads import Intake
+from reporter.aggregator.uploads import Intake, archive_caps
 from reporter.core.run.plan import Plan
 from reporter.metrics.aggregator import Metrics, Now
 from reporter.runtime import log
@@ -68,11 +69,14 @@ class Assembly:
         return Intake(
             self.layout,
             store,
-            from_settings.intake_limits(self.chosen),
-            keep_blobs=self.chosen.keep_blobs,
-            clock=self.clock,
+            self.chosen,
+            waiting=self._limits.connections // 2,
             wall=self.wall,
         )
+
+    def finish(self, intake: Intake) -> Finish:
+        """Make what makes the tarball."""
+        return Finish(self.layout, intake, keep_blobs=self.chosen.keep_blobs, wall=self.wall)
 
     def authority(self) -> Authority:
         """Read the run's certificates, or make and export them; blocks, for a thread.
@@ -99,9 +103,7 @@ class Assembly:
             )
         return authority
 
-    def workers(
-        self, store: Store, intake: Intake, authority: Authority
-    ) -> tuple[WorkerApp, Listener]:
+    def workers(self, store: Store, intake: Intake, authority: Authority) -> Listener:
         """Make what serves workers. Raises CertificateError, OSError."""
         chosen = self.chosen
         app = WorkerApp(
@@ -114,7 +116,7 @@ class Assembly:
             wall=self.wall,
         )
         ca = read_ca(Path(chosen.worker_ca)) if chosen.worker_ca else authority.ca
-        return app, Listener(
+        return Listener(
             app,
             ssl_context=worker_context(ca, authority.server),
             host=chosen.listen.host,
@@ -124,7 +126,7 @@ class Assembly:
         )
 
     def health(
-        self, store: Store, authority: Authority, app: WorkerApp, workers: Listener
+        self, store: Store, authority: Authority, intake: Intake, workers: Listener
     ) -> Health:
         """Make what probes and scrapes ask."""
         self._health = Health(
@@ -133,7 +135,7 @@ class Assembly:
             authority,
             workers,
             reserve=self.chosen.disk_reserve_bytes,
-            uploads=lambda: app.uploads,
+            uploads=lambda: intake.active,
             clock=self.clock,
             wall=self.wall,
         )
@@ -179,14 +181,14 @@ class Assembly:
                 interval=self.rhythm.interval,
                 pace=from_settings.event_pace(self.chosen),
             ),
-            output=self.layout.output,
+            results=Results(self.layout, archive_caps(self.chosen)),
         )
 
-    def control(self, store: Store, intake: Intake, app: WorkerApp, workers: Listener) -> Control:
+    def control(self, store: Store, intake: Intake, finish: Finish, workers: Listener) -> Control:
         """Make what carries the run through its phases."""
         return Control(
             store,
-            intake,
+            finish,
             plan=self.plan,
             timing=Timing(
                 hold=self.chosen.hold_seconds,
@@ -194,8 +196,8 @@ class Assembly:
                 heartbeat_interval=self.rhythm.interval,
                 heartbeat_timeout=self.rhythm.timeout,
             ),
-            holding=lambda: app.holding,
-            excused=lambda: app.excused,
+            holding=lambda: intake.holding,
+            excused=lambda: intake.excused,
             full=lambda: workers.full_seconds,
             count=self.metrics.count,
             clock=self.clock,

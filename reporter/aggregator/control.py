@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reporter.aggregator.entry_log import EntryLog
+from reporter.aggregator.finish.package import Interrupted, PackageFailed
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.store import Store, StoreError
 from reporter.aggregator.sweep import Silence, overdue
-from reporter.aggregator.uploads import Interrupted, PackageFailed
 from reporter.core.run.beats import LATE
-from reporter.core.run.entry import Marked, may_close
+from reporter.core.run.entry import may_close
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Failure
 from reporter.core.run.snapshot import Phase, Snapshot, Tar, run_status
@@ -29,9 +29,6 @@ _FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0  # seconds between two tries to pack
 
 class Results(Protocol):
     """What control wants of the files behind the rows."""
-
-    async def settle(self, key: Key) -> None:
-        """Bring the files of one key in line with its row."""
 
     async def package(self, snapshot: Snapshot) -> Tar:
         """Make the tarball, durable on return. Raises PackageFailed."""
@@ -136,10 +133,7 @@ class Control:
         await self._give_up(dict.fromkeys(keys, failure))
 
     async def _give_up(self, failures: Mapping[Key, Failure]) -> None:
-        marked = await self._store.mark_all_failed(failures)
-        for key, done in marked.items():
-            if done is Marked.RECORDED:
-                await self._results.settle(key)
+        await self._store.mark_all_failed(failures)
 
     async def _resume(self) -> None:
         """Let the time in which workers could not reach us not count: our start, a pause."""

@@ -12,7 +12,6 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from reporter.aggregator import http
-from reporter.aggregator import uploads as intake
 from reporter.aggregator.certificates.export import export_files, export_secrets
 from reporter.aggregator.certificates.run import Issued
 from reporter.aggregator.certificates.tls import StatusContext
@@ -58,10 +57,6 @@ def http_limits(chosen: Settings, rhythm: beats.Rhythm) -> http.Limits:
         body_silence=chosen.body_silence_seconds,
         rate=chosen.min_upload_bytes_per_second,
         rate_after=chosen.upload_rate_after_seconds,
-        result_bytes=chosen.max_result_bytes,
-        uploads=chosen.max_uploads,
-        uploads_per_key=chosen.max_uploads_per_key,
-        slot_wait=chosen.slot_wait_seconds,
         progress_waiting=chosen.max_progress_waiting,
         heartbeat_interval=rhythm.interval,
     )
@@ -87,25 +82,6 @@ def event_pace(chosen: Settings) -> http.Pace:
         comment=chosen.event_comment_seconds,
         streams=chosen.max_event_streams,
         history=chosen.event_history,
-    )
-
-
-def intake_limits(chosen: Settings) -> intake.Limits:
-    """Return the limits of bodies, archives and the quarantine."""
-    return intake.Limits(
-        max_result_bytes=chosen.max_result_bytes,
-        disk_reserve=chosen.disk_reserve_bytes,
-        archive_members=chosen.archive_max_members,
-        archive_file_bytes=chosen.archive_max_file_bytes,
-        archive_bytes=chosen.archive_max_bytes,
-        archive_ratio=chosen.archive_max_ratio,
-        archive_free_bytes=chosen.archive_free_bytes,
-        archive_extended_bytes=chosen.archive_max_header_bytes,
-        archive_path_bytes=chosen.archive_max_path_bytes,
-        archive_seconds=chosen.archive_seconds,
-        unpack_threads=chosen.unpack_threads,
-        quarantine_body_bytes=chosen.quarantine_body_bytes,
-        quarantine_bytes=chosen.quarantine_bytes,
     )
 
 

@@ -133,12 +133,14 @@ class Service:
         # They end when the intake has, which gives up a tarball in the making.
         parts.push_async_callback(self._ended, tasks)
         intake = make.intake(store)
+        finish = make.finish(intake)
         parts.push_async_callback(intake.close)
+        parts.callback(finish.stop)
         await self._recover(store, intake, known=known)
         # A plan of many nodes has as many keys to be made and files to be written.
         authority = await asyncio.to_thread(make.authority)
-        app, workers = make.workers(store, intake, authority)
-        health = make.health(store, authority, app, workers)
+        workers = make.workers(store, intake, authority)
+        health = make.health(store, authority, intake, workers)
         # Workers are the first to be turned away in the end, and probes see it.
         host, port = await self._listen(parts, workers)
         shown = make.status_app(store, health)
@@ -158,7 +160,7 @@ class Service:
             heartbeat_timeout=make.rhythm.timeout,
             connections=make.connections,
         )
-        control = make.control(store, intake, app, workers)
+        control = make.control(store, intake, finish, workers)
         self._last_words = control.tell
         lasting = (
             asyncio.create_task(self._watch(health, workers, control, authority)),
@@ -193,7 +195,6 @@ class Service:
             lost=len(found.lost),
             unknown_blobs=found.unknown,
             unfinished=found.unfinished,
-            rebuilt=found.rebuilt,
         )
 
     async def _control(self, store: Store, control: Control) -> None:

@@ -8,7 +8,6 @@ from typing import Final
 from aiohttp import web
 
 from reporter.aggregator.http import StatusApp, answers
-from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.target import path_of
 
 _ALIVE: Final = answers.text(200, "ok")
@@ -27,7 +26,7 @@ class StartupGate:
         """From now on everything is answered by `app`."""
         self._app = app
 
-    async def __call__(self, request: web.BaseRequest) -> Answer:
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request. That it is answered shows that the loop goes round."""
         if self._app is not None:
             return await self._app(request)

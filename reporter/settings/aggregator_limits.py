@@ -82,8 +82,8 @@ class Limits(Variables):
         "largest extended header of a member", 64 * KIB, KIB, 64 * MIB
     )
     archive_max_path_bytes: Integer = whole("longest path of a member", 4_096, 255, 4_096)
-    archive_seconds: Integer = whole("timeout for unpacking an archive", 60, 1, 3_600)
-    unpack_threads: Integer = whole("archives unpacked concurrently", 2, 1, 64)
+    archive_seconds: Integer = whole("timeout for verifying an archive", 60, 1, 3_600)
+    unpack_threads: Integer = whole("archives verified concurrently", 2, 1, 64)
     quarantine_body_bytes: Integer = whole(
         "largest refused body that is kept in full", 16 * MIB, 0, 4 * GIB
     )

@@ -4,7 +4,7 @@
 
 The file TRAP says `kill STEP`, `hold STEP` (until it says something else), or the name of an error
 number and STEP, or nothing. It is read at each step, so it can be set while the process works.
-Steps are those of the intake, `COMMIT` (of the database), and what is named below.
+Steps are those of the intake and of packing, `COMMIT` (of the database), and what is named below.
 """
 
 import errno
@@ -96,4 +96,5 @@ class Store(SqliteStore):
 assert assembly.SqliteStore is SqliteStore
 assembly.SqliteStore = partial(Store, connect=partial(sqlite3.connect, factory=Connection))  # type: ignore[misc,assignment]
 assembly.Intake = partial(assembly.Intake, step=step)  # type: ignore[misc,assignment]
+assembly.Finish = partial(assembly.Finish, step=step)  # type: ignore[misc,assignment]
 sys.exit(main(sys.argv[2:], os.environ, stop))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 import urllib.request
@@ -201,6 +203,16 @@ class Aggregator:
         """Return what the status says of one key alone, with whole lists."""
         found: dict[str, Any] = json.loads(self.ask(f"/status/{key}"))
         return found
+
+    def result(self, key: str) -> bytes:
+        """Return what a key has sent, or its error."""
+        return self.ask(f"/results/{key}")
+
+    def members(self, key: str) -> dict[str, bytes]:
+        """Return the files of the archive that a key has sent."""
+        with tarfile.open(fileobj=io.BytesIO(self.result(key))) as archive:
+            files = ((member.name, archive.extractfile(member)) for member in archive)
+            return {name: file.read() for name, file in files if file is not None}
 
     def wait_status(self, wanted: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """Return the run's status once it is as wanted."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import tarfile
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -155,15 +157,25 @@ def entry_of(run: Deployed, key: str) -> Object:
     return dict(found)
 
 
+def blob_of(run: Deployed, entry: Object) -> Path:
+    """The bytes that a worker sent, on the aggregator's volume."""
+    return run.volume / "state" / "blobs" / str(entry["digest"])
+
+
+def members_of(run: Deployed, entry: Object) -> dict[str, bytes]:
+    """The files of the archive that a worker sent."""
+    with tarfile.open(blob_of(run, entry)) as archive:
+        files = ((member.name, archive.extractfile(member)) for member in archive)
+        return {name: file.read() for name, file in files if file is not None}
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_adapter_killed_for_its_memory_is_told_to_both(site: Deployed, form: str) -> None:
     """W24: the Job has its condition and the aggregator an error report with the evidence."""
     name = f"oom-{form}"
     conditions = site.wait_job(name)
     entry = entry_of(site, f"{name}/global")
-    report = json.loads(
-        (site.volume / f"output/plugins/{name}/errors/global/error.json").read_text()
-    )
+    report = json.loads(blob_of(site, entry).read_bytes())
     codes = site.wait_pod_ended(site.pod_of(name)["metadata"]["name"])
 
     told = conditions["Available"]
@@ -185,8 +197,7 @@ def test_worker_delivers_what_the_done_file_names(site: Deployed) -> None:
     entry = entry_of(site, f"named/{Node.name}")
     codes = site.wait_pod_ended("named")
 
-    stored = site.volume / f"output/plugins/named/results/{Node.name}/r.xml"
-    assert "<ok/>\n" == stored.read_text()
+    assert b"<ok/>\n" == blob_of(site, entry).read_bytes()
     assert "complete" == entry["status"]
     assert (2, 1, "half") == tuple(entry["progress"][key] for key in ("total", "completed", "msg"))
     assert {"plugin": 0, "sonobuoy-worker": 0} == codes
@@ -197,13 +208,8 @@ def test_plugin_without_a_done_file_is_packed(site: Deployed) -> None:
     entry = entry_of(site, f"packed/{Node.name}")
     codes = site.wait_pod_ended("packed")
 
-    results = site.volume / f"output/plugins/packed/results/{Node.name}"
     assert "complete" == entry["status"]
-    assert {"sub/log.txt": "log\n"} == {
-        path.relative_to(results).as_posix(): path.read_text()
-        for path in results.rglob("*")
-        if path.is_file()
-    }
+    assert {"sub/log.txt": b"log\n"} == members_of(site, entry)
     assert {"plugin": 0, "sonobuoy-worker": 0} == codes
 
 
@@ -212,11 +218,11 @@ def test_crashed_plugin_is_reported_with_what_it_left(site: Deployed) -> None:
     entry = entry_of(site, f"crashed/{Node.name}")
     codes = site.wait_pod_ended("crashed")
 
-    errors = site.volume / f"output/plugins/crashed/errors/{Node.name}"
-    report = json.loads((errors / "error.json").read_text())
+    sent = members_of(site, entry)
+    report = json.loads(sent["error.json"])
     assert ("failed", "worker_error") == (entry["status"], entry["error"]["cause"])
     assert "plugin" in report["error"]
-    assert ["half\n"] == [path.read_text() for path in errors.rglob("half.txt")]
+    assert [b"half\n"] == [data for name, data in sent.items() if name.endswith("half.txt")]
     assert {"plugin": 3, "sonobuoy-worker": 1} == codes
 
 

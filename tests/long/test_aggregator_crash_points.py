@@ -53,19 +53,13 @@ class Trapped(Aggregator):
             request()
         self.died()
 
-    def files(self, *folder: str) -> dict[str, bytes]:
-        """Return the files below a folder of the output directory."""
-        home = self.output.joinpath(*folder)
-        paths = [path for path in home.rglob("*") if path.is_file()]
-        return {str(path.relative_to(home)): path.read_bytes() for path in paths}
-
     def unfinished(self) -> list[str]:
         """Return what lies about of works in progress."""
         return [*os.listdir(self.state / "staging"), *os.listdir(self.output / ".staging")]
 
     def packed(self) -> list[str]:
         """Return what lies about of results that are in the tarball."""
-        return [*os.listdir(self.state / "blobs"), *os.listdir(self.output / "plugins")]
+        return os.listdir(self.state / "blobs")
 
     def blobs(self) -> set[str]:
         """Return the names of all blobs."""
@@ -96,16 +90,12 @@ class Point(NamedTuple):
 
 POINTS = [
     Point("C1", "write", False),
-    Point("C1", "unpack", False),
     Point("C1", "sync", False),
     Point("C2", "rename", False),
     Point("C2", "sync directory", False),
     Point("C3", "record", False),
     Point("C3", "COMMIT", False),
-    Point("C4", "committed", True),
-    Point("C4", "supersede", True),
-    Point("C4", "place", True),
-    Point("C5", "answer", True),
+    Point("C5", "committed", True),
 ]
 
 
@@ -134,8 +124,7 @@ def test_killed_on_the_way_of_an_upload(tmp_path: Path, point: Point) -> None:
             assert seen | ({digest} if point.held else set()) == aggregator.blobs()
             again = worker.put(key, body, **GZIP)
             assert (409 if point.held else 200, digest_of(body)) == (again.status, again.digest)
-            files = aggregator.files("plugins", "load", "results", f"n{number}")
-            assert FILES | {"n": b"%d" % number} == files
+            assert FILES | {"n": b"%d" % number} == aggregator.members(f"load/n{number}")
             seen.add(digest)
 
 
@@ -143,42 +132,34 @@ LATE = [
     Point("C7", "record", False),
     Point("C7", "COMMIT", False),
     Point("C7", "committed", True),
-    Point("C7", "supersede", True),
-    Point("C7", "place", True),
-    Point("C7", "answer", True),
 ]
 
 
 @pytest.mark.parametrize("point", LATE, ids=lambda p: p.step)
 def test_killed_on_the_way_of_a_late_result(tmp_path: Path, point: Point) -> None:
-    """C7: error or result, never both in the tree, whatever the moment."""
+    """C7: the error is held or the result, whatever the moment."""
     document = plan("load", nodes()[:-1], timeout_seconds=1)
     document["plugins"].append({"name": "open"})
     with running(tmp_path / "run", document) as aggregator:
         worker = aggregator.worker("load")
         aggregator.wait_status(
-            lambda _: TIMES == len(aggregator.files("plugins", "load", "errors"))
+            lambda found: TIMES == sum(e["status"] == "timed_out" for e in found["plugins"])
         )
         for number in range(TIMES):
             node, body = f"n{number}", b"%d" % number
-            error = aggregator.files("plugins", "load", "errors", node)["error.json"]
+            error = aggregator.result(f"load/{node}")
             aggregator.dies(point.step, lambda: worker.put(f"by-node/{node}/load", body))  # noqa: B023
 
-            results = ("plugins", "load", "results", node)
-            shown = (aggregator.files(*results), aggregator.files("plugins/load/errors", node))
-            assert (({"result": body}, {}) if point.held else ({}, {"error.json": error})) == shown
+            assert (body if point.held else error) == aggregator.result(f"load/{node}")
             again = worker.put(f"by-node/{node}/load", body)
             assert (409 if point.held else 200, digest_of(body)) == (again.status, again.digest)
             entry = aggregator.entry(f"load/{node}")
             assert ("complete", True) == (entry["status"], entry["late"])
-            assert {"result": body} == aggregator.files(*results)
-            assert {} == aggregator.files("plugins/load/errors", node)
-            assert {"error.json": error} == aggregator.files("superseded", "load", node)
+            assert body == aggregator.result(f"load/{node}")
 
 
-@pytest.mark.parametrize("step", ["failure noted", "supersede", "place"])
-def test_killed_when_an_entry_is_given_up(tmp_path: Path, step: str) -> None:
-    """C8: the error is in the row, so its file is made at the next start."""
+def test_killed_when_an_entry_is_given_up(tmp_path: Path) -> None:
+    """C8: the error is in the row, and told by the next process."""
     # One group after the other, so that each start gives up the next one.
     groups = [{"name": f"p{n}", "order": n, "timeout_seconds": 1} for n in range(TIMES)]
     document = {"run": "groups", "plugins": [*groups, {"name": "open", "order": TIMES}]}
@@ -186,12 +167,12 @@ def test_killed_when_an_entry_is_given_up(tmp_path: Path, step: str) -> None:
     folder.mkdir()
     with running(folder / "run", document) as aggregator:
         for number in range(TIMES):
-            aggregator.arm(step)
+            aggregator.arm("failure noted")
             aggregator.died()
             entry = aggregator.entry(f"p{number}/global")
             assert ("timed_out", "deadline") == (entry["status"], entry["error"]["cause"])
-            files = aggregator.files("plugins", f"p{number}", "errors", "global")
-            assert entry["error"]["text"] == json.loads(files["error.json"])["error"]
+            error = json.loads(aggregator.result(f"p{number}/global"))
+            assert entry["error"]["text"] == error["error"]
 
 
 def test_killed_before_an_append_is_answered(tmp_path: Path) -> None:

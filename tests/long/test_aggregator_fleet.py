@@ -94,8 +94,7 @@ def test_fleet_of_2000(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         check(found, history.look(aggregator.status()))
         for node, digest in list(found.digests.items())[::100]:
             blob = aggregator.state / "blobs" / b64decode(digest).hex()
-            tree = aggregator.output / "plugins" / "load" / "results" / node / "result.bin"
-            assert blob.read_bytes() == tree.read_bytes()
+            assert blob.read_bytes() == aggregator.result(f"load/{node}")
             assert SIZE == blob.stat().st_size
 
     ranks = {kind: f"{found.milliseconds[kind]['p99']:.0f} ms" for kind in found.milliseconds}

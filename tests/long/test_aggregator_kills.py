@@ -51,9 +51,9 @@ def body_of(number: int) -> tuple[bytes, dict[str, str]]:
 
 
 def stored(aggregator: Aggregator, number: int) -> bytes:
-    """Return what is in the tree of a node's result, in the form it was sent."""
-    home = aggregator.output / "plugins" / "load" / "results" / f"n{number}"
-    return (home / ("result" if number % 3 else "folder/file")).read_bytes()
+    """Return what is held of a node's result, unpacked."""
+    key = f"load/n{number}"
+    return aggregator.result(key) if number % 3 else aggregator.members(key)["folder/file"]
 
 
 class Run:

@@ -1,7 +1,8 @@
 """Reading a request's body with patience that ends. What the bytes mean is not known here."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from math import inf
 from typing import Final, Self
 
@@ -11,50 +12,70 @@ from aiohttp.http import HttpVersion11
 from reporter.aggregator.http.answers import CONTINUE
 from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.limits import Limits
-from reporter.aggregator.uploads import UploadCut, UploadStalled
+from reporter.aggregator.uploads import UploadEnded
+from reporter.core.run.upload import Outcome
 
 _TELL_EVERY: Final = 1.0  # seconds between two calls of `heard`
 _IN_FLIGHT: Final = 5.0  # seconds in which the end of a sender that has left comes after its bytes
 
 
-class SenderLeft(Exception):
-    """The body of an upload that had to wait ends at once: its sender had left before its turn."""
+def _never() -> float:
+    return -inf
 
 
 class Body:
-    """The body of one request, in pieces as they come: an asynchronous iterator.
+    """The body of one request, and who sends it.
 
-    Raises `UploadStalled` when the peer is silent too long or too slow on average, `UploadCut` when
-    the body ends before it is whole. Only time spent waiting for the peer counts. `heard` is called
-    while pieces come. `late` gives the seconds by which the time for all of it is over, which may
-    move meanwhile. For a body that `waited` before it was read, a sender that left meanwhile is no
-    `UploadCut` but `SenderLeft`. To be used in a `with` statement, which ends its clock.
+    `heard` is called while pieces come, and while their sender waits for us to take them.
     """
 
-    def __init__(
-        self,
-        request: web.BaseRequest,
-        limits: Limits,
-        heard: Callable[[], None],
-        late: Callable[[], float] = lambda: -inf,
-        *,
-        waited: bool = False,
-    ) -> None:
+    def __init__(self, request: web.BaseRequest, limits: Limits, heard: Callable[[], None]) -> None:
+        connection = request.protocol
+        assert isinstance(connection, Connection)
         self._request, self._content, self._limits = request, request.content, limits
-        self._loop = asyncio.get_running_loop()
-        self._heard, self._told, self._late = heard, 0.0, late
-        self._left_until = self._loop.time() + _IN_FLIGHT if waited else -inf
+        self._connection, self._loop = connection, asyncio.get_running_loop()
+        self._heard, self._told, self._late = heard, 0.0, _never
+        self._left_until = -inf
         self._waiting_since: float | None = None
         self._waited = 0.0
         self._received = 0
         self._watch: asyncio.TimerHandle | None = None
 
-    def __enter__(self) -> Self:
-        return self
+    @property
+    def left(self) -> bool:
+        """Whether its sender is gone, or has said that it will be."""
+        return self._connection.left
 
-    def __exit__(self, *_: object) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
+    @contextmanager
+    def waiting(self) -> Iterator[asyncio.Future[None]]:
+        """Leave it with its sender; what it gives is done once that is gone."""
+        self._connection.hold_body(self._heard)
+        try:
+            yield self._connection.gone()
+        finally:
+            self._connection.release_body()
+
+    @contextmanager
+    def sending(
+        self, late: Callable[[], float] | None = None, *, waited: bool = False
+    ) -> Iterator[AsyncIterator[bytes]]:
+        """Give its pieces as they come.
+
+        They end with `UploadEnded` when the peer is silent too long or too slow on average, or the
+        body ends before it is whole. Only time spent waiting for the peer counts. `late` gives the
+        seconds by which the time for all of it is over, which may move meanwhile. Of a body that
+        `waited` before it was read, the sender may have left before its turn.
+        """
+        if late is not None:  # a result, which may be long
+            self._late = late
+            self._connection.widen()
+        if waited:
+            self._left_until = self._loop.time() + _IN_FLIGHT
+        try:
+            yield self
+        finally:
+            if self._watch is not None:
+                self._watch.cancel()
 
     def __aiter__(self) -> Self:
         return self
@@ -65,14 +86,14 @@ class Body:
         since = self._waiting_since = self._loop.time()
         try:
             piece = await self._content.readany()
-        except UploadStalled:
-            self._hang_up()
+        except UploadEnded:
+            self._connection.do_not_linger()  # the rest is not worth the usual patience
             raise
         except (OSError, RuntimeError, web.RequestPayloadError) as error:
-            self._hang_up()
+            self._connection.do_not_linger()
             if self._loop.time() < self._left_until:
-                raise SenderLeft from error
-            raise UploadCut(str(error)) from error
+                raise UploadEnded(Outcome.LEFT) from error
+            raise UploadEnded(Outcome.CUT, "upload cut off") from error
         self._waiting_since = None
         now = self._loop.time()
         self._waited += now - since
@@ -80,8 +101,8 @@ class Body:
             raise StopAsyncIteration
         self._received += len(piece)
         if self._slow():
-            self._hang_up()
-            raise UploadStalled("too slow")
+            self._connection.do_not_linger()
+            raise _stalled()
         if now - self._told >= _TELL_EVERY:
             self._told = now
             self._heard()
@@ -104,10 +125,10 @@ class Body:
         silence, since = self._limits.body_silence, self._waiting_since
         now = self._loop.time()
         if since is not None and now >= since + silence:
-            self._content.set_exception(UploadStalled("silent"))
+            self._content.set_exception(_stalled())
             return
         if (left := -self._late()) <= 0:
-            self._content.set_exception(UploadStalled("too late"))
+            self._content.set_exception(_stalled())
             return
         look = min((now if since is None else since) + silence, now + left)
         self._watch = self._loop.call_at(look, self._look)
@@ -116,8 +137,6 @@ class Body:
         limits = self._limits
         return self._waited > limits.rate_after and self._received < limits.rate * self._waited
 
-    def _hang_up(self) -> None:
-        # The rest of such a body is not worth the usual patience.
-        connection = self._request.protocol
-        assert isinstance(connection, Connection)
-        connection.do_not_linger()
+
+def _stalled() -> UploadEnded:
+    return UploadEnded(Outcome.STALLED, "upload stalled")

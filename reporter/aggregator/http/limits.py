@@ -15,12 +15,9 @@ class Limits:
 
     Above `connections` each answer closes its connection. Besides there are `handshakes` at one
     time, `handshakes_per_address` of them for one address while others want them, and
-    `waiting_handshakes` peers that wait for one. Of the uploads, `uploads` are read at one time,
-    `uploads_per_key` of one key; others wait `slot_wait` unread, `waiting_per_key` of one key, and
-    all together at most on every second connection; every `sender_look` it is seen whether they are
-    there. A body may be silent for `body_silence`, and after `rate_after` it has to have come at
-    `rate` bytes per second. After its deadline it has `finish`, or longer: as long as it takes at
-    `finish_rate` bytes per second.
+    `waiting_handshakes` peers that wait for one. Every `sender_look` it is seen whether
+    the sender of a body that waits is there. A body may be silent for `body_silence`, and after
+    `rate_after` it has to have come at `rate` bytes per second.
     """
 
     connections: int = 128 * MIB // KEPT
@@ -38,13 +35,6 @@ class Limits:
     body_silence: float = 15.0
     rate: int = 64 * KIB
     rate_after: float = 30.0
-    result_bytes: int = 512 * MIB
-    uploads: int = 64
-    uploads_per_key: int = 2
-    waiting_per_key: int = 4
-    slot_wait: float = 1800.0
     sender_look: float = 5.0
-    finish: float = 120.0
-    finish_rate: int = MIB
     progress_waiting: int = 16
     heartbeat_interval: int = 15

@@ -15,14 +15,14 @@ from multidict import istr
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.body import Body
-from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.limits import PROGRESS_BODY, Limits
 from reporter.aggregator.store import ProgressTaken, Store, StoreError
-from reporter.aggregator.uploads import UploadCut, UploadStalled
+from reporter.aggregator.uploads import UploadEnded
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, parse_progress, parse_update_id
 from reporter.core.run.progress_pieces import parse_in_pieces
 from reporter.core.run.snapshot import Phase
+from reporter.core.run.upload import Outcome
 from reporter.errors import InvalidPayload
 
 _SMALL = 16 * 1024  # bytes of a body that is parsed at once: 3 ms at most
@@ -96,9 +96,9 @@ class ProgressUpdates:
             return answers.text(413, f"{subject} has too many parts")
         except InvalidPayload as error:
             return answers.text(400, f"invalid progress update: {error}")
-        except UploadStalled:
-            return answers.text(503, f"{subject}: stalled", close=True)
-        except UploadCut:
+        except UploadEnded as error:
+            if error.ended.outcome is Outcome.STALLED:
+                return answers.text(503, f"{subject}: stalled", close=True)
             return answers.text(400, f"{subject}: incomplete", close=True)
         finally:
             self._present[key] -= 1
@@ -112,17 +112,13 @@ class ProgressUpdates:
 
     async def _turn(self, request: web.BaseRequest, heard: Callable[[], None]) -> bool:
         """Wait for a slot, the body left with its sender."""
-        connection = request.protocol
-        assert isinstance(connection, Connection)
-        connection.hold_body(heard)
-        try:
-            # Longer than a silent body can hold a slot: whoever waits behind it has a turn.
-            async with asyncio.timeout(2 * self._limits.body_silence):
-                return await self._large.acquire()
-        except TimeoutError:
-            return False
-        finally:
-            connection.release_body()
+        with Body(request, self._limits, heard).waiting():
+            try:
+                # Longer than a silent body can hold a slot: whoever waits behind it has a turn.
+                async with asyncio.timeout(2 * self._limits.body_silence):
+                    return await self._large.acquire()
+            except TimeoutError:
+                return False
 
     async def _receive(
         self, request: web.BaseRequest, heard: Callable[[], None]
@@ -150,7 +146,7 @@ class ProgressUpdates:
     async def _read(self, request: web.BaseRequest, heard: Callable[[], None]) -> bytes | None:
         """Return the body, or nothing when it is too large."""
         pieces, size = [], 0
-        with Body(request, self._limits, heard) as body:
+        with Body(request, self._limits, heard).sending() as body:
             async for piece in body:
                 pieces.append(piece)
                 size += len(piece)

@@ -4,16 +4,16 @@ import asyncio
 import gzip
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Protocol
 
 from aiohttp import web
 
-from reporter.aggregator.http import answers, page, tarball
+from reporter.aggregator.http import answers, page
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.audience import Audience
 from reporter.aggregator.http.encoded import Moment, encode
 from reporter.aggregator.http.events import Events, Stream
+from reporter.aggregator.http.files import Results
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.part import Part, read_part
 from reporter.aggregator.http.target import path_of, segment
@@ -29,6 +29,7 @@ _FORBIDDEN = answers.text(
     403, "run data is for local peers, or for clients with a certificate where one is asked for"
 )
 _RUN_DATA = frozenset({"/status", "/events", "/results", *page.PATHS})
+_OF_A_KEY = ("/status/", "/results/")
 _PROBES = ("/livez", "/healthz", "/readyz")
 _SHARED = 16  # answers that are kept for other readers of the same second
 
@@ -49,7 +50,7 @@ class StatusApp:
 
     `metrics` gets the `Accept` header. `interval` is that of the heartbeats, `clock` the monotonic
     clock they are measured with, `wall` gives Unix time. Without `events` there is no `/events`,
-    without `output`, the folder of the tarball, no `/results`.
+    without `results` no `/results`.
     """
 
     def __init__(
@@ -64,22 +65,22 @@ class StatusApp:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         events: Events | None = None,
-        output: Path | None = None,
+        results: Results | None = None,
     ) -> None:
         self._snapshot, self._health, self._metrics = snapshot, health, metrics
         self._audience, self._observer = audience, observer
         self._interval, self._clock, self._wall = interval, clock, wall
-        self._events, self._output = events, output
+        self._events, self._results = events, results
         self._made, self._made_of = dict[tuple[Part, bool], Answer](), (-1, -1)
         self._making = asyncio.Lock()
 
-    async def __call__(self, request: web.BaseRequest) -> Answer:
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
         began = self._clock()
         route, answer = await self._serve(request)
         received = request.content.total_bytes
         self._observer.request(route, answer.status, self._clock() - began, received)
-        if isinstance(answer, Stream | tarball.Tarball):
+        if isinstance(answer, Stream):
             await answer.run(request)
         return answer
 
@@ -88,13 +89,13 @@ class StatusApp:
         if self._events is not None:
             self._events.close()
 
-    async def _serve(self, request: web.BaseRequest) -> tuple[str, Answer]:
+    async def _serve(self, request: web.BaseRequest) -> tuple[str, web.StreamResponse]:
         path = path_of(request.raw_path)
         if path in _PROBES:
             return "probe", self._checked(request) or self._probe(request, path)
         if path == "/metrics":
             return "metrics", self._checked(request) or self._scrape(request)
-        if path in _RUN_DATA or path.startswith("/status/"):
+        if path in _RUN_DATA or path.startswith(_OF_A_KEY):
             return "status", await self._run_data(request, path)
         return "other", answers.NOT_FOUND
 
@@ -121,7 +122,7 @@ class StatusApp:
         page = self._metrics(request.headers.get("Accept", ""))
         return Answer(200, page.body, (("Content-Type", page.content_type),))
 
-    async def _run_data(self, request: web.BaseRequest, path: str) -> Answer:
+    async def _run_data(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         if refusal := self._checked(request):
             return refusal
         if not self._audience.admits(request):
@@ -131,16 +132,16 @@ class StatusApp:
         if path == "/events":
             return await self._events.answer(request) if self._events else answers.NOT_FOUND
         snapshot = self._snapshot()
-        if path == "/results":
-            return tarball.answer(self._output, snapshot)
         key, part = _key(path), Part()
         if path == "/status":
             try:
                 part = read_part(request.raw_path.partition("?")[2], snapshot)
             except ValueError as error:
                 return answers.text(400, str(error))
-        elif key is None or key not in snapshot.entries:
+        elif path != "/results" and (key is None or key not in snapshot.entries):
             return answers.NOT_FOUND
+        if path.startswith("/results"):
+            return await self._result(snapshot, key)
         # Weak: ages and the encoding differ.
         tag = f'W/"{snapshot.plan.run}/{snapshot.revision}"'
         if answers.matches(request, tag):
@@ -152,6 +153,13 @@ class StatusApp:
             snapshot, key, now=moment.now, mono=moment.mono, interval=self._interval
         )
         return _json(encode(document), tag)
+
+    async def _result(self, snapshot: Snapshot, key: Key | None) -> web.StreamResponse:
+        if self._results is None:
+            return answers.NOT_FOUND
+        if key is None:
+            return await self._results.tarball(snapshot)
+        return await self._results.one(snapshot, key)
 
     async def _part(self, moment: Moment, part: Part, tag: str, *, zipped: bool) -> Answer:
         """Make a part of the run's status; many pollers of one second share it.
@@ -182,7 +190,7 @@ def _json(body: bytes, tag: str, *, zipped: bool = False) -> Answer:
 
 def _key(path: str) -> Key | None:
     match path.split("/"):
-        case ["", "status", raw_plugin, raw_node]:
+        case ["", _, raw_plugin, raw_node]:
             plugin, node = segment(raw_plugin), segment(raw_node)
             return None if plugin is None or node is None else Key(plugin, node)
     return None

@@ -1,7 +1,7 @@
 """What workers are served: the checks that all requests share, and the way to each route."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -17,7 +17,7 @@ from reporter.aggregator.http.results import Taker, Uploads
 from reporter.aggregator.http.target import Route, Target, Targets
 from reporter.aggregator.http.tls_protocol import peer_of
 from reporter.aggregator.store import Store
-from reporter.core.run.plan import Key, Plan
+from reporter.core.run.plan import Plan
 
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
 _NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method in _METHODS.items()}
@@ -43,29 +43,9 @@ class WorkerApp:
         self._store, self._run, self._keys = store, plan.run, frozenset(plan.keys)
         self._observer, self._clock = observer, clock
         self._targets = Targets(plan.keys)
-        self._uploads = Uploads(store, intake, limits, wall)
+        self._uploads = Uploads(intake, limits)
         self._progress = ProgressUpdates(store, limits, intake.free_for, clock=clock, wall=wall)
         self._heartbeats = Heartbeats(store, limits.heartbeat_interval, clock)
-
-    @property
-    def reading(self) -> Mapping[Key, int]:
-        """The keys that have uploads, and how many, be they read or waiting to be read."""
-        return self._uploads.reading
-
-    @property
-    def holding(self) -> Collection[Key]:
-        """The keys that have an upload for which the run stays open."""
-        return self._uploads.holding
-
-    @property
-    def excused(self) -> Collection[Key]:
-        """The keys whose retry windows do not end now, as their uploads are here or were busy."""
-        return self._uploads.excused
-
-    @property
-    def uploads(self) -> int:
-        """How many uploads are being read."""
-        return self._uploads.active
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
         """Answer one request."""

@@ -1,8 +1,8 @@
 """Where everything is kept: directories and names, nothing about what is in them.
 
 The state directory has what is true (rows and blobs) and bodies on their way; the output directory
-has what is derived from it, what was refused, and the tarball. They may be on different file
-systems, hence one place for unfinished things in each: a rename does not cross.
+has what was refused, and in the end the tarball. They may be on different file systems, hence one
+place for unfinished things in each: a rename does not cross.
 """
 
 import itertools
@@ -22,9 +22,6 @@ class Layout:
         self.blobs = state / "blobs"
         self.tls = state / "tls"
         self.database = state / "run.db"
-        self.clean_stop = state / "clean-stop"
-        self.plugins = output / "plugins"
-        self.superseded = output / "superseded"
         self.quarantine = output / "quarantine"
         self.unfinished = output / ".staging"
         self._numbers = itertools.count()
@@ -33,15 +30,7 @@ class Layout:
         """Make the directories that are missing, open to us only. Raises OSError."""
         for root in (self.state, self.output):
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (
-            self.staging,
-            self.blobs,
-            self.tls,
-            self.plugins,
-            self.superseded,
-            self.quarantine,
-            self.unfinished,
-        ):
+        for folder in (self.staging, self.blobs, self.tls, self.quarantine, self.unfinished):
             folder.mkdir(mode=0o700, exist_ok=True)
 
     def new_body(self) -> Path:
@@ -55,18 +44,6 @@ class Layout:
     def blob(self, digest: str) -> Path:
         """The bytes with that SHA-256."""
         return self.blobs / digest
-
-    def result(self, key: Key) -> Path:
-        """The directory of a result."""
-        return self.plugins / key.plugin / "results" / key.node
-
-    def error(self, key: Key) -> Path:
-        """The directory of an error."""
-        return self.plugins / key.plugin / "errors" / key.node
-
-    def replaced(self, key: Key) -> Path:
-        """The directory of an error that a better record replaced."""
-        return self.superseded / key.plugin / key.node
 
     def refused(self, key: Key) -> Path:
         """The directory of a body that was refused."""

@@ -1,134 +1,317 @@
-"""Taking in bodies: from chunks to a durable blob, a row and a tree; and what follows at the end.
+"""One upload, from its head to its answer; and all that are on their way.
 
-The order is the promise: blob on the disk, then the row, then the tree, then the answer. So what
-was answered survives a kill and a loss of power, and what was not leaves nothing that a restart
-does not remove. Rows and blobs are the truth, trees are derived. No HTTP in here.
+The order is the promise: the blob is on the disk, then the row, then the answer. So what was
+answered survives a kill and a loss of power, and what was not leaves nothing that a restart does
+not remove. No HTTP in here.
 """
 
+import asyncio
 import contextlib
 import errno
-import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from functools import partial
-from typing import Any, Final, Protocol
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from typing import Final, Protocol
 
-from reporter.aggregator.finish.package import PackageFailed, measure, package, package_name
-from reporter.aggregator.store import Received, StoreBusy, StoreError, StoreFull
-from reporter.aggregator.store.blobs import Blobs
-from reporter.aggregator.store.files import Step, no_step, remove_tree
+from reporter.aggregator.store import Store, StoreBusy, StoreError, StoreFull
+from reporter.aggregator.store.blobs import MOST_PIECES, Blobs, StagedBody
+from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.store.staging import MOST_PIECES, StagedBody
 from reporter.aggregator.uploads import recovery
-from reporter.aggregator.uploads.limits import Limits
+from reporter.aggregator.uploads.incoming import Incoming
 from reporter.aggregator.uploads.meta import Meta
-from reporter.aggregator.uploads.outcomes import (
-    Closed,
-    Failed,
-    Held,
-    Oversize,
-    Refused,
-    Stored,
-    TooLarge,
-    Verdict,
-    failed,
-)
+from reporter.aggregator.uploads.outcomes import FAILURES, Ended, UploadEnded, ended_by
 from reporter.aggregator.uploads.quarantine import Quarantine
 from reporter.aggregator.uploads.recovery import Recovered
-from reporter.aggregator.uploads.settling import Settling
+from reporter.aggregator.uploads.slots import Slots
 from reporter.aggregator.uploads.threads import Threads
-from reporter.aggregator.uploads.trees import Trees
-from reporter.aggregator.uploads.upload import Upload
-from reporter.core.run.entry import Entry, Marked, Outcome
+from reporter.core.run.entry import receive
 from reporter.core.run.plan import Key
-from reporter.core.run.record import Failure, Record
-from reporter.core.run.snapshot import Phase, Snapshot, Tar
+from reporter.core.run.record import Failure, Rank, Record
+from reporter.core.run.snapshot import Phase, Snapshot
 from reporter.core.run.status import rfc3339
-from reporter.errors import InvalidPayload, ReporterError
+from reporter.core.run.upload import Allowance, Outcome, Upload
 from reporter.runtime import log
-from reporter.untar import BadArchive
+from reporter.settings.aggregator_limits import Limits
+from reporter.untar import Caps
 
 PIECE: Final = 256 * 1024  # bytes of one body in memory; also what is written and hashed at once
 _CHECK_BYTES: Final = 16 * 1024 * 1024  # of one body between two looks at the free space
+_AWAITED: Final = 20.0  # seconds in which who was told that we are busy comes again
+_CONNECTIONS: Final = 3_000
 
 
-class Ledger(Protocol):
-    """What an intake asks of the store."""
+class Sender(Protocol):
+    """Who sends a body."""
 
-    async def record_result(self, key: Key, record: Record) -> Received:
-        """Offer a record whose bytes are durable."""
+    @property
+    def left(self) -> bool:
+        """Whether nobody is there any more."""
 
-    async def mark_failed(self, key: Key, failure: Failure) -> Marked:
-        """Note a failed upload."""
+    def waiting(self) -> AbstractContextManager[asyncio.Future[None]]:
+        """Leave the body with its sender; what it gives is done once that is gone."""
 
-    async def lose(self, key: Key, text: str, *, at: float) -> bool:
-        """Note that the bytes of a record are gone."""
+    def sending(
+        self, late: Callable[[], float], *, waited: bool
+    ) -> AbstractContextManager[AsyncIterator[bytes]]:
+        """Give the body's pieces, which may raise `UploadEnded`.
 
-    def entry(self, key: Key) -> Entry:
-        """One entry as it is now."""
+        `late` gives the seconds by which the time for all of them is over, `waited` says whether
+        the body had to wait.
+        """
 
 
 class Intake:
-    """Everything between a body's chunks and the disk, for one run.
+    """The uploads of one run. Of several of one key, the first that is stored wins.
 
-    All methods are called on one event loop and none blocks it. `clock` is monotonic, `wall` gives
-    Unix seconds; `step` is told each step that is about to be final. `recover` comes first.
+    All methods are called on one event loop and none blocks it. `wall` gives Unix seconds; `step`
+    is told each step that is about to be final; of all uploads, `waiting` may wait for a slot,
+    `waiting_per_key` of one key. `recover` comes first.
     """
 
     def __init__(
         self,
         layout: Layout,
-        store: Ledger,
-        limits: Limits | None = None,
+        store: Store,
+        limits: Limits,
         *,
-        keep_blobs: bool = False,
-        clock: Callable[[], float] = time.monotonic,
+        waiting: int = _CONNECTIONS // 2,
+        waiting_per_key: int = 4,
+        allowance: Allowance | None = None,
         wall: Callable[[], float] = time.time,
         step: Step = no_step,
     ) -> None:
-        self._layout, self._store, self._limits = layout, store, limits or Limits()
-        self._keep_blobs, self._clock, self._wall, self._step = keep_blobs, clock, wall, step
+        self._layout, self._store, self._limits = layout, store, limits
+        self._wall, self._step = wall, step
+        self._caps = archive_caps(limits)
         self._blobs = Blobs(layout, step)
-        self._trees = Trees(layout, self._limits, step, clock)
-        self._quarantine = Quarantine(layout, self._limits, step)
-        self._threads = Threads(self._limits.unpack_threads)
-        self._settling = Settling(self._trees, self._threads, store.entry)
-        self._recovered = False
-        self._stopping = threading.Event()
+        self._quarantine = Quarantine(layout, limits, step)
+        self._threads = Threads(limits.unpack_threads)
+        self._slots = Slots(
+            limits.max_uploads,
+            limits.max_uploads_per_key,
+            waiting=waiting,
+            waiting_per_key=waiting_per_key,
+        )
+        self._allowance = allowance or Allowance()
+        self._known: dict[Key, set[Upload]] = {}
+        self._turned_away: dict[Key, float] = {}
+
+    # -- one upload ------------------------------------------------------------------------------
+
+    async def take(self, key: Key, meta: Meta, sender: Sender) -> Ended:
+        """Take one upload: check, wait for a slot, stage, verify, keep, commit.
+
+        A failed try is noted in the store. A caller that is cancelled after the last piece leaves
+        the upload running to its end.
+        """
+        incoming = Incoming(meta, StagedBody(self._layout.new_body(), self._step))
+        # What is noted of a failed try is noted before the upload is no longer known.
+        with ExitStack() as place:
+            try:
+                self._check(key, meta)
+                upload = await self._turn(key, meta, sender, place)
+                self._check_again(key, meta, sender)
+                rest = await self._stage(key, incoming.body, sender, upload)
+                return await self._threads.to_the_end(self._finish(key, incoming, rest))
+            except FAILURES as error:
+                return await self._threads.to_the_end(self._fail(key, incoming, ended_by(error)))
+
+    def _check(self, key: Key, meta: Meta) -> None:
+        """Refuse what cannot be taken however its body turns out."""
+        self._check_rank(key, meta)
+        if meta.encoding not in ("identity", ""):
+            raise UploadEnded(Outcome.ENCODED, "Content-Encoding is not accepted")
+        if (meta.length or 0) > self._limits.max_result_bytes:
+            raise self._too_large()
+        if not self._store.writable:
+            raise UploadEnded(Outcome.UNAVAILABLE, "the store cannot be written, try again")
+
+    def _check_again(self, key: Key, meta: Meta, sender: Sender) -> None:
+        """Do the same when its turn has come: much may have happened meanwhile."""
+        if sender.left:
+            raise UploadEnded(Outcome.LEFT)
+        self._check_rank(key, meta)
+        if not self.free_for(meta.length or 0):
+            raise UploadEnded(Outcome.NO_ROOM, "not enough disk space")
+
+    def _check_rank(self, key: Key, meta: Meta) -> None:
+        entry = self._store.entry(key)
+        offered = Record(Rank.WORKER if meta.error else Rank.RESULT, 0.0)
+        closed = self._store.phase is not Phase.RUNNING
+        _, outcome = receive(entry, offered, closed=closed)
+        if outcome is not Outcome.ACCEPTED:
+            raise UploadEnded(outcome, digest=_held(outcome, entry.record))
+
+    async def _turn(self, key: Key, meta: Meta, sender: Sender, place: ExitStack) -> Upload:
+        """Have the upload known, and wait for a slot; `place` gives both back."""
+        length = self._limits.max_result_bytes if meta.length is None else meta.length
+        upload = Upload(self._wall(), length, retry=self._store.entry(key).retrying)
+        self._known.setdefault(key, set()).add(upload)
+        place.callback(self._forget, key, upload)
+        upload.waited = not self._slots.available(key)
+        if upload.waited and not self._slots.full(key):
+            with sender.waiting() as gone:
+                taken = await self._slots.take(key, self._limits.slot_wait_seconds, gone)
+        else:
+            taken = await self._slots.take(key, 0.0)
+        if not taken:
+            if sender.left:
+                raise UploadEnded(Outcome.LEFT)
+            self._turned_away[key] = self._wall() + _AWAITED
+            raise UploadEnded(Outcome.BUSY)
+        place.callback(self._slots.release, key)
+        return upload
+
+    def _forget(self, key: Key, upload: Upload) -> None:
+        self._known[key].discard(upload)
+        if not self._known[key]:
+            del self._known[key]
+
+    async def _stage(
+        self, key: Key, body: StagedBody, sender: Sender, upload: Upload
+    ) -> list[bytes]:
+        """Stage all but the last pieces: the thread of the next step writes them."""
+        upload.began = self._wall()
+
+        def late() -> float:
+            return self._wall() - upload.cut_at(self._store.entry(key).deadline, self._allowance)
+
+        pieces: list[bytes] = []
+        held = total = checked = 0
+        try:
+            with sender.sending(late, waited=upload.waited) as chunks:
+                async for chunk in chunks:
+                    if held >= PIECE or len(pieces) >= MOST_PIECES:
+                        await self._threads.disk(body.write, pieces)
+                        pieces, held = [], 0
+                        if total >= checked + _CHECK_BYTES:
+                            checked = total
+                            await self._threads.disk(self._check_room)
+                    pieces.append(chunk)
+                    held += len(chunk)
+                    total += len(chunk)
+                    if total > self._limits.max_result_bytes:
+                        await self._threads.disk(body.write, pieces)
+                        raise self._too_large()
+        except BaseException as error:
+            if not isinstance(error, FAILURES):
+                await self._threads.disk(body.discard)
+            raise
+        return pieces
+
+    async def _finish(self, key: Key, incoming: Incoming, rest: list[bytes]) -> Ended:
+        """Verify, keep and commit: the end of its sender is not the end of this."""
+        try:
+            await self._threads.disk(self._complete, incoming, rest)
+            if incoming.archive:
+                await self._threads.verify(incoming.verify, self._caps)
+                await self._threads.disk(self._blobs.keep, incoming.body)
+            return await self._commit(key, incoming.record(self._wall()))
+        except FAILURES as error:
+            return await self._fail(key, incoming, ended_by(error))
+
+    def _complete(self, incoming: Incoming, rest: list[bytes]) -> None:
+        incoming.complete(rest)
+        if not incoming.archive:
+            self._blobs.keep(incoming.body)
+
+    async def _commit(self, key: Key, record: Record) -> Ended:
+        self._step("commit")
+        try:
+            received = await self._store.record_result(key, record)
+        except StoreError as error:
+            if isinstance(error, (StoreFull, StoreBusy)):
+                await self._release(record.digest)
+            raise  # else the row may be on the disk all the same; a restart knows
+        self._step("committed")
+        if received.outcome is not Outcome.ACCEPTED:
+            await self._release(record.digest)
+        return Ended(received.outcome, digest=_held(received.outcome, received.held))
+
+    async def _fail(self, key: Key, incoming: Incoming, ended: Ended) -> Ended:
+        """Leave nothing but what is worth looking at, and note a failed try."""
+        if incoming.body.made:
+            await self._threads.disk(self._put_away, key, incoming, ended)
+        if ended.outcome.failed_try:
+            try:
+                failure = Failure("attempt", self._wall(), ended.reason)
+                await self._store.mark_failed(key, failure)
+            except StoreError as error:
+                if ended.outcome is not Outcome.UNAVAILABLE:
+                    log.get().error("Failed upload was not noted", key=str(key), error=str(error))
+        return ended
+
+    def _put_away(self, key: Key, incoming: Incoming, ended: Ended) -> None:
+        body, meta = incoming.body, incoming.meta
+        try:
+            refused = ended.outcome in (Outcome.REFUSED, Outcome.TOO_LARGE)
+            if refused and self.free_for(0):
+                why = {
+                    "key": str(key),
+                    "reason": ended.reason,
+                    "at": rfc3339(self._wall()),
+                    "sha256": body.digest,
+                    "filename": meta.filename,
+                    "content_type": meta.content_type,
+                    "certificate": meta.serial,
+                }
+                self._quarantine.put(key, body, why)
+        except OSError as error:
+            log.get().warning("Refused upload was not kept", key=str(key), error=str(error))
+        finally:
+            with contextlib.suppress(OSError):
+                body.discard()
+
+    async def _release(self, digest: str) -> None:
+        with contextlib.suppress(OSError):
+            await self._threads.disk(self._blobs.release, digest)
+
+    def _too_large(self) -> UploadEnded:
+        return UploadEnded(Outcome.TOO_LARGE, f"exceeds {self._limits.max_result_bytes} bytes")
+
+    def _check_room(self) -> None:
+        if not self.free_for(0):
+            raise OSError(errno.ENOSPC, "No space left above the reserve")
+
+    # -- all of them -----------------------------------------------------------------------------
+
+    @property
+    def present(self) -> Mapping[Key, int]:
+        """The keys that have uploads, and how many, be they read or waiting to be read."""
+        return self._slots.present
+
+    @property
+    def holding(self) -> set[Key]:
+        """The keys that have an upload for which the run stays open."""
+        now = self._wall()
+        return {
+            key
+            for key, uploads in self._known.items()
+            if any(
+                each.holds(self._store.entry(key).deadline, now, self._allowance)
+                for each in uploads
+            )
+        }
+
+    @property
+    def excused(self) -> set[Key]:
+        """The keys whose retry windows are not over, as they have or would have an upload here."""
+        now = self._wall()
+        self._turned_away = {key: at for key, at in self._turned_away.items() if now < at}
+        return {*self._slots.present, *self._turned_away}
+
+    @property
+    def active(self) -> int:
+        """How many uploads are being read."""
+        return self._slots.taken
 
     def free_for(self, length: int) -> bool:
         """Whether a body of `length` bytes leaves the reserve free."""
         try:
-            return self._layout.free() >= self._limits.disk_reserve + length
+            return self._layout.free() >= self._limits.disk_reserve_bytes + length
         except OSError:
             return False
-
-    async def take(
-        self, key: Key, meta: Meta, chunks: AsyncIterator[bytes], *, at: float
-    ) -> Verdict:
-        """Take in one body that began to arrive at `at` (Unix seconds).
-
-        `chunks` may raise `UploadStalled` and `UploadCut`. A failed try is noted in the store. A
-        caller that is cancelled after the last chunk leaves the upload running to its end.
-        """
-        body = StagedBody(self._layout.new_body(), self._step)
-        upload = Upload(key, meta, body, at=at, clock=self._clock)
-        work: Coroutine[Any, Any, Verdict]
-        try:
-            work = self._keep(upload, await self._read(upload, chunks))
-        except (ReporterError, OSError) as error:
-            work = self._fail(upload, error)
-        except BaseException:
-            await self._threads.disk(body.discard)
-            raise
-        return await self._threads.to_the_end(work)
-
-    async def settle(self, key: Key) -> None:
-        """Bring the trees of a key in line with its row, after an error was written there.
-
-        Never raises for the disk: what could not be done is done before the tarball is made.
-        """
-        await self._threads.to_the_end(self._settling.settle(key))
 
     async def recover(self, snapshot: Snapshot) -> Recovered:
         """Get the disk in order; nothing may be taken in before. Raises OSError, `StoreError`.
@@ -137,172 +320,45 @@ class Intake:
         """
         unfinished = await self._threads.disk(recovery.sweep, self._layout)
         if snapshot.phase is Phase.CLOSED and snapshot.tar is not None:
-            await self.clear()
-            return Recovered((), 0, unfinished, rebuilt=False)
-        clean = await self._threads.disk(recovery.was_clean_stop, self._layout)
+            return Recovered((), 0, unfinished)
         await self._threads.disk(self._quarantine.resume)
         entries = snapshot.entries.values()
         lost, unknown = await self._threads.disk(recovery.resume_blobs, self._blobs, entries)
         for key in lost:
             log.get().error("Bytes of a result are gone", key=str(key))
             await self._store.lose(key, "the bytes of this result are gone", at=self._wall())
-        if not clean:
-            await self._threads.disk(self._trees.remove_strangers, snapshot.plan)
-        for key in lost if clean else snapshot.plan.keys:
-            await self._settling.settle(key)
-        self._recovered = True
-        return Recovered(lost, unknown, unfinished, rebuilt=not clean)
+        return Recovered(lost, unknown, unfinished)
 
-    async def package(self, snapshot: Snapshot) -> Tar:
-        """Make the tarball of a run that takes nothing more, or measure the one that is there.
-
-        Raises `PackageFailed`; then everything it is made from is still there, and it may be tried
-        again.
-        """
+    async def quiet(self) -> None:
+        """Wait for the uploads that go to their end, and keep no refused body from then on."""
         await self._threads.quiet()
         self._quarantine.close()
-        target = self._layout.output / package_name(snapshot.plan.run, snapshot.started_at)
-        stopping, step = self._stopping.is_set, self._step
-        try:
-            if not target.exists():
-                make = partial(
-                    package,
-                    snapshot,
-                    target,
-                    open_blob=lambda digest: self._layout.blob(digest).open("rb"),
-                    quarantine=self._layout.quarantine,
-                    unfinished=self._layout.unfinished,
-                    stopping=stopping,
-                    step=step,
-                )
-                await self._threads.disk(make)
-            digest, size = await self._threads.disk(measure, target, stopping)
-        except (OSError, InvalidPayload, BadArchive) as error:
-            raise PackageFailed(f"the tarball cannot be made: {failed(error).reason}") from error
-        return Tar(target.name, rfc3339(self._wall()), digest, size)
 
     async def clear(self) -> None:
-        """Remove blobs and trees, once the tarball and its row are durable. Raises OSError."""
-        if not self._keep_blobs:
-            await self._threads.disk(self._trees.clear)
-            await self._threads.disk(self._blobs.clear)
+        """Remove all that was taken in. Raises OSError."""
+        await self._threads.disk(self._blobs.clear)
+        await self._threads.disk(self._quarantine.clear)
 
     async def close(self) -> None:
-        """Finish what has begun and note whether every tree is in line with its row.
-
-        A tarball in the making is given up. Nothing may be asked of the intake afterwards; the
-        call may be repeated.
-        """
-        if self._stopping.is_set():
-            return
-        self._stopping.set()
+        """Finish what has begun; nothing may be asked of the intake afterwards."""
         await self._threads.quiet()
-        if self._recovered and self._settling.done:
-            with contextlib.suppress(OSError):
-                await self._threads.disk(recovery.mark_clean_stop, self._layout)
         self._threads.close()
 
-    # -- one upload ------------------------------------------------------------------------------
 
-    async def _read(self, upload: Upload, chunks: AsyncIterator[bytes]) -> list[bytes]:
-        """Stage the body, all but the last pieces: the thread of the next step writes them."""
-        pieces: list[bytes] = []
-        held = total = checked = 0
-        limit = self._limits.max_result_bytes
-        async for chunk in chunks:
-            if held >= PIECE or len(pieces) >= MOST_PIECES:
-                await self._threads.disk(upload.body.write, pieces)
-                pieces, held = [], 0
-                if total >= checked + _CHECK_BYTES:
-                    checked = total
-                    await self._threads.disk(self._check_room)
-            pieces.append(chunk)
-            held += len(chunk)
-            total += len(chunk)
-            if total > limit:
-                await self._threads.disk(upload.body.write, pieces)
-                raise Oversize(limit)
-        return pieces
+def _held(outcome: Outcome, record: Record | None) -> str:
+    """The digest to tell: whoever is told that the run is closed asked for nothing that is held."""
+    return "" if record is None or outcome is Outcome.CLOSED else record.digest
 
-    async def _keep(self, upload: Upload, rest: list[bytes]) -> Verdict:
-        try:
-            await self._threads.disk(self._finish, upload, rest)
-            if upload.archive:
-                await self._threads.unpack(self._unpack, upload)
-                await self._threads.disk(self._blobs.keep, upload.body)
-        except (ReporterError, BadArchive, OSError) as error:
-            return await self._fail(upload, error)
-        record = upload.record()
-        async with self._settling.lock(upload.key):
-            self._step("commit")
-            try:
-                received = await self._store.record_result(upload.key, record)
-            except StoreError as error:
-                if isinstance(error, (StoreFull, StoreBusy)):
-                    await self._release(record.digest)
-                # Else the row may be on the disk all the same; a restart knows.
-                return await self._fail(upload, error)
-            self._step("committed")
-            if received.outcome is Outcome.ACCEPTED:
-                await self._settling.place(upload.key, upload.tree)
-                self._step("answer")
-                return Stored(record.digest)
-        await self._release(record.digest)
-        await self._threads.disk(self._remove_tree_of, upload)
-        held = received.held
-        if received.outcome is Outcome.DUPLICATE and held is not None:
-            return Held(held.digest)
-        return Closed()
 
-    def _finish(self, upload: Upload, rest: list[bytes]) -> None:
-        upload.finish(rest)
-        if not upload.archive:
-            self._blobs.keep(upload.body)
-
-    def _unpack(self, upload: Upload) -> None:
-        upload.unpack(self._layout.new_tree(), self._limits, self._check_room, self._step)
-
-    def _check_room(self) -> None:
-        if not self.free_for(0):
-            raise OSError(errno.ENOSPC, "No space left above the reserve")
-
-    async def _fail(self, upload: Upload, error: Exception) -> Failed:
-        verdict = failed(error)
-        await self._threads.disk(self._put_away, upload, verdict)
-        failure = Failure("attempt", upload.now(), verdict.reason)
-        try:
-            await self._store.mark_failed(upload.key, failure)
-        except StoreError as trouble:
-            log.get().error("Failed upload was not noted", key=str(upload.key), error=str(trouble))
-        return verdict
-
-    def _put_away(self, upload: Upload, verdict: Failed) -> None:
-        """Leave nothing but what is worth looking at."""
-        body, meta = upload.body, upload.meta
-        self._remove_tree_of(upload)
-        try:
-            if isinstance(verdict, Refused | TooLarge) and self.free_for(0):
-                why = {
-                    "key": str(upload.key),
-                    "reason": verdict.reason,
-                    "at": rfc3339(upload.now()),
-                    "sha256": body.digest,
-                    "filename": meta.filename,
-                    "content_type": meta.content_type,
-                    "certificate": meta.serial,
-                }
-                self._quarantine.put(upload.key, body, why)
-        except OSError as error:
-            log.get().warning("Refused upload was not kept", key=str(upload.key), error=str(error))
-        finally:
-            with contextlib.suppress(OSError):
-                body.discard()
-
-    def _remove_tree_of(self, upload: Upload) -> None:
-        if upload.tree is not None:
-            with contextlib.suppress(OSError):
-                remove_tree(upload.tree)
-
-    async def _release(self, digest: str) -> None:
-        with contextlib.suppress(OSError):
-            await self._threads.disk(self._blobs.release, digest)
+def archive_caps(limits: Limits) -> Caps:
+    """What an archive may hold."""
+    return Caps(
+        members=limits.archive_max_members,
+        file_bytes=limits.archive_max_file_bytes,
+        content_bytes=limits.archive_max_bytes,
+        ratio=limits.archive_max_ratio,
+        free_bytes=limits.archive_free_bytes,
+        header_bytes=limits.archive_max_header_bytes,
+        path_bytes=limits.archive_max_path_bytes,
+        seconds=limits.archive_seconds,
+    )

@@ -26,8 +26,8 @@ class Meta:
     `filename` is what `filename_of` made of the header, `disposition` whether there was one at all
     (Sonobuoy's error objects have none). `error`: the body is an error report. `adapter`: it is an
     adapter's result, or a report by the reporter of one. `digest` is the SHA-256 that the sender
-    declared, in hexadecimal, `length` the declared length, `serial` the number of the client
-    certificate.
+    declared, in hexadecimal, `length` the declared length, `encoding` the Content-Encoding,
+    `serial` the number of the client certificate.
     """
 
     content_type: str = ""
@@ -38,10 +38,11 @@ class Meta:
     serial: str = ""
     length: int | None = None
     disposition: bool = False
+    encoding: str = ""
 
     @property
     def archive(self) -> bool:
-        """Whether the body is to be unpacked."""
+        """Whether the body is to be an archive."""
         return self.content_type == GZIP
 
     @property

@@ -3,21 +3,21 @@
 Best effort: that a body cannot be kept here changes nothing for its sender. Blocks.
 """
 
-import contextlib
 import json
 import os
+import shutil
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from reporter.aggregator.store.files import Step, put, remove_tree, write_new
+from reporter.aggregator.store.blobs import StagedBody
+from reporter.aggregator.store.files import Step, write_new
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.store.staging import StagedBody
-from reporter.aggregator.uploads.limits import Limits
-from reporter.aggregator.uploads.swap import swap_in, take_out
 from reporter.core.run.plan import Key
+from reporter.settings.aggregator_limits import Limits
 
+_HEAD_BYTES: Final = 64 * 1024  # of a body that is too large to be kept whole
 BODY: Final = "body"
 WHY: Final = "why.json"
 
@@ -50,20 +50,19 @@ class Quarantine:
         body.write(())  # there is a file even if nothing came
         body.close()
         whole = body.size <= self._limits.quarantine_body_bytes
-        kept = body.size if whole else min(body.size, self._limits.quarantine_head_bytes)
+        kept = body.size if whole else min(body.size, _HEAD_BYTES)
         tree = self._layout.new_tree()
         try:
             if not whole:
                 os.truncate(body.path, kept)
             self._step("quarantine")
             tree.mkdir(mode=0o700)
-            put(body.path, tree / BODY)
+            shutil.move(body.path, tree / BODY)
             text = json.dumps({**why, "size": body.size, "kept": kept}, indent=2)
             write_new(tree / WHY, text.encode())
             self._swap_in(tree, self._layout.refused(key), kept)
         finally:
-            with contextlib.suppress(OSError):
-                remove_tree(tree)
+            shutil.rmtree(tree, ignore_errors=True)
 
     def _swap_in(self, tree: Path, home: Path, size: int) -> None:
         with self._lock:
@@ -72,10 +71,17 @@ class Quarantine:
             self._sizes.pop(home, None)
             while self._sizes and sum(self._sizes.values()) + size > self._limits.quarantine_bytes:
                 oldest = next(iter(self._sizes))
-                take_out(oldest, self._layout.new_tree())
+                shutil.rmtree(oldest, ignore_errors=True)
                 del self._sizes[oldest]
-            swap_in(tree, home, self._layout.new_tree())
+            shutil.rmtree(home, ignore_errors=True)
+            home.parent.mkdir(mode=0o700, exist_ok=True)
+            tree.rename(home)
             self._sizes[home] = size
+
+    def clear(self) -> None:
+        """Remove everything. Raises OSError."""
+        for folder in self._layout.quarantine.iterdir():
+            shutil.rmtree(folder)
 
 
 def _size(home: Path) -> int:

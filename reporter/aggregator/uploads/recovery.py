@@ -3,32 +3,25 @@
 Blocks: for threads. Nothing here fails because of our own debris.
 """
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
 
 from reporter.aggregator.store.blobs import Blobs
 from reporter.aggregator.store.files import remove_content
 from reporter.aggregator.store.layout import Layout
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
-from reporter.runtime.private_file import sync_directory, write_private
-
-_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """What the start found: entries whose bytes are gone, unknown blobs and unfinished things that
-    were removed, and whether all trees were made anew."""  # noqa: D209
+    were removed."""  # noqa: D209
 
     lost: tuple[Key, ...]
     unknown: int
     unfinished: int
-    rebuilt: bool
 
 
 def sweep(layout: Layout) -> int:
@@ -53,24 +46,3 @@ def resume_blobs(blobs: Blobs, entries: Iterable[Entry]) -> tuple[tuple[Key, ...
                     by_digest.append((record.digest, entry.key))
     lost, unknown = blobs.resume(sizes, holders)
     return tuple(key for digest, key in by_digest if digest in lost), unknown
-
-
-def mark_clean_stop(layout: Layout) -> None:
-    """Note that every tree is as its row says. Raises OSError.
-
-    Trees are not fsynced, so this is true only until the machine stops: the note names its boot.
-    """
-    write_private(layout.clean_stop, _BOOT.read_bytes())
-
-
-def was_clean_stop(layout: Layout) -> bool:
-    """Whether the trees can be taken as they are; the note is used up. Raises OSError."""
-    try:
-        noted = layout.clean_stop.read_bytes()
-    except FileNotFoundError:
-        return False
-    layout.clean_stop.unlink()
-    sync_directory(layout.state)
-    with contextlib.suppress(OSError):
-        return noted == _BOOT.read_bytes()
-    return False

@@ -14,20 +14,20 @@ _DISK_THREADS: Final = 4  # more of them only fight with the loop for the interp
 
 
 class Threads:
-    """Two pools: one for the disk, one for unpacking, which takes the processor for long."""
+    """Two pools: one for the disk, one for archives, which take the processor for long."""
 
-    def __init__(self, unpacking: int) -> None:
+    def __init__(self, verifying: int) -> None:
         self._disk = _Pool(_DISK_THREADS, "intake-disk")
-        self._unpack = _Pool(unpacking, "intake-unpack")
+        self._verify = _Pool(verifying, "intake-verify")
         self._jobs: set[asyncio.Task[Any]] = set()
 
     async def disk(self, work: Callable[..., T], *args: object) -> T:
         """Run something short; also when cancelled, not back before the thread is."""
         return await _in(self._disk, work, *args)
 
-    async def unpack(self, work: Callable[..., T], *args: object) -> T:
+    async def verify(self, work: Callable[..., T], *args: object) -> T:
         """Run something that takes the processor for long, likewise."""
-        return await _in(self._unpack, work, *args)
+        return await _in(self._verify, work, *args)
 
     async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something that goes on when its caller is cancelled."""
@@ -45,7 +45,7 @@ class Threads:
     def close(self) -> None:
         """End the threads; nothing may be running."""
         self._disk.close()
-        self._unpack.close()
+        self._verify.close()
 
 
 _Work = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[object, ...]]

@@ -21,6 +21,7 @@ from reporter.core.run.record import (
     error_document,
     record_of,
 )
+from reporter.core.run.upload import Outcome
 
 __all__ = [
     "TIMEOUTS",
@@ -115,14 +116,6 @@ class Entry:
             and self.superseded is not None
             and self.superseded.rank is Rank.AGGREGATOR
         )
-
-
-class Outcome(StrEnum):
-    """What became of a record."""
-
-    ACCEPTED = "accepted"
-    DUPLICATE = "duplicate"  # something of equal or higher rank is held
-    CLOSED = "closed"
 
 
 def receive(entry: Entry, record: Record, *, closed: bool) -> tuple[Entry, Outcome]:

@@ -1,14 +1,44 @@
-"""An upload on its way: how long a run waits for it, and when it is cut.
+"""An upload on its way: how long a run waits for it, when it is cut, and what may become of it.
 
 Decisions only. All times are Unix seconds, because deadlines outlive a restart.
 """
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 FINISH: Final = 120.0
 FINISH_RATE: Final = 2**20  # bytes per second
+
+
+class Outcome(StrEnum):
+    """What became of an upload. The first three are what becomes of a record by its rank."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"  # something of equal or higher rank is held
+    CLOSED = "closed"  # the run takes nothing more
+    LEFT = "left"  # its sender, before its turn
+    BUSY = "busy"  # no slot was free
+    ENCODED = "encoded"  # it has a Content-Encoding
+    TOO_LARGE = "too large"
+    UNAVAILABLE = "unavailable"  # the store cannot be written at present
+    NO_ROOM = "no room"  # it would use the reserve of the disk
+    STALLED = "stalled"
+    CUT = "cut"
+    REFUSED = "refused"  # the body is not what it says it is
+    DISK_FULL = "disk full"
+    UNWRITTEN = "unwritten"  # the disk or the store failed
+
+    @property
+    def failed_try(self) -> bool:
+        """Whether it opens the retry window of its key."""
+        return self not in _NO_TRY
+
+
+_NO_TRY: Final = frozenset(
+    {Outcome.ACCEPTED, Outcome.DUPLICATE, Outcome.CLOSED, Outcome.LEFT, Outcome.BUSY}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,25 +139,28 @@ class TestRun:
         assert 200 == running.upload("global/e2e").status
 
     def test_result_after_the_deadline(self, here):
-        """A31: the error is in the tree until the result replaces it, and is kept beside."""
+        """A31: the error is told until the result replaces it; the tarball keeps it beside."""
         plugins = [{"name": "e2e", "timeout_seconds": 1}, {"name": "sysd", "nodes": ["node1"]}]
         here.write_plan(PLAN | {"plugins": plugins})
         running = here.start().ready()
         running.wait_log("Result given up")
-        out = here.folder / "out"
-        error = out / "plugins" / "e2e" / "errors" / "global" / "error.json"
-        wait(error.exists)
-        found = json.loads(error.read_text())
+        told = running.get("/results/e2e/global")
+        assert "error" == told.headers["Result-Outcome"]
+        found = told.json
         assert found["error"].startswith("Plugin timeout while waiting for results")
         assert ("failed", False) == (running.status()["status"], running.status()["final"])
 
         assert 200 == running.upload("global/e2e", b"late").status
         entry = running.entries()["e2e/global"]
         assert ("complete", True) == (entry["status"], entry["late"])
-        assert not error.exists()
-        assert found == json.loads((out / "superseded/e2e/global/error.json").read_text())
-        assert b"late" == (out / "plugins/e2e/results/global/result").read_bytes()
+        assert b"late" == running.get("/results/e2e/global").body
         assert 409 == running.upload("global/e2e").status
+        assert 200 == running.upload("by-node/node1/sysd").status
+        name = running.wait_status(lambda status: status["final"])["tar-info"]["name"]
+        with tarfile.open(here.folder / "out" / name) as packed:
+            kept = packed.extractfile("superseded/e2e/global/error.json")
+            assert kept is not None
+            assert found == json.load(kept)
 
     def test_upload_over_its_deadline(self, here):
         """A57: the run is held open by the body that comes, which then counts."""

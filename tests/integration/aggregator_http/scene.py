@@ -11,16 +11,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from reporter.aggregator import uploads as taking
 from reporter.aggregator.certificates.run import Pair
 from reporter.aggregator.http import Limits, Listener, WorkerApp
 from reporter.aggregator.http.results import Taker
 from reporter.aggregator.store import Store
 from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.uploads import Intake
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.snapshot import Phase
+from reporter.core.run.upload import Allowance
+from reporter.settings import aggregator_limits
 from tests.aggregators.stores import QuickStore
+from tests.archives.packed import packed
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.wire import HANG, Reply, Wire, connected, request
 
@@ -81,10 +84,10 @@ class Scene:
     """One aggregator. Requests go out with the certificate of their key's plugin."""
 
     def __init__(
-        self, store: Store, listener: Listener, app: WorkerApp, seen: Seen, output: Path
+        self, store: Store, listener: Listener, intake: Intake, seen: Seen, layout: Layout
     ) -> None:
-        self.store, self.listener, self.app, self.seen = store, listener, app, seen
-        self.output = output
+        self.store, self.listener, self.intake, self.seen = store, listener, intake, seen
+        self.layout = layout
         self.address = ("", 0)
 
     def connect(self, pair: Pair | None = None, *, context: ssl.SSLContext | None = None) -> Any:
@@ -120,12 +123,8 @@ class Scene:
         return self.store.snapshot().entries[key]
 
     def files(self) -> dict[str, bytes]:
-        """Everything below the output directory, by relative path."""
-        return {
-            str(path.relative_to(self.output)): path.read_bytes()
-            for path in sorted(self.output.rglob("*"))
-            if path.is_file() and ".staging" not in path.parts
-        }
+        """Every file that the tarball would have."""
+        return packed(self.layout, self.store.snapshot())
 
     async def close_run(self) -> None:
         """Bring the run to its end, with whatever is held."""
@@ -134,7 +133,7 @@ class Scene:
     async def holds(self, wire: Wire, want: bool = True) -> None:
         """Wait until uploads are being read, or none is."""
         async with asyncio.timeout(HANG):
-            while bool(self.app.uploads) is not want:
+            while bool(self.intake.active) is not want:
                 await asyncio.sleep(0.005)
 
 
@@ -143,14 +142,15 @@ async def serving(
     folder: Path,
     limits: Limits | None = None,
     *,
-    caps: taking.Limits | None = None,
+    caps: dict[str, Any] | None = None,
+    allowance: Allowance | None = None,
     store: Store | None = None,
     plan: dict[str, Any] | None = None,
     taker: Taker | None = None,
 ) -> AsyncIterator[Scene]:
     """Serve one run until the end of the block; nothing unexpected may have happened.
 
-    `taker` takes uploads in place of the real intake.
+    `caps` are settings of the intake; `taker` takes uploads in its place.
     """
     limits = limits or Limits()
     parsed = parse_plan(plan or PLAN)
@@ -158,7 +158,8 @@ async def serving(
     await store.open_run(parsed, now=time.time())
     layout = Layout(folder / "state", folder / "output")
     layout.prepare()
-    intake = taking.Intake(layout, store, caps)
+    settings = aggregator_limits.Limits.model_construct(**(caps or {}))
+    intake = Intake(layout, store, settings, allowance=allowance)
     await intake.recover(store.snapshot())
     seen = Seen()
     app = WorkerApp(store, taker or intake, parsed, limits, seen)
@@ -170,7 +171,7 @@ async def serving(
         limits=limits,
         observer=seen,
     )
-    scene = Scene(store, listener, app, seen, layout.output)
+    scene = Scene(store, listener, intake, seen, layout)
     scene.address = await listener.start()
     try:
         yield scene

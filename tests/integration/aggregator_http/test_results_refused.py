@@ -2,8 +2,6 @@
 
 import pytest
 
-from reporter.aggregator import uploads as taking
-from reporter.aggregator.http import Limits
 from reporter.core.run.entry import Cause, Failure
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (
@@ -82,8 +80,10 @@ async def test_a_declared_length_over_the_cap(tmp_path):
 @situation
 async def test_endless_chunks(tmp_path):
     """A36: 413 at the cap."""
-    limits, caps = Limits(result_bytes=100_000), taking.Limits(max_result_bytes=100_000)
-    async with serving(tmp_path, limits, caps=caps) as scene, scene.connect() as wire:
+    async with (
+        serving(tmp_path, caps={"max_result_bytes": 100_000}) as scene,
+        scene.connect() as wire,
+    ):
         piece = b"8000\r\n" + b"\0" * 0x8000 + b"\r\n"
         await wire.send(head("PUT", RESULT[E2E], "Transfer-Encoding: chunked"), 10 * piece)
         reply = await wire.reply()

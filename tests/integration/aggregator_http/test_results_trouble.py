@@ -2,9 +2,10 @@
 
 import pytest
 
-from reporter.aggregator import uploads as taking
 from reporter.aggregator.store import StoreError
+from reporter.aggregator.uploads import Ended
 from reporter.core.run.entry import Cause, Failure
+from reporter.core.run.upload import Outcome
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http.scene import (
     E2E,
@@ -21,8 +22,7 @@ from tests.integration.aggregator_http.wire import head, request
 @situation
 async def test_a_full_disk(tmp_path):
     """Free space below reserve and length: 507 before the body is read."""
-    caps = taking.Limits(disk_reserve=2**62)
-    async with serving(tmp_path, caps=caps) as scene:
+    async with serving(tmp_path, caps={"disk_reserve_bytes": 2**62}) as scene:
         reply = await scene.put(E2E, b"result")
 
         assert (507, b"result e2e/global: not enough disk space\n") == reply.said
@@ -74,10 +74,10 @@ async def test_a_store_that_cannot_be_written(tmp_path):
 class Says:
     """Takes uploads unread and says what a test wants."""
 
-    def __init__(self, verdict: taking.Verdict | Exception) -> None:
+    def __init__(self, verdict: Ended | Exception) -> None:
         self.verdict = verdict
 
-    async def take(self, key, meta, chunks, *, at):
+    async def take(self, key, meta, sender):
         """Say it."""
         if isinstance(self.verdict, Exception):
             raise self.verdict
@@ -89,12 +89,12 @@ class Says:
 
 
 VERDICTS = [
-    (taking.Stored("ab" * 32), 200, b""),
-    (taking.Held(""), 409, b"result e2e/global already received\n"),
-    (taking.TooLarge(7), 413, b"result e2e/global exceeds 7 bytes\n"),
-    (taking.Refused("not gzip"), 500, b"error handling result e2e/global: not gzip\n"),
-    (taking.Unwritable("EIO"), 500, b"error handling result e2e/global: EIO\n"),
-    (taking.DiskFull("no space"), 507, b"error handling result e2e/global: no space\n"),
+    (Ended(Outcome.ACCEPTED, digest="ab" * 32), 200, b""),
+    (Ended(Outcome.DUPLICATE), 409, b"result e2e/global already received\n"),
+    (Ended(Outcome.TOO_LARGE, "exceeds 7 bytes"), 413, b"result e2e/global exceeds 7 bytes\n"),
+    (Ended(Outcome.REFUSED, "not gzip"), 500, b"error handling result e2e/global: not gzip\n"),
+    (Ended(Outcome.UNWRITTEN, "EIO"), 500, b"error handling result e2e/global: EIO\n"),
+    (Ended(Outcome.DISK_FULL, "no space"), 507, b"error handling result e2e/global: no space\n"),
 ]
 
 
@@ -117,7 +117,7 @@ async def test_a_failure_nobody_thought_of(tmp_path):
 
         assert (500, b"", "close") == (*reply.said, reply.headers["connection"])
         assert ["oops"] == [str(error) for error in scene.seen.surprises]
-        assert ({}, 0) == (scene.app.reading, scene.app.uploads)
+        assert ({}, 0) == (scene.intake.present, scene.intake.active)
         scene.seen.surprises.clear()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from reporter.aggregator.http import Limits
 from reporter.core.run.entry import Failure
+from reporter.core.run.upload import Allowance
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (
     E2E,
@@ -20,6 +21,8 @@ from tests.integration.aggregator_http.scene import (
 )
 from tests.integration.aggregator_http.wire import HANG, head, request
 
+ONE = {"max_uploads": 1}
+
 
 @situation
 async def test_uploads_that_wait_for_a_slot(tmp_path):
@@ -29,7 +32,7 @@ async def test_uploads_that_wait_for_a_slot(tmp_path):
             await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         third = asyncio.create_task(scene.put(E2E, b"third" * 100_000))
         await until_waiting(scene, 3)
-        assert 2 == scene.app.uploads
+        assert 2 == scene.intake.active
 
         await one.send(b"lf")
         stored, waited = await one.reply(), await third
@@ -37,14 +40,14 @@ async def test_uploads_that_wait_for_a_slot(tmp_path):
         late = await two.reply()
 
         assert [200, 409, 409] == [stored.status, waited.status, late.status]
-        assert [] == list(scene.app.reading)
+        assert [] == list(scene.intake.present)
 
 
 @situation
 async def test_a_slot_that_never_comes(tmp_path):
     """After its wait: 503, and nobody's failure. Its retry window does not end meanwhile."""
-    limits = Limits(uploads=1, slot_wait=0.2)
-    async with serving(tmp_path, limits) as scene, scene.connect() as busy:
+    caps = {"max_uploads": 1, "slot_wait_seconds": 0.2}
+    async with serving(tmp_path, caps=caps) as scene, scene.connect() as busy:
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
         reply = await scene.put(NODE1, b"result")
@@ -52,8 +55,8 @@ async def test_a_slot_that_never_comes(tmp_path):
         assert (503, "true") == (reply.status, reply.headers["result-busy"])
         assert 0 < int(reply.headers["retry-after"]) <= 15
         assert (False, 0) == (scene.entry(NODE1).retrying, scene.entry(NODE1).attempts)
-        assert {E2E, NODE1} == set(scene.app.excused)
-        assert {E2E} == set(scene.app.holding)
+        assert {E2E, NODE1} == set(scene.intake.excused)
+        assert {E2E} == set(scene.intake.holding)
 
 
 @situation
@@ -67,7 +70,7 @@ async def test_more_than_four_that_wait_for_one_key(tmp_path):
         fifth, other = await scene.put(E2E, b"more"), await scene.put(NODE1, b"other")
 
         assert (503, "true") == (fifth.status, fifth.headers["result-busy"])
-        assert (200, 2) == (other.status, scene.app.uploads)
+        assert (200, 2) == (other.status, scene.intake.active)
 
 
 @pytest.mark.parametrize(
@@ -78,18 +81,18 @@ async def test_more_than_four_that_wait_for_one_key(tmp_path):
 @situation
 async def test_a_sender_that_leaves_while_it_waits(tmp_path, look, size):
     """What has come of its body is not read: no try has failed, and its place is free."""
-    limits = Limits(uploads=1, sender_look=look)
-    async with serving(tmp_path, limits) as scene, scene.connect() as busy:
+    limits = Limits(sender_look=look)
+    async with serving(tmp_path, limits, caps=ONE) as scene, scene.connect() as busy:
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
         async with scene.connect(certs.client("sysd")) as leaver:
             await leaver.send(request("PUT", RESULT[NODE1], b"x" * 300_000)[:size])
             async with asyncio.timeout(HANG):
-                while NODE1 not in scene.app.reading:
+                while NODE1 not in scene.intake.present:
                     await asyncio.sleep(0.005)
         if look < HANG:
             async with asyncio.timeout(HANG):
-                while NODE1 in scene.app.reading:
+                while NODE1 in scene.intake.present:
                     await asyncio.sleep(0.005)
         await busy.send(b"lf")
         assert 200 == (await busy.reply()).status
@@ -97,44 +100,46 @@ async def test_a_sender_that_leaves_while_it_waits(tmp_path, look, size):
 
         assert {("results", 200), ("results", 400)} == set(scene.seen.requests)
         assert (False, 0) == (scene.entry(NODE1).retrying, scene.entry(NODE1).attempts)
-        assert {} == scene.app.reading
+        assert {} == scene.intake.present
 
 
 @pytest.mark.parametrize("rate", [2**20, 1], ids=["short", "as long as its length allows"])
 @situation
 async def test_an_upload_at_its_deadline(tmp_path, rate):
     """Row 12: it may finish within a time that follows from its length; then it is cut."""
-    limits = Limits(finish=0.3, finish_rate=rate, body_silence=HANG)
+    limits, allowance = Limits(body_silence=HANG), Allowance(0.3, rate)
     plan = {**PLAN, "timeout_seconds": 1}
-    async with serving(tmp_path, limits, plan=plan) as scene, scene.connect() as wire:
+    async with (
+        serving(tmp_path, limits, plan=plan, allowance=allowance) as scene,
+        scene.connect() as wire,
+    ):
         await scene.store.launch("e2e", at=time.time() - 0.8)
         await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(wire)
-        assert {E2E} == set(scene.app.holding)
+        assert {E2E} == set(scene.intake.holding)
         if rate == 1:  # four seconds
             await asyncio.sleep(1.0)
-            assert {E2E} == set(scene.app.holding)
+            assert {E2E} == set(scene.intake.holding)
             await wire.send(b"lf")
 
         reply = await wire.reply()
         assert (200 if rate == 1 else 503) == reply.status
-        assert set() == set(scene.app.holding)
+        assert set() == set(scene.intake.holding)
 
 
 @situation
 async def test_an_upload_after_its_deadline(tmp_path):
     """It is taken while there is time, and does not keep the run open by waiting."""
-    limits = Limits(uploads=1)
     plan = {**PLAN, "timeout_seconds": 1}
-    async with serving(tmp_path, limits, plan=plan) as scene, scene.connect() as busy:
+    async with serving(tmp_path, caps=ONE, plan=plan) as scene, scene.connect() as busy:
         await scene.store.launch("sysd", at=time.time() - 10.0)
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
         late = asyncio.create_task(scene.put(NODE1, b"late"))
         async with asyncio.timeout(HANG):
-            while NODE1 not in scene.app.reading:
+            while NODE1 not in scene.intake.present:
                 await asyncio.sleep(0.005)
-        assert {E2E} == set(scene.app.holding)
+        assert {E2E} == set(scene.intake.holding)
         await busy.send(b"lf")
 
         assert 200 == (await late).status
@@ -143,18 +148,17 @@ async def test_an_upload_after_its_deadline(tmp_path):
 @situation
 async def test_a_retry_after_the_deadline_within_its_window(tmp_path):
     """The window decides: the run stays open for it, though it has to wait."""
-    limits = Limits(uploads=1)
     plan = {**PLAN, "timeout_seconds": 1}
-    async with serving(tmp_path, limits, plan=plan) as scene, scene.connect() as busy:
+    async with serving(tmp_path, caps=ONE, plan=plan) as scene, scene.connect() as busy:
         await scene.store.launch("sysd", at=time.time() - 500.0)
         await scene.store.mark_failed(NODE1, Failure("attempt", time.time(), "cut off"))
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
         retry = asyncio.create_task(scene.put(NODE1, b"again"))
         async with asyncio.timeout(HANG):
-            while NODE1 not in scene.app.reading:
+            while NODE1 not in scene.intake.present:
                 await asyncio.sleep(0.005)
-        assert {E2E, NODE1} == set(scene.app.holding)
+        assert {E2E, NODE1} == set(scene.intake.holding)
         await busy.send(b"lf")
 
         assert 200 == (await retry).status
@@ -166,14 +170,14 @@ async def test_keys_with_an_upload_are_named(tmp_path):
     async with serving(tmp_path) as scene, scene.connect() as wire:
         await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(wire)
-        assert [E2E] == list(scene.app.reading)
+        assert [E2E] == list(scene.intake.present)
 
         await wire.send(b"lf")
         assert 200 == (await wire.reply()).status
-        assert [] == list(scene.app.reading)
+        assert [] == list(scene.intake.present)
 
 
 async def until_waiting(scene: Scene, count: int) -> None:
     """Wait until so many uploads of e2e have come, be they read or not."""
-    while scene.app.reading.get(E2E, 0) < count:
+    while scene.intake.present.get(E2E, 0) < count:
         await asyncio.sleep(0.005)

@@ -19,7 +19,6 @@ from reporter.aggregator.certificates import tls
 from reporter.aggregator.http import Audience, Limits, Listener, StatusApp
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
-from reporter.core.run.snapshot import Phase
 from reporter.metrics.page import Page
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http import certs
@@ -418,19 +417,6 @@ async def test_readiness():
         assert (200, b"[+]worker-listener ok\n[+]store ok\nready\n") == verbose.said
         lines = b"[+]worker-listener ok\n[-]store: not writable\nnot ready\n"
         assert (503, lines) == bad.said
-
-
-@situation
-async def test_results_that_are_not_there():
-    """Not yet, or never: packing was given up, and asking again is no use."""
-    async with serving(plan={"run": certs.RUN, "plugins": []}) as status:
-        await status.store.advance_run(Phase.POST_PROCESSING)
-        early = await status.ask("/results")
-        await status.store.advance_run(Phase.CLOSED, error="disk full")
-        late = await status.ask("/results")
-
-        assert (404, b"there are no results yet: the run is not over\n") == early.said
-        assert (404, b"there are no results: packing was given up\n") == late.said
 
 
 @situation

@@ -48,6 +48,10 @@ class Wire:
         cased = dict(line.split(": ", 1) for line in lines if line)
         return Reply(code, {name.lower(): value for name, value in cased.items()}, body)
 
+    async def some(self, size: int) -> bytes:
+        """Read so many bytes of what comes."""
+        return await asyncio.wait_for(self._reader.readexactly(size), HANG)
+
     async def rest(self) -> bytes:
         """Read until the peer closes; what it had to say until then."""
         try:

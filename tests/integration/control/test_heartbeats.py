@@ -33,7 +33,6 @@ class TestHeartbeats:
             assert (State.RUNNING, None) == world.state(NODE1)
             await world.pass_time(6)
             assert (State.TIMED_OUT, Cause.HEARTBEAT) == world.state(NODE1)
-            assert [NODE1] == world.files.settled
             assert Outcome.ACCEPTED is await world.result(NODE1)
 
         play(story())

@@ -67,7 +67,6 @@ class TestWait:
             assert (State.FAILED, Cause.UPLOAD_FAILED) == world.state(E2E)
             assert Phase.CLOSED is world.store.phase
             assert "failed" == run_status(world.store.snapshot())
-            assert [E2E] == world.files.settled
 
         play(story())
 

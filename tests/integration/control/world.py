@@ -7,9 +7,9 @@ from collections.abc import Awaitable
 from typing import Any
 
 from reporter.aggregator.control import Control, Timing
+from reporter.aggregator.finish.package import PackageFailed
 from reporter.aggregator.store import StoreFull
 from reporter.aggregator.store.operations import Windows
-from reporter.aggregator.uploads import PackageFailed
 from reporter.core.run.entry import Cause, Failure, Marked, Outcome, Rank, Record, State
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
@@ -33,12 +33,8 @@ class Files:
     """Stands for the files behind the rows; `broken` is raised instead of the next works."""
 
     def __init__(self) -> None:
-        self.settled: list[Key] = []
         self.packaged = self.cleared = 0
         self.broken: dict[str, Exception] = {}
-
-    async def settle(self, key: Key) -> None:
-        self.settled.append(key)
 
     async def package(self, snapshot) -> Tar:
         assert Phase.POST_PROCESSING is snapshot.phase

@@ -14,11 +14,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.store import SqliteStore
-from reporter.aggregator.uploads import Intake, Stored
+from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.core.run.record import Cause, Failure
+from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase
+from reporter.core.run.upload import Outcome
 from tests.archives.tars import file, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
@@ -47,7 +49,8 @@ class DiskScene(Scene):
         self.layout.prepare()
         self.store = SqliteStore(self.layout.database)
         await self.store.open_run(self.plan, now=NOW)
-        self.intake = Intake(self.layout, self.store, LIMITS, step=step)
+        self.intake = Intake(self.layout, self.store, LIMITS, step=step, wall=lambda: NOW)
+        self.finish = Finish(self.layout, self.intake, step=step)
         self.recovered = await self.intake.recover(self.store.snapshot())
 
     async def stop(self) -> None:
@@ -78,22 +81,16 @@ async def late(here: Scene) -> None:
     await _acknowledged(here, "opaque")
 
 
-async def error(here: Scene) -> None:
-    """An error of ours whose file is to be written."""
-    await here.store.mark_failed(NODE1, Failure("final", NOW, "gone", Cause.POD_FAILED))
-    await here.intake.settle(NODE1)
-
-
 async def tarball(here: Scene) -> None:
     """A whole run to its end."""
     for key in (NODE1, NODE2, E2E):
         await here.put(key, b"1", JSON)
     await here.store.advance_run(Phase.POST_PROCESSING)
-    tar = await here.intake.package(here.store.snapshot())
+    tar = await here.finish.package(here.store.snapshot())
     here.intake._step("row of the tarball")
     await here.store.advance_run(Phase.CLOSED, tar=tar)
     here.intake._step("clear")
-    await here.intake.clear()
+    await here.finish.clear()
 
 
 async def load(here: DiskScene) -> None:
@@ -105,7 +102,7 @@ async def load(here: DiskScene) -> None:
         async with gate:
             body = str(key).encode() + OPAQUE[:100_000]
             verdict = await here.put(key, body, JSON)
-            if isinstance(verdict, Stored):
+            if verdict.outcome is Outcome.ACCEPTED:
                 print(key, verdict.digest, flush=True)
 
     keys = [key for key in here.plan.keys if not here.store.entry(key).terminal]
@@ -118,11 +115,11 @@ async def _acknowledged(here: Scene, kind: str) -> None:
         verdict = await here.put(NODE1, GOOD, ARCHIVE)
     else:
         verdict = await here.put(NODE1, b"", JSON, *chunks)
-    assert isinstance(verdict, Stored)
+    assert verdict.outcome is Outcome.ACCEPTED
     print("stored", verdict.digest, flush=True)
 
 
-STORIES = {story.__name__: story for story in (opaque, archive, late, error, tarball, load)}
+STORIES = {story.__name__: story for story in (opaque, archive, late, tarball, load)}
 
 
 def crash(root: Path, story: str, step: str, nth: int) -> tuple[int, str]:
@@ -142,7 +139,6 @@ def main(root: str, story: str, step: str, nth: str) -> None:
 
     def die(name: str) -> None:
         nonlocal left
-        # The start puts trees in order too.
         if begun and name == step:
             left -= 1
             if not left:

@@ -11,20 +11,32 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads import Intake, Limits, Meta, Verdict
+from reporter.aggregator.uploads import Ended, Intake, Meta
 from reporter.core.run.entry import Marked
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
+from reporter.core.run.upload import Outcome
+from reporter.settings.aggregator_limits import Limits
 from tests.aggregators.stores import QuickStore, volatile
+from tests.archives.packed import packed
 
 E2E = Key("e2e", "global")
 NODE1 = Key("sysd", "node1")
 NODE2 = Key("sysd", "node2")
 PLAN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", ("node1", "node2"))))
 NOW = 1_700_000_000.0
-LIMITS = Limits(disk_reserve=0)
+
+
+def limited(**values: object) -> Limits:
+    """The defaults but for some values, and as many uploads of one key as there are."""
+    given = {"disk_reserve_bytes": 0, "max_uploads_per_key": 64, **values}
+    return Limits.model_construct(**given)
+
+
+LIMITS = limited()
 
 PLAIN = Meta()
 JSON = Meta(content_type="application/json", filename="a.json", disposition=True)
@@ -37,10 +49,60 @@ def sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def stored(digest: str) -> Ended:
+    """Taken."""
+    return Ended(Outcome.ACCEPTED, digest=digest)
+
+
+def held(digest: str) -> Ended:
+    """Not taken: something of the same or a higher rank is there."""
+    return Ended(Outcome.DUPLICATE, digest=digest)
+
+
+def refused(reason: str) -> Ended:
+    """Not what it says it is."""
+    return Ended(Outcome.REFUSED, reason)
+
+
+def unwritten(reason: str) -> Ended:
+    """The disk or the store failed."""
+    return Ended(Outcome.UNWRITTEN, reason)
+
+
+def too_large(limit: int) -> Ended:
+    """Longer than it may be."""
+    return Ended(Outcome.TOO_LARGE, f"exceeds {limit} bytes")
+
+
+CLOSED = Ended(Outcome.CLOSED)
+CUT = Ended(Outcome.CUT, "upload cut off")
+STALLED = Ended(Outcome.STALLED, "upload stalled")
+DISK_FULL = Ended(Outcome.DISK_FULL, "no space left")
+
+
 async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
     """A body in chunks."""
     for chunk in chunks:
         yield chunk
+
+
+class Sending:
+    """A sender of pieces that has come at once and stays."""
+
+    left = False
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[asyncio.Future[None]]:
+        """It waits for as long as it has to."""
+        yield asyncio.get_running_loop().create_future()
+
+    @contextlib.contextmanager
+    def sending(self, late: Callable[[], float], *, waited: bool) -> Iterator[AsyncIterator[bytes]]:
+        """Its pieces."""
+        yield self._chunks
 
 
 class Scene:
@@ -52,6 +114,7 @@ class Scene:
         self.database = volatile(self) / "run.db"
         self.store: Any
         self.intake: Intake
+        self.finish: Finish
 
     @contextlib.asynccontextmanager
     async def open(
@@ -68,32 +131,37 @@ class Scene:
         self.layout.prepare()
         self.store = QuickStore(self.database, before_commit=before_commit)
         await self.store.open_run(plan, now=NOW)
-        self.intake = Intake(self.layout, self.store, limits, step=step, **options)
+        wall = options.pop("wall", lambda: NOW)
+        self.intake = Intake(self.layout, self.store, limits, step=step, wall=wall)
+        self.finish = Finish(self.layout, self.intake, step=step, wall=wall, **options)
         try:
             if recover:
                 self.recovered = await self.intake.recover(self.store.snapshot())
             yield self
         finally:
+            self.finish.stop()
             await self.intake.close()
             await self.store.close()
 
-    async def put(self, key: Key, body: bytes, meta: Meta = PLAIN, *more: bytes) -> Verdict:
+    async def put(self, key: Key, body: bytes, meta: Meta = PLAIN, *more: bytes) -> Ended:
         """Send one body."""
-        return await self.intake.take(key, meta, pieces(body, *more), at=NOW)
+        return await self.send(key, meta, pieces(body, *more))
+
+    async def send(self, key: Key, meta: Meta, chunks: AsyncIterator[bytes]) -> Ended:
+        """Send what comes by and by."""
+        return await self.intake.take(key, meta, Sending(chunks))
 
     async def give_up(self, key: Key, text: str, cause: Cause = Cause.POD_FAILED) -> Marked:
         """An error of the aggregator's own."""
         marked: Marked = await self.store.mark_failed(key, Failure("final", NOW, text, cause))
-        await self.intake.settle(key)
         return marked
 
     def files(self, folder: str = "plugins") -> dict[str, bytes]:
-        """Every regular file below a folder of the output directory."""
-        top = self.layout.output / folder
+        """Every regular file that the tarball would have below a folder."""
+        found = packed(self.layout, self.store.snapshot())
+        start = f"{folder}/"
         return {
-            str(path.relative_to(top)): path.read_bytes()
-            for path in sorted(top.rglob("*"))
-            if path.is_file() and not path.is_symlink()
+            name.removeprefix(start): data for name, data in found.items() if name.startswith(start)
         }
 
     def leftovers(self) -> list[str]:

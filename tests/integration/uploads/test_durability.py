@@ -11,9 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.uploads import Stored
 from tests.archives.tars import file, tgz
-from tests.integration.uploads.scene import ARCHIVE, E2E, JSON, NODE1, Scene, pieces, play, sha
+from tests.integration.uploads.scene import (
+    ARCHIVE,
+    E2E,
+    JSON,
+    NODE1,
+    Scene,
+    pieces,
+    play,
+    sha,
+    stored,
+)
 
 
 @pytest.fixture
@@ -32,8 +41,8 @@ def journal(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     return lines
 
 
-def test_blob_row_tree_answer(tmp_path: Path, journal: list[str]) -> None:
-    """Body, its name, the row, the tree, the answer; one fsync of each for an archive too."""
+def test_blob_row_answer(tmp_path: Path, journal: list[str]) -> None:
+    """Body, its name, the row, then the answer; one fsync of each for an archive too."""
     durable = [
         "sync",
         "fsync .body",
@@ -42,9 +51,6 @@ def test_blob_row_tree_answer(tmp_path: Path, journal: list[str]) -> None:
         "fsync blobs",
         "commit",
         "committed",
-        "supersede",
-        "place",
-        "answer",
     ]
     seen: list[str] = []
 
@@ -56,7 +62,7 @@ def test_blob_row_tree_answer(tmp_path: Path, journal: list[str]) -> None:
 
     play(tmp_path, story, step=journal.append)
 
-    assert ["write", *durable, "write", "unpack", "unpack", *durable] == seen
+    assert ["write", *durable, "write", *durable] == seen
 
 
 def test_the_tarball_is_synced_before_and_after_its_rename(
@@ -67,12 +73,12 @@ def test_the_tarball_is_synced_before_and_after_its_rename(
 
     async def story(here: Scene) -> None:
         journal.clear()
-        await here.intake.package(here.store.snapshot())
+        await here.finish.package(here.store.snapshot())
         seen.extend(journal)
 
     play(tmp_path, story, step=journal.append)
 
-    assert ["package member", "fsync .tree", "package rename", "fsync output"] == seen
+    assert ["package member", "fsync .gz", "package rename", "fsync output"] == seen
 
 
 def test_cancelled_while_a_thread_writes(tmp_path: Path) -> None:
@@ -86,7 +92,7 @@ def test_cancelled_while_a_thread_writes(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         chunks = pieces(*[bytes(300_000)] * 4)
-        task = asyncio.create_task(here.intake.take(E2E, JSON, chunks, at=0.0))
+        task = asyncio.create_task(here.send(E2E, JSON, chunks))
         await asyncio.to_thread(writing.wait, 60)
         for _ in range(3):
             task.cancel()
@@ -96,6 +102,6 @@ def test_cancelled_while_a_thread_writes(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert [] == here.leftovers()
-        assert Stored(sha(b"x")) == await here.put(E2E, b"x", JSON)
+        assert stored(sha(b"x")) == await here.put(E2E, b"x", JSON)
 
     play(tmp_path, story, step=wait)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.uploads import Held, Meta, Refused, Stored
+from reporter.aggregator.uploads import Meta
 from reporter.aggregator.uploads.reports import SILENT, parse_report
 from reporter.core.run.entry import State
 from reporter.core.run.record import Cause, Rank
@@ -18,11 +18,13 @@ from tests.integration.uploads.scene import (
     ARCHIVE,
     E2E,
     JSON,
-    NODE1,
     REPORT,
     Scene,
+    held,
     play,
+    refused,
     sha,
+    stored,
 )
 
 SONOBUOY = b'{"error":"x"}'
@@ -36,7 +38,7 @@ def test_a41_sonobuoys_error_object(tmp_path: Path, kind: str) -> None:
 
     async def story(here: Scene) -> None:
         meta = Meta(content_type=kind, length=len(SONOBUOY))
-        assert Stored(sha(SONOBUOY)) == await here.put(E2E, SONOBUOY, meta)
+        assert stored(sha(SONOBUOY)) == await here.put(E2E, SONOBUOY, meta)
         entry = here.store.entry(E2E)
         assert (State.FAILED, Cause.WORKER_ERROR) == (entry.state, entry.record.cause)
         assert ("x", Rank.WORKER) == (entry.record.text, entry.record.rank)
@@ -127,14 +129,14 @@ def test_a42_reports_and_results(tmp_path: Path) -> None:
     report = b'{"error":"no space","cause":"OutOfDisk","evidence":{"node":"n"}}'
 
     async def story(here: Scene) -> None:
-        assert Stored(sha(report)) == await here.put(E2E, report, REPORT)
+        assert stored(sha(report)) == await here.put(E2E, report, REPORT)
         record = here.store.entry(E2E).record
         assert ("no space", "OutOfDisk") == (record.text, record.reason)
         assert {"e2e/errors/global/error.json": report} == here.files()
-        assert Held(sha(report)) == await here.put(E2E, b'{"error":"other"}', REPORT)
-        assert Stored(sha(b"1")) == await here.put(E2E, b"1", JSON)
+        assert held(sha(report)) == await here.put(E2E, b'{"error":"other"}', REPORT)
+        assert stored(sha(b"1")) == await here.put(E2E, b"1", JSON)
         assert State.COMPLETE == here.store.entry(E2E).state
-        assert Held(sha(b"1")) == await here.put(E2E, report, REPORT)
+        assert held(sha(b"1")) == await here.put(E2E, report, REPORT)
 
     done = play(tmp_path, story)
 
@@ -157,7 +159,7 @@ def test_what_is_no_report(tmp_path: Path, body: bytes, reason: str) -> None:
     """Refused with the reason, and kept for people."""
 
     async def story(here: Scene) -> None:
-        assert Refused(reason) == await here.put(E2E, body, REPORT)
+        assert refused(reason) == await here.put(E2E, body, REPORT)
         assert here.store.entry(E2E).retrying
 
     done = play(tmp_path, story)
@@ -172,7 +174,7 @@ def test_a_report_with_partial_output(tmp_path: Path) -> None:
     body = tgz(file(b"error.json", report), file(b"out/log.txt", b"log"))
 
     async def story(here: Scene) -> None:
-        assert Stored(sha(body)) == await here.put(E2E, body, PARTIAL)
+        assert stored(sha(body)) == await here.put(E2E, body, PARTIAL)
         record = here.store.entry(E2E).record
         assert ("crashed", "Exit1", "") == (record.text, record.reason, record.document)
 
@@ -202,14 +204,14 @@ def test_partial_output_alone(tmp_path: Path) -> None:
     [
         (folder(b"error.json"), "error.json is a directory"),
         (file(b"error.json", b"[]"), 'not an error report: no JSON object with a text "error"'),
-        (file(b"error.json", b" " * 2**21), "an error report larger than 1048576 bytes"),
+        (file(b"error.json", b" " * 2**21), "error.json is larger than 1048576 bytes"),
     ],
 )
 def test_partial_output_with_a_bad_report(tmp_path: Path, member: bytes, reason: str) -> None:
     """Refused, nothing left."""
 
     async def story(here: Scene) -> None:
-        assert Refused(reason) == await here.put(E2E, tgz(member), PARTIAL)
+        assert refused(reason) == await here.put(E2E, tgz(member), PARTIAL)
 
     done = play(tmp_path, story)
 
@@ -220,7 +222,7 @@ def test_a_report_that_is_gzip_but_no_archive(tmp_path: Path) -> None:
     """A report is JSON or an archive."""
 
     async def story(here: Scene) -> None:
-        assert Refused("not gzip") == await here.put(E2E, b'{"error":"x"}', PARTIAL)
+        assert refused("not gzip") == await here.put(E2E, b'{"error":"x"}', PARTIAL)
 
     play(tmp_path, story)
 
@@ -233,9 +235,9 @@ def test_a31_a_late_result(tmp_path: Path) -> None:
         error = {"error": f"{TIMEOUT}: gone quiet", "cause": "deadline"}
         assert ["e2e/errors/global/error.json"] == list(here.files())
         assert error == json.loads(here.files()["e2e/errors/global/error.json"])
-        assert Stored(sha(b"1")) == await here.put(E2E, b"1", JSON)
+        assert stored(sha(b"1")) == await here.put(E2E, b"1", JSON)
         assert here.store.entry(E2E).late
-        assert Held(sha(b"1")) == await here.put(E2E, b"2", JSON)
+        assert held(sha(b"1")) == await here.put(E2E, b"2", JSON)
 
     done = play(tmp_path, story)
 
@@ -278,12 +280,11 @@ def test_a_report_replaced_by_an_archive(tmp_path: Path) -> None:
 
 
 def test_an_error_of_ours_over_a_result_is_ignored(tmp_path: Path) -> None:
-    """Settling changes nothing then."""
+    """It changes nothing."""
 
     async def story(here: Scene) -> None:
         await here.put(E2E, b"1", JSON)
         assert "ignored" == await here.give_up(E2E, "late pod error")
-        await here.intake.settle(NODE1)
 
     done = play(tmp_path, story)
 

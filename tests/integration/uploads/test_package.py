@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.uploads import PackageFailed
+from reporter.aggregator.finish.package import PackageFailed
 from reporter.core.run.snapshot import Phase, Tar
 from tests.archives.tars import file, gnu_name, link, tgz
 from tests.integration.uploads.scene import (
@@ -41,12 +41,12 @@ def clock() -> float:
 
 async def fill(here: Scene) -> None:
     """One of everything: archive with a link, opaque file, late result, refused body."""
+    await here.put(E2E, b"refused", ARCHIVE)
     await here.put(E2E, tgz(file(b"d/a.txt", b"A"), link(b"l", b"d")), ARCHIVE)
-    await here.put(NODE1, b"1", JSON)
     await here.put(NODE1, b"refused", ARCHIVE)
+    await here.put(NODE1, b"1", JSON)
     await here.give_up(NODE2, "pod gone")
     await here.put(NODE2, b"2", JSON)
-    await here.put(E2E, b"late", ARCHIVE)
     await here.store.advance_run(Phase.POST_PROCESSING)
 
 
@@ -68,7 +68,7 @@ def test_directories_that_are_links_to_others(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         await fill(here)
-        await here.intake.package(here.store.snapshot())
+        await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story, wall=clock)
 
@@ -82,7 +82,7 @@ def test_k10_the_tarball(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         await fill(here)
-        tars.append(await here.intake.package(here.store.snapshot()))
+        tars.append(await here.finish.package(here.store.snapshot()))
 
     done = play(tmp_path, story, wall=clock)
 
@@ -134,7 +134,7 @@ def test_only_what_is_there_is_beside(tmp_path: Path) -> None:
     """A run without trouble has only plugins; an empty one has that too."""
 
     async def story(here: Scene) -> None:
-        await here.intake.package(here.store.snapshot())
+        await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story)
 
@@ -147,9 +147,8 @@ def test_it_can_be_made_twice(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         await fill(here)
-        tars.append(await here.intake.package(here.store.snapshot()))
-        (here.layout.plugins / "new").mkdir()
-        tars.append(await here.intake.package(here.store.snapshot()))
+        tars.append(await here.finish.package(here.store.snapshot()))
+        tars.append(await here.finish.package(here.store.snapshot()))
 
     done = play(tmp_path, story, wall=clock)
 
@@ -172,12 +171,12 @@ def test_a_failing_disk_leaves_no_half_file(tmp_path: Path, step: str, code: int
         await fill(here)
         before = (here.files(), here.blobs())
         with pytest.raises(PackageFailed, match="the tarball cannot be made: "):
-            await here.intake.package(here.store.snapshot())
+            await here.finish.package(here.store.snapshot())
         assert [] == here.leftovers()
         assert [] == list(here.layout.output.glob("*.tar.gz"))
         assert before == (here.files(), here.blobs())
         broken = False
-        await here.intake.package(here.store.snapshot())
+        await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story, step=trouble)
 
@@ -199,7 +198,7 @@ def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
     async def story(here: Scene) -> None:
         await here.put(NODE1, bytes(10), JSON)
         with pytest.raises(PackageFailed, match="is shorter than it was"):
-            await here.intake.package(here.store.snapshot())
+            await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story, step=shrink)
 
@@ -217,8 +216,9 @@ def test_stopped_while_it_is_made(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         await fill(here)
-        packing = asyncio.create_task(here.intake.package(here.store.snapshot()))
+        packing = asyncio.create_task(here.finish.package(here.store.snapshot()))
         await asyncio.to_thread(begun.wait, 60)
+        here.finish.stop()
         closing = asyncio.create_task(here.intake.close())
         await asyncio.sleep(0)
         go_on.set()
@@ -237,7 +237,7 @@ def test_a_caller_that_gives_up_does_not_stop_uploads(tmp_path: Path) -> None:
     async def story(here: Scene) -> None:
         upload = asyncio.create_task(here.put(NODE1, os.urandom(2**20), JSON))
         await asyncio.sleep(0)
-        packing = asyncio.create_task(here.intake.package(here.store.snapshot()))
+        packing = asyncio.create_task(here.finish.package(here.store.snapshot()))
         await asyncio.sleep(0)
         packing.cancel()
         assert await upload
@@ -262,7 +262,7 @@ def test_names_of_every_kind_can_be_read_by_the_tar_program(tmp_path: Path) -> N
 
     async def story(here: Scene) -> None:
         await here.put(E2E, tgz(*parts), ARCHIVE)
-        await here.intake.package(here.store.snapshot())
+        await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story)
     out = tmp_path / "out"
@@ -280,7 +280,7 @@ def test_what_is_refused_meanwhile_is_not_kept(tmp_path: Path) -> None:
     """The quarantine is being read."""
 
     async def story(here: Scene) -> None:
-        await here.intake.package(here.store.snapshot())
+        await here.finish.package(here.store.snapshot())
         await here.put(E2E, b"bad", ARCHIVE)
 
     done = play(tmp_path, story)
@@ -294,7 +294,7 @@ def test_a_large_file_keeps_its_content(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         await here.put(NODE1, body, JSON)
-        await here.intake.package(here.store.snapshot())
+        await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story)
 
@@ -308,17 +308,16 @@ def test_a_large_file_keeps_its_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_what_goes_afterwards(tmp_path: Path, keep: bool) -> None:
-    """Blobs and trees go once the tarball is durable, unless they are to be kept."""
+    """Blobs and refused bodies go once the tarball is durable, unless they are to be kept."""
 
     async def story(here: Scene) -> None:
         await fill(here)
-        await here.intake.package(here.store.snapshot())
-        await here.intake.clear()
-        await here.intake.clear()
+        await here.finish.package(here.store.snapshot())
+        await here.finish.clear()
+        await here.finish.clear()
 
     done = play(tmp_path, story, keep_blobs=keep)
 
     assert keep is bool(done.blobs())
-    assert keep is bool(done.files())
-    assert keep is bool(done.files("superseded"))
+    assert keep is bool(list(done.layout.quarantine.iterdir()))
     assert (done.layout.output / NAME).exists()

@@ -7,21 +7,23 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from reporter.aggregator.uploads import Refused, TooLarge
 from reporter.runtime import log
 from tests.integration.uploads.scene import (
     ARCHIVE,
     E2E,
     JSON,
-    LIMITS,
     NODE1,
     NODE2,
     Scene,
+    limited,
     play,
+    refused,
     sha,
+    too_large,
 )
 
-SMALL = replace(LIMITS, quarantine_body_bytes=1000, quarantine_head_bytes=100)
+HEAD = 64 * 1024
+SMALL = limited(quarantine_body_bytes=HEAD + 10)
 
 
 def test_the_newest_of_a_key(tmp_path: Path) -> None:
@@ -52,23 +54,23 @@ def test_the_newest_of_a_key(tmp_path: Path) -> None:
 
 def test_a_large_body_is_cut_to_its_head(tmp_path: Path) -> None:
     """Its size and digest are those of the whole."""
-    body = os.urandom(1001)
+    body = os.urandom(HEAD + 1000)
 
     async def story(here: Scene) -> None:
-        await here.put(NODE1, body[:1000], ARCHIVE)
+        await here.put(NODE1, body[: HEAD + 10], ARCHIVE)
         await here.put(NODE2, body, ARCHIVE)
 
     done = play(tmp_path, story, limits=SMALL)
 
     found = done.files("quarantine")
-    assert (body[:1000], body[:100]) == (found["sysd/node1/body"], found["sysd/node2/body"])
+    assert (body[: HEAD + 10], body[:HEAD]) == (found["sysd/node1/body"], found["sysd/node2/body"])
     why = json.loads(found["sysd/node2/why.json"])
-    assert (1001, 100, sha(body)) == (why["size"], why["kept"], why["sha256"])
+    assert (HEAD + 1000, HEAD, sha(body)) == (why["size"], why["kept"], why["sha256"])
 
 
 def test_over_the_cap_of_all_the_oldest_go(tmp_path: Path) -> None:
     """In the order in which they were refused, also after a restart."""
-    limits = replace(LIMITS, quarantine_bytes=2500)
+    limits = limited(quarantine_bytes=2500)
     scene = Scene(tmp_path)
 
     async def first(here: Scene) -> None:
@@ -93,9 +95,9 @@ def test_over_the_cap_of_a_body(tmp_path: Path) -> None:
     """What went beyond the cap of results is among them."""
 
     async def story(here: Scene) -> None:
-        assert TooLarge(10) == await here.put(E2E, b"0123456789ab", JSON)
+        assert too_large(10) == await here.put(E2E, b"0123456789ab", JSON)
 
-    done = play(tmp_path, story, limits=replace(LIMITS, max_result_bytes=10))
+    done = play(tmp_path, story, limits=limited(max_result_bytes=10))
 
     assert b"0123456789ab" == done.files("quarantine")["e2e/global/body"]
 
@@ -109,7 +111,7 @@ def test_no_room_for_it(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         with log.capture() as events:
-            assert Refused("not gzip") == await here.put(E2E, b"x", ARCHIVE)
+            assert refused("not gzip") == await here.put(E2E, b"x", ARCHIVE)
         assert ["Refused upload was not kept"] == [event["message"] for event in events]
 
     done = play(tmp_path, story, step=no_room)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.uploads.recorded import PLAN, RUNS, Sent
-from tests.integration.uploads.scene import NOW, Scene, play
+from tests.integration.uploads.scene import Scene, play
 
 RECORD = json.loads(Path(__file__).with_name("recorded_runs.json").read_text())
 
@@ -40,9 +40,9 @@ def test_the_tarball_of_a_recorded_run(tmp_path: Path, name: str) -> None:
                 await here.put(event.key, event.body, event.meta)
             else:
                 await here.give_up(event.key, event.text, event.cause)
-        await here.intake.package(here.store.snapshot())
+        await here.finish.package(here.store.snapshot())
 
-    done = play(tmp_path, story, plan=PLAN, clock=lambda: 0.0, wall=lambda: NOW)
+    done = play(tmp_path, story, plan=PLAN)
 
     (path,) = done.layout.output.glob("*.tar.gz")
     assert RECORD[name] == members(path)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.uploads import PackageFailed, Recovered, Stored
+from reporter.aggregator.finish.package import PackageFailed
+from reporter.aggregator.uploads import Recovered
 from reporter.core.run.entry import State
 from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase
@@ -22,10 +23,10 @@ from tests.integration.uploads.scene import (
     JSON,
     NODE1,
     NODE2,
-    NOW,
     Scene,
     play,
     sha,
+    stored,
 )
 
 GOOD = tgz(file(b"a", b"A"))
@@ -54,83 +55,24 @@ def stopped(tmp_path: Path) -> Scene:
     return play(tmp_path, story)
 
 
-def killed(scene: Scene) -> None:
-    """As if the process had not come to its end."""
-    scene.layout.clean_stop.unlink()
-
-
-def test_after_a_clean_stop_trees_are_taken_as_they_are(stopped: Scene) -> None:
-    """A tree is not made again: a mark put into it is still there."""
-    mark = stopped.layout.result(E2E) / "mark"
-    mark.touch()
-
-    async def story(here: Scene) -> None:
-        assert Recovered((), 0, 0, rebuilt=False) == here.recovered
-        assert not here.layout.clean_stop.exists()
-
-    restart(stopped, story)
-
-    assert mark.exists()
-
-
-@pytest.mark.parametrize("how", ["killed", "another-boot"])
-def test_otherwise_they_are_made_anew(stopped: Scene, how: str) -> None:
-    """A killed process, or a machine that was restarted since: pages may not be on the disk."""
-    before = stopped.files()
-    if how == "killed":
-        killed(stopped)
-    else:
-        stopped.layout.clean_stop.write_bytes(b"another boot\n")
-    (stopped.layout.result(NODE1) / "a.json").unlink()
-    (stopped.layout.result(E2E) / "a").write_bytes(b"")
-    stopped.layout.error(NODE2).joinpath("error.json").unlink()
-
-    async def story(here: Scene) -> None:
-        assert here.recovered.rebuilt
-        assert before == here.files()
-
-    restart(stopped, story)
-
-
-def test_c8_error_json_is_made_from_the_row(stopped: Scene) -> None:
-    """C8: the row was written, the file was not."""
-    killed(stopped)
-    (stopped.layout.error(NODE2) / "error.json").unlink()
-    stopped.layout.error(NODE2).rmdir()
-
-    async def story(here: Scene) -> None:
-        found = json.loads(here.files()["sysd/errors/node2/error.json"])
-        assert {"error": "pod gone", "cause": "pod_failed"} == found
-
-    restart(stopped, story)
-
-
 def test_debris_is_swept(stopped: Scene) -> None:
-    """Staged bodies and trees, blobs that no row knows, trees of keys that no plan has."""
-    killed(stopped)
+    """Staged bodies, what was half made for the output directory, blobs that no row knows."""
     layout = stopped.layout
     (layout.staging / "7.body").write_bytes(b"half")
     (layout.unfinished / "8.tree" / "deep").mkdir(parents=True)
     (layout.blobs / sha(b"unknown")).write_bytes(b"unknown")
-    (layout.plugins / "old" / "results" / "global").mkdir(parents=True)
-    (layout.superseded / "e2e" / "global").mkdir(parents=True)
 
     async def story(here: Scene) -> None:
-        assert Recovered((), 1, 2, rebuilt=True) == here.recovered
+        assert Recovered((), 1, 2) == here.recovered
         assert [] == here.leftovers()
         assert {sha(b"1"), sha(GOOD)} == here.blobs()
-        assert [] == list(layout.plugins.glob("old/results/*"))
-        assert not layout.replaced(E2E).exists()
 
     restart(stopped, story)
 
 
 @pytest.mark.parametrize("how", ["gone", "too-short"])
-@pytest.mark.parametrize("clean", [True, False])
-def test_a_row_without_its_bytes(stopped: Scene, how: str, clean: bool) -> None:
+def test_a_row_without_its_bytes(stopped: Scene, how: str) -> None:
     """Failed with cause `lost`; a new upload is welcome and is a result like any other."""
-    if not clean:
-        killed(stopped)
     blob = stopped.layout.blob(sha(b"1"))
     blob.unlink()
     if how == "too-short":
@@ -143,7 +85,7 @@ def test_a_row_without_its_bytes(stopped: Scene, how: str, clean: bool) -> None:
         found = json.loads(here.files()["sysd/errors/node1/error.json"])
         assert "the bytes of this result are gone" == found["error"]
         assert "sysd/results/node1/a.json" not in here.files()
-        assert Stored(sha(b"1")) == await here.put(NODE1, b"1", JSON)
+        assert stored(sha(b"1")) == await here.put(NODE1, b"1", JSON)
         assert b"1" == here.files()["sysd/results/node1/a.json"]
 
     restart(stopped, story)
@@ -190,7 +132,6 @@ def test_the_bytes_of_a_replaced_report_are_gone(tmp_path: Path) -> None:
         await here.put(NODE1, b"1", JSON)
 
     scene = play(tmp_path, first)
-    killed(scene)
     scene.layout.blob(sha(report)).unlink()
 
     async def story(here: Scene) -> None:
@@ -203,29 +144,26 @@ def test_the_bytes_of_a_replaced_report_are_gone(tmp_path: Path) -> None:
 
 
 def test_bytes_that_have_changed(stopped: Scene) -> None:
-    """The start does not fail over them; the tree cannot be made, and the log says so."""
-    killed(stopped)
+    """The start does not fail over them, but no tarball is made of them."""
     blob = stopped.layout.blob(sha(GOOD))
     blob.write_bytes(bytes(len(GOOD)))
 
     async def story(here: Scene) -> None:
         assert [] == here.leftovers()
         with pytest.raises(PackageFailed, match="not gzip"):
-            await here.intake.package(here.store.snapshot())
+            await here.finish.package(here.store.snapshot())
 
-    with log.capture() as events:
-        restart(stopped, story, quiet=False)
-    assert ["Tree is not in place"] == [event["message"] for event in events]
+    restart(stopped, story)
 
 
 def test_c12_a_finished_run_only_tidies_up(tmp_path: Path) -> None:
-    """C12: tarball and row are there, blobs and trees not yet gone."""
+    """C12: tarball and row are there, blobs not yet gone."""
 
     async def first(here: Scene) -> None:
         for key in (NODE1, NODE2, E2E):
             await here.put(key, b"1", JSON)
         await here.store.advance_run(Phase.POST_PROCESSING)
-        tar = await here.intake.package(here.store.snapshot())
+        tar = await here.finish.package(here.store.snapshot())
         await here.store.advance_run(Phase.CLOSED, tar=tar)
 
     scene = play(tmp_path, first)
@@ -233,20 +171,9 @@ def test_c12_a_finished_run_only_tidies_up(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         assert () == here.recovered.lost
-        assert (set(), {}) == (here.blobs(), here.files())
+        await here.finish.clear()
+        assert set() == here.blobs()
         assert State.COMPLETE == here.store.entry(E2E).state
 
     restart(scene, story)
     restart(scene, story)
-
-
-def test_nothing_is_noted_without_a_recovery(tmp_path: Path) -> None:
-    """A start that was given up says nothing about the trees."""
-    scene = Scene(tmp_path)
-
-    async def told() -> None:
-        async with scene.open(recover=False):
-            assert NOW > 0
-
-    asyncio.run(told())
-    assert not scene.layout.clean_stop.exists()

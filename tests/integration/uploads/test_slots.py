@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from reporter.aggregator.http.slots import Slots
+from reporter.aggregator.uploads.slots import Slots
 from reporter.core.run.plan import Key
 from tests.integration.aggregator_http.scene import situation
 

@@ -1,0 +1,73 @@
+"""What follows the last result: the tarball, and the end of everything it is made from."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+from reporter.aggregator.finish.package import PackageFailed, measure, package, package_name
+from reporter.aggregator.store.files import Step, no_step
+from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.uploads import Intake
+from reporter.core.run.snapshot import Snapshot, Tar
+from reporter.core.run.status import rfc3339
+from reporter.untar import BadArchive
+
+
+class Finish:
+    """Makes the tarball of a run that takes nothing more. `wall` gives Unix seconds."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        intake: Intake,
+        *,
+        keep_blobs: bool = False,
+        wall: Callable[[], float] = time.time,
+        step: Step = no_step,
+    ) -> None:
+        self._layout, self._intake, self._keep_blobs = layout, intake, keep_blobs
+        self._wall, self._step = wall, step
+        self._stopping = threading.Event()
+
+    async def package(self, snapshot: Snapshot) -> Tar:
+        """Make the tarball, or measure the one that is there.
+
+        Raises `PackageFailed`; then everything it is made from is still there, and it may be tried
+        again. A caller that is cancelled gets back when the thread is done: see `stop`.
+        """
+        await self._intake.quiet()
+        work = asyncio.ensure_future(asyncio.to_thread(self._package, snapshot))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait((work,))
+            raise
+        except (OSError, BadArchive) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise PackageFailed(f"the tarball cannot be made: {why}") from error
+
+    def _package(self, snapshot: Snapshot) -> Tar:
+        layout, stopping = self._layout, self._stopping.is_set
+        target = layout.output / package_name(snapshot.plan.run, snapshot.started_at)
+        if not target.exists():
+            package(
+                snapshot,
+                target,
+                open_blob=lambda digest: layout.blob(digest).open("rb"),
+                quarantine=layout.quarantine,
+                unfinished=layout.unfinished,
+                stopping=stopping,
+                step=self._step,
+            )
+        digest, size = measure(target, stopping)
+        return Tar(target.name, rfc3339(self._wall()), digest, size)
+
+    async def clear(self) -> None:
+        """Remove what the tarball was made from, once its row is durable. Raises OSError."""
+        if not self._keep_blobs:
+            await self._intake.clear()
+
+    def stop(self) -> None:
+        """Give up a tarball in the making: the next process makes it."""
+        self._stopping.set()

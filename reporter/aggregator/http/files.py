@@ -1,0 +1,129 @@
+"""Results for those who may see the run's status: the tarball, or one result by itself.
+
+Always as an attachment, of a type that no browser runs: a worker chose what is in it, and the live
+page has the same origin. When there is a result is decided elsewhere.
+"""
+
+import asyncio
+import socket
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+
+from reporter.aggregator.http import answers
+from reporter.aggregator.http.answers import Answer
+from reporter.aggregator.store.layout import Layout
+from reporter.core.run.entry import Rank, Record, error_document
+from reporter.core.run.plan import Key
+from reporter.core.run.snapshot import Snapshot, final
+from reporter.untar import BadArchive, Caps, check
+
+NOT_YET: Final = answers.text(404, "there are no results yet: the run is not over")
+GIVEN_UP: Final = answers.text(404, "there are no results: packing was given up")
+_OPEN: Final = answers.text(404, "there is no result yet")
+_PACKED: Final = answers.text(410, "the result is in the tarball: see /results")
+_UNREADABLE: Final = answers.text(503, "the results cannot be read", close=True)
+_ERROR: Final = (("Result-Outcome", "error"),)
+_ERROR_FILE: Final = "error.json"
+_GZIP: Final = "application/gzip"
+_HARMLESS: Final = frozenset({_GZIP, "application/json", "text/plain"})
+_PATIENCE: Final = 60  # seconds in which a reader takes nothing of what was sent
+_USER_TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux
+
+
+class File(web.FileResponse):
+    """A file that is sent whole or, where the request has a range, in part."""
+
+    def __init__(
+        self, path: Path, name: str, content_type: str, headers: Iterable[tuple[str, str]]
+    ) -> None:
+        super().__init__(path, headers=[*_attachment(name, content_type), *headers])
+        self.force_close()
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Send it; give up a reader that takes nothing of it."""
+        transport = request.transport
+        if transport is not None and _USER_TIMEOUT is not None:
+            connection = transport.get_extra_info("socket")
+            connection.setsockopt(socket.IPPROTO_TCP, _USER_TIMEOUT, 1000 * _PATIENCE)
+        try:
+            return await super().prepare(request)
+        except OSError as error:
+            if transport is not None:
+                transport.abort()
+            raise ConnectionResetError("the file cannot be sent") from error
+
+
+class Results:
+    """What has come, and the tarball of it all. `caps` are those that archives were taken with."""
+
+    def __init__(self, layout: Layout, caps: Caps) -> None:
+        self._layout, self._caps = layout, caps
+
+    async def tarball(self, snapshot: Snapshot) -> web.StreamResponse:
+        """Answer with the tarball; 404 where there is none, or none yet."""
+        tar = snapshot.tar
+        if tar is None:
+            return GIVEN_UP if final(snapshot) else NOT_YET
+        path = self._layout.output / tar.name
+        if await asyncio.to_thread(_size, path) != tar.size:
+            return _UNREADABLE
+        return File(path, tar.name, _GZIP, answers.result_digest(tar.sha256))
+
+    async def one(self, snapshot: Snapshot, key: Key) -> web.StreamResponse:
+        """Answer with what a key of the plan has sent, or with the error that stands for it."""
+        record = snapshot.entries[key].record
+        if record is None:
+            return _OPEN
+        failed = record.rank is not Rank.RESULT
+        if failed and (record.document or not record.digest):
+            text = record.document or error_document(record.text, record.cause, record.reason)
+            return _error(text.encode("utf-8", "replace"))
+        blob = self._layout.blob(record.digest)
+        if await asyncio.to_thread(_size, blob) != record.size:
+            return _UNREADABLE if snapshot.tar is None else _PACKED
+        if not failed:
+            digest = answers.result_digest(record.digest)
+            return File(blob, record.filename, record.content_type, digest)
+        if not record.unpacked:
+            return File(blob, _ERROR_FILE, "application/json", _ERROR)
+        try:
+            return _error(await asyncio.to_thread(self._report_in, blob, record))
+        except (OSError, BadArchive):
+            return _UNREADABLE
+
+    def _report_in(self, blob: Path, record: Record) -> bytes:
+        with blob.open("rb") as archive:
+            wanted = partial(check, wanted=_ERROR_FILE, wanted_bytes=record.size)
+            return wanted(archive, record.size, self._caps).wanted or b""
+
+
+def _error(document: bytes) -> Answer:
+    return Answer(200, document, (*_attachment(_ERROR_FILE, "application/json"), *_ERROR))
+
+
+def _attachment(name: str, content_type: str) -> tuple[tuple[str, str], ...]:
+    kind = content_type.partition(";")[0].strip().lower()
+    return (
+        ("Content-Type", kind if kind in _HARMLESS else "application/octet-stream"),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Content-Disposition", f"attachment; {_named(name)}"),
+    )
+
+
+def _named(name: str) -> str:
+    if name.isascii() and '"' not in name and "\\" not in name:
+        return f'filename="{name}"'
+    return f"filename*=UTF-8''{quote(name, safe='')}"
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

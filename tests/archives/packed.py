@@ -1,0 +1,28 @@
+"""What the tarball of a run would hold if it were made now."""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from pathlib import Path
+
+from reporter.aggregator.finish.package import package
+from reporter.aggregator.store.layout import Layout
+from reporter.core.run.snapshot import Snapshot
+
+
+def packed(layout: Layout, snapshot: Snapshot) -> dict[str, bytes]:
+    """The content of every regular file by name, made from the rows and blobs of a run."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "now.tar.gz")
+        package(
+            snapshot,
+            target,
+            open_blob=lambda digest: layout.blob(digest).open("rb"),
+            quarantine=layout.quarantine,
+            unfinished=Path(folder),
+            stopping=lambda: False,
+        )
+        with tarfile.open(target) as tar:
+            opened = ((member.name, tar.extractfile(member)) for member in tar)
+            return {name: file.read() for name, file in opened if file is not None}

@@ -1,0 +1,318 @@
+"""Results as files: the tarball, and what one key has sent, for the audience of the status."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from reporter.aggregator.finish.finish import Finish
+from reporter.aggregator.http import Audience, Limits, Listener, Results, StatusApp
+from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.uploads import Ended, Intake, Meta, archive_caps, filename_of
+from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.core.run.record import Cause, Failure
+from reporter.core.run.snapshot import Phase
+from reporter.core.run.upload import Outcome
+from reporter.metrics.page import Page
+from reporter.settings import aggregator_limits
+from tests.aggregators.stores import QuickStore
+from tests.archives.tars import file, tgz
+from tests.integration.aggregator_http.scene import Seen, digest_header, situation
+from tests.integration.aggregator_http.test_status import Health
+from tests.integration.aggregator_http.wire import HANG, Reply, connected, head
+
+E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
+RUN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", ("node1", "node2"))))
+LIMITS = aggregator_limits.Limits.model_construct(disk_reserve_bytes=0)
+GONE = Failure("final", 1.0, "pod gone", Cause.POD_FAILED)
+
+
+class Sender:
+    """A sender whose body is there."""
+
+    left = False
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    @asynccontextmanager
+    async def waiting(self) -> AsyncIterator[None]:
+        """Nobody waits here."""
+        yield
+
+    def sending(self, late, *, waited):
+        """Give it."""
+        return self
+
+    def __enter__(self):
+        return self._pieces()
+
+    def __exit__(self, *_):
+        return None
+
+    async def _pieces(self):
+        yield self._body
+
+
+@dataclass
+class Site:
+    """A run whose results are served."""
+
+    store: QuickStore
+    intake: Intake
+    finish: Finish
+    layout: Layout
+    address: tuple[str, int]
+
+    async def put(self, key: Key, body: bytes, **meta: object) -> None:
+        """Take a result in."""
+        ended: Ended = await self.intake.take(key, Meta(**meta), Sender(body))
+        assert Outcome.ACCEPTED is ended.outcome, ended
+
+    async def get(self, path: str, *headers: str, method: str = "GET") -> Reply:
+        """Ask for something."""
+        async with connected(self.address, None) as wire:
+            await wire.send(head(method, path, *headers, host="localhost"))
+            return await wire.reply(method=method)
+
+    async def pack(self) -> None:
+        """Bring the run to its end."""
+        for key in RUN.keys:
+            if not self.store.entry(key).terminal:
+                await self.store.mark_failed(key, GONE)
+        await self.store.advance_run(Phase.POST_PROCESSING)
+        tar = await self.finish.package(self.store.snapshot())
+        await self.store.advance_run(Phase.CLOSED, tar=tar)
+
+
+@asynccontextmanager
+async def serving(folder: Path, *, keep_blobs: bool = False) -> AsyncIterator[Site]:
+    """Serve a run until the end of the block."""
+    store, seen = QuickStore(), Seen()
+    await store.open_run(RUN, now=time.time())
+    layout = Layout(folder / "state", folder / "output")
+    layout.prepare()
+    intake = Intake(layout, store, LIMITS)
+    await intake.recover(store.snapshot())
+    app = StatusApp(
+        store.snapshot,
+        Health(),
+        lambda _: Page(b"", "text/plain", False),
+        Audience.LOCAL,
+        seen,
+        results=Results(layout, archive_caps(LIMITS)),
+    )
+    listener = Listener(
+        app, ssl_context=None, host="127.0.0.1", port=0, limits=Limits(), observer=seen
+    )
+    finish = Finish(layout, intake, keep_blobs=keep_blobs)
+    try:
+        yield Site(store, intake, finish, layout, await listener.start())
+    finally:
+        await listener.close(grace=1.0)
+        await intake.close()
+        await store.close()
+    assert [] == seen.surprises
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ("application/json", "application/json"),
+        ("text/plain; charset=utf-8", "text/plain"),
+        ("TEXT/PLAIN", "text/plain"),
+        ("application/x-gzip", "application/octet-stream"),
+        ("text/html", "application/octet-stream"),
+        ("image/svg+xml", "application/octet-stream"),
+        ("", "application/octet-stream"),
+    ],
+)
+@situation
+async def test_an_opaque_file(tmp_path, sent, told):
+    """Its bytes, as an attachment of a type that no browser runs, whatever its worker said."""
+    body = b"<script>alert(1)</script>"
+    async with serving(tmp_path) as site:
+        await site.put(NODE1, body, content_type=sent, filename="a.html", disposition=True)
+        reply = await site.get("/results/sysd/node1")
+        bare = await site.get("/results/sysd/node1", method="HEAD")
+
+        assert (200, body) == reply.said
+        assert (200, b"", str(len(body))) == (*bare.said, bare.headers["content-length"])
+        for each in (reply, bare):
+            assert (told, "nosniff", 'attachment; filename="a.html"', digest_header(body)) == (
+                each.headers["content-type"],
+                each.headers["x-content-type-options"],
+                each.headers["content-disposition"],
+                each.headers["result-digest"],
+            )
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ('a"b.txt', "filename*=UTF-8''a%22b.txt"),
+        ("ü b.txt", "filename*=UTF-8''%C3%BC%20b.txt"),
+        ("", 'filename="result"'),
+    ],
+)
+@situation
+async def test_the_name_of_a_file(tmp_path, sent, told):
+    """Also one that a header cannot say as it is; our own reader of such headers gets it back."""
+    async with serving(tmp_path) as site:
+        await site.put(NODE1, b"x", filename=sent, disposition=True)
+        header = (await site.get("/results/sysd/node1")).headers["content-disposition"]
+
+        assert (f"attachment; {told}", sent or "result") == (header, filename_of(header))
+
+
+@situation
+async def test_an_archive(tmp_path):
+    """The archive as it was sent."""
+    body = tgz(file(b"a", b"A"))
+    async with serving(tmp_path) as site:
+        await site.put(E2E, body, content_type="application/gzip", filename="r.tar.gz")
+        reply = await site.get("/results/e2e/global")
+
+        assert (200, body, "application/gzip") == (*reply.said, reply.headers["content-type"])
+        assert digest_header(body) == reply.headers["result-digest"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "part"),
+    [
+        ("bytes=4-", 206, b"456789"),
+        ("bytes=0-1", 206, b"01"),
+        ("bytes=-3", 206, b"789"),
+        ("bytes=10-", 416, b""),
+    ],
+)
+@situation
+async def test_a_part_of_it(tmp_path, asked, status, part):
+    """A download that broke goes on where it was."""
+    async with serving(tmp_path) as site:
+        await site.put(NODE1, b"0123456789")
+        reply = await site.get("/results/sysd/node1", f"Range: {asked}")
+
+        assert (status, part) == (reply.status, reply.body if status == 206 else b"")
+        assert reply.headers["content-range"].endswith("/10")
+
+
+REPORT = b'{"error": "it broke", "more": [1]}'
+PARTIAL = {"content_type": "application/gzip", "error": True, "filename": "r.tar.gz"}
+
+
+@pytest.mark.parametrize(
+    ("body", "meta", "told"),
+    [
+        (REPORT, {"error": True}, json.loads(REPORT)),
+        (tgz(file(b"log", b"L"), file(b"error.json", REPORT)), PARTIAL, json.loads(REPORT)),
+        (tgz(file(b"log", b"L")), PARTIAL, {"error": "the worker reported an error without"}),
+        (None, {}, {"error": "pod gone", "cause": "pod_failed"}),
+    ],
+    ids=["report", "in an archive", "archive without one", "of the aggregator"],
+)
+@situation
+async def test_an_error(tmp_path, body, meta, told):
+    """200 with the error.json that the tarball will have, and a header that says what it is."""
+    async with serving(tmp_path) as site:
+        if body is None:
+            await site.store.mark_failed(E2E, GONE)
+        else:
+            await site.put(E2E, body, **meta)
+        reply = await site.get("/results/e2e/global")
+
+        assert (200, "error") == (reply.status, reply.headers["result-outcome"])
+        assert 'attachment; filename="error.json"' == reply.headers["content-disposition"]
+        found = json.loads(reply.body)
+        found["error"] = found["error"][: len(told["error"])]
+        assert told == found
+
+
+@situation
+async def test_a_tarball_that_is_not_there(tmp_path):
+    """Not yet, or never: packing was given up, and asking again is no use."""
+    async with serving(tmp_path) as site:
+        for key in RUN.keys:
+            await site.store.mark_failed(key, GONE)
+        await site.store.advance_run(Phase.POST_PROCESSING)
+        early = await site.get("/results")
+        await site.store.advance_run(Phase.CLOSED, error="disk full")
+        late = await site.get("/results")
+
+        assert (404, b"there are no results yet: the run is not over\n") == early.said
+        assert (404, b"there are no results: packing was given up\n") == late.said
+
+
+@situation
+async def test_what_is_not_there(tmp_path):
+    """No result yet, no such key, no such path: 404. No other method, and nobody else."""
+    async with serving(tmp_path) as site:
+        assert (404, b"there is no result yet\n") == (await site.get("/results/sysd/node1")).said
+        for path in (
+            "sysd/node9",
+            "sysd",
+            "sysd/node1/",
+            "sysd/%2e%2e",
+            "../run.db",
+            "e2e/global/x",
+        ):
+            assert 404 == (await site.get(f"/results/{path}")).status
+        assert 405 == (await site.get("/results/sysd/node1", method="DELETE")).status
+        async with connected(site.address, None) as wire:
+            await wire.send(head("GET", "/results/sysd/node1", host="evil.example"))
+            assert 403 == (await wire.reply()).status
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@situation
+async def test_after_the_tarball(tmp_path, keep):
+    """410 once its bytes are in the tarball only; an error of ours is in the row."""
+    async with serving(tmp_path, keep_blobs=keep) as site:
+        await site.put(NODE1, b"x")
+        await site.pack()
+        await site.finish.clear()
+        reply, error = await site.get("/results/sysd/node1"), await site.get("/results/e2e/global")
+        whole = await site.get("/results")
+        rest = await site.get("/results", "Range: bytes=10-")
+
+        assert (200 if keep else 410) == reply.status
+        assert (200, "error") == (error.status, error.headers["result-outcome"])
+        tar = site.store.snapshot().tar
+        assert tar is not None
+        assert (200, tar.size, digest_header(whole.body)) == (
+            whole.status,
+            len(whole.body),
+            whole.headers["result-digest"],
+        )
+        assert (206, whole.body[10:]) == rest.said
+
+
+@situation
+async def test_bytes_that_are_damaged(tmp_path):
+    """503 for a blob or a tarball that is not what it was: nobody is to take it for the result."""
+    async with serving(tmp_path, keep_blobs=True) as site:
+        await site.put(NODE1, b"whole")
+        blob = site.layout.blob(site.store.entry(NODE1).record.digest)
+        blob.write_bytes(b"half")
+        assert 503 == (await site.get("/results/sysd/node1")).status
+        blob.write_bytes(b"whole")
+        await site.pack()
+        (path,) = site.layout.output.glob("*.tar.gz")
+        path.write_bytes(path.read_bytes()[:-1])
+        assert (503, b"the results cannot be read\n") == (await site.get("/results")).said
+
+
+@situation
+async def test_a_reader_that_leaves(tmp_path):
+    """The file is closed, and the next reader is served."""
+    async with serving(tmp_path) as site, asyncio.timeout(HANG):
+        await site.put(NODE1, bytes(20_000_000))
+        async with connected(site.address, None) as wire:
+            await wire.send(head("GET", "/results/sysd/node1", host="localhost"))
+            await wire.some(1000)
+        assert 20_000_000 == len((await site.get("/results/sysd/node1")).body)
