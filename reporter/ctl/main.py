@@ -34,10 +34,11 @@ COMMANDS = (
     Command("explain", "explain", "explain what happened to a Job and what to do"),
     Command("jobs", "jobs", "list the Jobs that have a status reporter"),
     Command("try", "trial", "run a command as the adapter on this machine, without a cluster"),
-    Command("validate", "validate", "validate result files"),
+    Command("validate", "validate", "validate result files and plugin definitions"),
+    Command("images", "images", "list the images that plugins need"),
     Command("completion", "completion", "print a shell completion script"),
 )
-_OWN_SIGNALS = ("try", "validate", "completion")
+_OWN_SIGNALS = ("try", "validate", "images", "completion")
 """Commands that ask nobody else: one has its own word on signals, one has no time for any."""
 
 

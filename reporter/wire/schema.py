@@ -5,7 +5,8 @@ megabyte and is not ours to publish.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -16,12 +17,24 @@ from jsonschema.exceptions import ValidationError
 
 _DIRECTORY = Path(__file__).with_name("schemas")
 MOST_PROBLEMS = 8
-_TYPES = {"array": "a list", "integer": "an integer", "string": "a string"}
+_TYPES = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "object": "an object",
+    "string": "a string",
+}
+_ALIKE = 0.7  # of 1.0; `resaon` and `reason` have 0.83
+
+Place = tuple[str | int, ...]
+"""Where a value stands: member names and list positions."""
 
 TEXTS: dict[str, Callable[[Any], str]] = {
+    "const": lambda value: f"must be '{value}'",
     "enum": lambda value: "must be either " + " or ".join(f"'{choice}'" for choice in value),
     "maximum": lambda value: f"must be at most {value}",
     "minimum": lambda value: f"must be at least {value}",
+    "minItems": lambda value: f"must have at least {value} item" + ("s" if value > 1 else ""),
     "type": lambda value: f"must be {_types(value)}",
 }
 """What a rule demands, from its own value; `required` is told of the member that is missing."""
@@ -46,21 +59,45 @@ def problems(name: str, instance: Mapping[str, object]) -> dict[str, str]:
     At most `MOST_PROBLEMS` of them: a list of a thousand wrong entries is told in a few.
     """
     found: dict[str, str] = {}
-    for error in islice(_validator(name).iter_errors(instance), MOST_PROBLEMS):
-        for field, text in _texts(error):
-            found.setdefault(field, text)
+    for path, text in violations(name, instance, MOST_PROBLEMS):
+        found.setdefault(field(path), text)
     return found
 
 
-def _texts(error: ValidationError) -> list[tuple[str, str]]:
-    path = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path]
-    field = "".join(path).removeprefix(".")
+def violations(name: str, instance: object, most: int | None = None) -> Iterator[tuple[Place, str]]:
+    """Yield what breaks the schema of that name, and where; at most so many rules of it."""
+    told = set()
+    for error in islice(_validator(name).iter_errors(instance), most):
+        for each in _texts(error):
+            if each not in told:  # every missing member is an error that names all of them
+                told.add(each)
+                yield each
+
+
+def field(path: Place) -> str:
+    """Return a path as people write it: `failures[3]`."""
+    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
+    return "".join(steps).removeprefix(".")
+
+
+def _texts(error: ValidationError) -> Iterator[tuple[Place, str]]:
+    path: Place = tuple(error.absolute_path)
     rule: str = str(error.validator)
     value: Any = error.validator_value
     instance: Any = error.instance
     if rule == "required":
-        return [(name, "is required") for name in value if name not in instance]
-    return [(field, TEXTS[rule](value))]
+        for name in value:
+            if name not in instance:
+                yield (*path, name), "is required"
+    elif rule == "additionalProperties":
+        schema: Any = error.schema
+        known = schema["properties"]
+        for name in instance:
+            if name not in known:
+                near = get_close_matches(str(name), known, 1, _ALIKE)
+                yield (*path, name), "is unknown" + (f"; did you mean {near[0]}?" if near else "")
+    else:
+        yield path, TEXTS[rule](value)
 
 
 def _types(value: str | list[str]) -> str:

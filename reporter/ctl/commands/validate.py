@@ -1,4 +1,4 @@
-"""`status-ctl validate`: everything that is wrong with result files, told to their author."""
+"""`status-ctl validate`: what is wrong with result files and plugin definitions, for authors."""
 
 import argparse
 import os
@@ -12,6 +12,7 @@ from reporter.core.facts import Running
 from reporter.core.payloads import FileInvalid
 from reporter.core.rows import Report
 from reporter.core.text import clean
+from reporter.ctl.definitions import is_definition, load
 from reporter.ctl.exits import USAGE
 from reporter.ctl.show.output import colour_argument
 from reporter.ctl.show.tell import tell
@@ -24,6 +25,9 @@ from reporter.wire.problems import Problem, problems_in
 DESCRIPTION = """\
 Validates result files: prints every problem with its line, column and field, as comments, then the
 condition that each file would produce, as YAML. `-` reads standard input.
+
+Files that end in .yaml or .yml, and directories of them, are plugin definitions (of kind Plugin, or
+Sonobuoy's): every problem is printed with its line and field.
 
 exit codes:
   0    all files are valid (there may be warnings and notes)
@@ -40,15 +44,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--progress", action="store_true", help="the files are progress files, not result files"
     )
+    parser.add_argument(
+        "--plugin",
+        action="store_true",
+        help="the files are plugin definitions, whatever their name",
+    )
     colour_argument(parser)
     parser.add_argument("files", metavar="FILE", nargs="+", help="the files, - for standard input")
 
 
 def run(options: argparse.Namespace) -> int:
     """Check the files, say what is wrong, and return the exit code."""
+    if options.plugin and options.progress:
+        options.error("--plugin and --progress cannot be used together")
     colour = wants_colour(sys.stdout) and not options.no_color
-    codes = []
+    plugins = [file for file in options.files if options.plugin or is_definition(file)]
+    codes = [_check_plugins(plugins, colour=colour)] if plugins else []
     for file in options.files:
+        if file in plugins:
+            continue
         name = "standard input" if file == "-" else _shown(file)
         try:
             data, mode = _content(
@@ -75,6 +89,24 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write(to_yaml([condition]))
         codes.append(VALID if valid else INVALID)
     return max(codes)
+
+
+def _check_plugins(files: list[str], *, colour: bool) -> int:
+    """Check all definitions together: no two plugins may have one name."""
+    try:
+        loaded = load(files)
+    except OSError as error:
+        tell(f"cannot read {_shown(str(error.filename))}: {error.strerror}")
+        return USAGE
+    for place, text in loaded.problems:
+        _say(place, "error", text, colour=colour)
+    for place, definition in loaded.definitions:
+        for remark in definition.remarks:
+            _say(place, "note", remark, colour=colour)
+    if not loaded.problems:
+        for place, definition in loaded.definitions:
+            print(f"# {place}: plugin {definition.name} is valid")
+    return INVALID if loaded.problems else VALID
 
 
 def mode_warning(mode: int) -> str:

@@ -64,7 +64,7 @@ def test_commands(opened: Opened) -> None:
         ("status-ctl status -o ", FORMS),
         ("status-ctl status --output ", FORMS),
         ("status-ctl completion ", ["bash", "fish", "zsh"]),
-        ("status-ctl validate --", ["--help", "--no-color", "--progress"]),
+        ("status-ctl validate --", ["--help", "--no-color", "--plugin", "--progress"]),
         ("status-ctl wait --url http://x --f", ["--fail-fast", "--for"]),
         ("status-ctl explain status --n", ["--namespace", "--no-color"]),
         ("status-ctl status --url ", []),

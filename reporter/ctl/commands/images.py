@@ -1,0 +1,61 @@
+"""`status-ctl images`: every image that a run of these plugins needs, for mirrors."""
+
+import argparse
+
+from reporter import __version__
+from reporter.core.run.definition import KUBERNETES_VERSION
+from reporter.ctl.definitions import load
+from reporter.ctl.exits import GOOD, USAGE
+from reporter.ctl.show.tell import tell
+
+DESCRIPTION = """\
+Lists the images that a run of plugins needs, one a line: those of the plugin definitions, and the
+status reporter's own. Pipe it into the tool that copies images to a mirror.
+
+exit codes:
+  0    the images were listed
+  2    usage error, a definition is invalid, or a file cannot be read"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        action="append",
+        required=True,
+        dest="files",
+        help="plugin definitions: a YAML file, a directory, or - for standard input; repeatable",
+    )
+    parser.add_argument(
+        "--image",
+        default=f"status-reporter:{__version__}",
+        help="the status reporter's image (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--kubernetes-version",
+        metavar="VERSION",
+        default="",
+        help=f"replaces {KUBERNETES_VERSION} in images, for example v1.34.1",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the images, sorted."""
+    try:
+        loaded = load(options.files)
+    except OSError as error:
+        tell(f"cannot read {error.filename}: {error.strerror}")
+        return USAGE
+    if loaded.problems:
+        tell("\n".join(f"{place}: {text}" for place, text in loaded.problems))
+        return USAGE
+    images = {options.image}
+    for _, definition in loaded.definitions:
+        images |= definition.images(options.image, options.kubernetes_version)
+    for image in sorted(images):
+        print(image)
+        if KUBERNETES_VERSION in image:
+            tell(f"set --kubernetes-version to replace {KUBERNETES_VERSION} in {image}")
+    return GOOD

@@ -1,0 +1,65 @@
+"""Plugin definitions from files, directories and standard input.
+
+PyYAML is imported only when there is something to read.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from errno import ENOENT
+from pathlib import Path
+
+from reporter.core.run.definition import Definition, doubled
+from reporter.core.text import clean
+
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the files hold: definitions and problems, each after its place (`FILE: line N`)."""
+
+    definitions: tuple[tuple[str, Definition], ...]
+    problems: tuple[tuple[str, str], ...]
+
+
+def load(names: Sequence[str]) -> Loaded:
+    """Read files, the YAML files of directories, and standard input (`-`).
+
+    Raises OSError, with the name, for what cannot be read.
+    """
+    from reporter.wire.definition import MAX_BYTES, read_definitions
+
+    found: list[tuple[str, Definition]] = []
+    problems: list[tuple[str, str]] = []
+    for name in names:
+        paths = [name]
+        if name != "-" and Path(name).is_dir():
+            paths = sorted(str(each) for each in Path(name).iterdir() if is_definition(str(each)))
+            if not paths:
+                raise FileNotFoundError(ENOENT, "no file in it ends in .yaml or .yml", name)
+        for path in paths:
+            shown = "standard input" if path == "-" else _shown(path)
+            read = read_definitions(_content(path, MAX_BYTES + 1))
+            found += [(f"{shown}: line {line}", made) for line, made in read.definitions]
+            problems += [(f"{shown}: line {each.line}", str(each)) for each in read.mistakes]
+    for at in doubled([made.name for _, made in found]):
+        place, made = found[at]
+        problems.append((place, f"another plugin is named {made.name!r}"))
+    return Loaded(tuple(found), tuple(problems))
+
+
+def is_definition(name: str) -> bool:
+    """Tell a definition from a result file by its name; a directory holds definitions."""
+    return name.lower().endswith(SUFFIXES) or (name != "-" and Path(name).is_dir())
+
+
+def _content(path: str, most: int) -> bytes:
+    if path == "-":
+        return sys.stdin.buffer.read(most)
+    with Path(path).open("rb") as opened:
+        return opened.read(most)
+
+
+def _shown(name: str) -> str:
+    return clean(name, 512, "''")
