@@ -55,7 +55,8 @@ def read_part(query: str, snapshot: Snapshot) -> Part:
         return Part(summary)
     if summary:
         raise ValueError("summary=true cannot be combined with limit")
-    if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= LARGEST):
+    digits = len(limit) <= 9 and limit.isascii() and limit.isdigit()
+    if not (digits and 1 <= int(limit) <= LARGEST):
         raise ValueError(f"limit must be an integer from 1 to {LARGEST}")
     if after is None:
         return Part(limit=int(limit))

@@ -118,9 +118,10 @@ def open_database(
 
 
 def stored_plan(path: Path) -> Plan | None:
-    """Return the plan of the run in a database, if it can be read. Changes nothing."""
+    """Return the plan of the run in a database, if it can be read. Makes no database."""
     try:
-        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+        # Not `ro`: what a killed process left half written has to be rolled back to be read.
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as database:
             found = database.execute("SELECT plan FROM run").fetchone()
     except sqlite3.Error:
         return None

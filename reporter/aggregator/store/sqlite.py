@@ -118,7 +118,8 @@ class _SqliteEngine:
         return orders
 
     def _commit(self, transaction: SqliteTransaction, orders: list[_Order]) -> None:
-        began, before = time.perf_counter(), transaction.run
+        # Nothing is read out here: what the disk refuses must be told to those who asked.
+        began, before = time.perf_counter(), transaction.known_run
         answers: list[object] = []
         try:
             with transaction.begun():
@@ -130,7 +131,7 @@ class _SqliteEngine:
         except Exception as error:
             self._tell(self._refused, orders, schema.store_error(error, self._path))
             return
-        run = transaction.run if transaction.run is not before else None
+        run = transaction.known_run if transaction.known_run is not before else None
         seconds = time.perf_counter() - began
         changes = Changes(transaction.touched, transaction.sent, run, seconds, len(orders))
         self._tell(self._committed, orders, answers, changes)

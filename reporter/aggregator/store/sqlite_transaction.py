@@ -89,6 +89,11 @@ class SqliteTransaction:
             )
         return self._run
 
+    @property
+    def known_run(self) -> Run | None:
+        """The run as far as it is in memory: nothing after a transaction that failed."""
+        return self._run
+
     def put_run(self, run: Run) -> None:
         """Write the run; its plan only the first time."""
         facts = (

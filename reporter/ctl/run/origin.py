@@ -67,7 +67,6 @@ class ByHttp:
         path, began = "/status" if entries else "/status?summary=true", self._clock()
         # Ages of heartbeats are no change to the server, but they grow.
         tag = self._tag if path == self._path and began < self._until else ""
-        self._path = path
         try:
             answer = self.server.get(path, tag=tag, timeout=timeout)
         except CertificateRefused as error:
@@ -78,6 +77,7 @@ class ByHttp:
             case 200:
                 # Thousands of entries take their time, here and there.
                 self.pause = min(max(PAUSE, 4 * (self._clock() - began)), AGES)
+                self._path = path
                 return self._read(answer.body, answer.tag)
             case 304 if tag:
                 return self._last

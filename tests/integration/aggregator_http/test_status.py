@@ -194,6 +194,8 @@ async def test_a_page_of_a_run_without_entries():
         ("limit=", "limit must be an integer from 1 to 5000"),
         ("limit=%D9%A3", "limit must be an integer from 1 to 5000"),
         ("limit=1" + "0" * 5000, "limit must be an integer from 1 to 5000"),
+        ("limit=0000000050000000000", "limit must be an integer from 1 to 5000"),
+        ("limit=000000005" + "9" * 30, "limit must be an integer from 1 to 5000"),
         ("after=e2e/global", "after requires limit"),
         ("limit=1&after=sysd/node9", "after must be the key of an entry, as PLUGIN/NODE or "),
         ("limit=1&after=", "after must be the key of an entry, as PLUGIN/NODE or "),

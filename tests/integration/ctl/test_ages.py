@@ -22,3 +22,18 @@ def test_a_run_in_which_nothing_happens():
 
     assert [3, 3, 14] == seen
     assert [False, True, False] == ["If-None-Match" in headers for _, headers in server.asked]
+
+
+def test_a_document_that_did_not_come_after_its_summary():
+    """The summary's tag is of the same revision, but does not stand for the entries."""
+    tag, run = (("ETag", '"7"'),), run_status("complete", entry("e2e"))
+    summary = {name: value for name, value in run.items() if name != "plugins"} | {
+        "counts": dict.fromkeys(("entries", "decided", "received", "failed", "unknown"), 1)
+    }
+    with Scripted(status=[Reply(503), Reply(body=run, headers=tag)]) as server:
+        server.answer("/status?summary=true", Reply(body=summary, headers=tag))
+        chosen = ByHttp(StatusServer(Address(server.url)))
+        looks = [chosen.look(entries=False), chosen.look(), chosen.look()]
+        chosen.server.close()
+
+    assert [False, False, True] == ["plugins" in (look.document or {}) for look in looks]

@@ -347,3 +347,23 @@ async def test_more_changes_than_were_promised_wait_for_the_disk(tmp_path: Path)
     assert await store.probe()
     await store.record_progress(E2E, replacing(3), None, at=NOW)
     await store.close()
+
+
+def test_the_plan_of_a_run_that_was_killed_in_a_transaction(place: World):
+    """Without a write-ahead log its journal is hot, and a reader has to roll it back."""
+    killed = """
+import os, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA journal_mode = TRUNCATE")
+database.execute("PRAGMA cache_size = 1")
+database.execute("PRAGMA cache_spill = 1")
+database.execute("BEGIN IMMEDIATE")
+database.execute("CREATE TABLE more (text)")
+database.executemany("INSERT INTO more VALUES (?)", [("x" * 3000,)] * 500)
+database.execute("UPDATE entry SET attempts = 9")
+os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", killed, place.path], check=False)
+    assert place.path.with_name("run.db-journal").stat().st_size > 0
+
+    assert PLAN == schema.stored_plan(place.path)

@@ -291,6 +291,25 @@ async def test_a_rollback_that_fails_does_not_block_the_store(tmp_path: Path, di
 
 
 @on_loop
+async def test_a_disk_that_cannot_even_be_read_after_a_failed_commit(tmp_path: Path, disk):
+    """Everybody is refused, nobody waits for ever, and the writer is there when the disk is."""
+
+    def refuse(sql: str) -> None:
+        if sql != "BEGIN IMMEDIATE":
+            raise disk_error(sqlite3.SQLITE_IOERR_READ)
+
+    async with World(tmp_path, disk.connect).opened(pace=3600.0) as store:
+        with log.capture():
+            disk.before = refuse
+            for _ in range(3):
+                with pytest.raises(StoreError):
+                    await store.record_result(E2E, result("aa"))
+            sound(disk)
+            assert await store.probe()
+        assert Outcome.ACCEPTED == (await store.record_result(E2E, result("aa"))).outcome
+
+
+@on_loop
 async def test_a_commit_that_only_seemed_to_fail_shows_when_its_caller_repeats(
     tmp_path: Path, disk
 ):
