@@ -23,7 +23,7 @@ from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import SqliteStore, Store
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.store.operations import Windows
-from reporter.aggregator.uploads import Intake, archive_caps
+from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Plan
 from reporter.metrics.aggregator import Metrics, Now
 from reporter.runtime import log
@@ -181,7 +181,7 @@ class Assembly:
                 interval=self.rhythm.interval,
                 pace=from_settings.event_pace(self.chosen),
             ),
-            results=Results(self.layout, archive_caps(self.chosen)),
+            results=Results(self.layout),
         )
 
     def control(self, store: Store, intake: Intake, finish: Finish, workers: Listener) -> Control:

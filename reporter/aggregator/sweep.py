@@ -17,6 +17,8 @@ from reporter.core.run.snapshot import Snapshot
 
 Found = dict[Key, Failure]
 
+_NEVER = Beat()
+
 
 def overdue(snapshot: Snapshot, now: float, excused: Collection[Key] = ()) -> Found:
     """Return the open entries whose retry window or deadline is over at the Unix time `now`.
@@ -72,8 +74,8 @@ class Silence:
         for key, entry in snapshot.entries.items():
             if entry.terminal:
                 continue
-            beat = snapshot.beats.get(key, Beat())
-            expected = self._expected.get(key.plugin, Beat()).heard_at
+            beat = snapshot.beats.get(key, _NEVER)
+            expected = self._expected.get(key.plugin, _NEVER).heard_at
             if beats.lost(beat, now=mono, timeout=self._timeout, expected_since=expected):
                 heard = beat.heard_at if beat.heard_at is not None else expected
                 found[key] = silence(now, mono - (mono if heard is None else heard))
@@ -91,8 +93,9 @@ class Silence:
         }
 
     def _expect(self, snapshot: Snapshot, mono: float) -> None:
-        for key, entry in snapshot.entries.items():
-            plugin = snapshot.plan.plugin(key.plugin)
-            if entry.launched_at is not None and plugin is not None and plugin.heartbeats:
+        for plugin in snapshot.plan.plugins:
+            if not plugin.heartbeats or plugin.name in self._expected:
+                continue
+            if any(snapshot.entries[key].launched_at is not None for key in plugin.keys):
                 # From when we first see it: after a restart of ours everybody starts anew.
-                self._expected.setdefault(key.plugin, Beat(mono))
+                self._expected[plugin.name] = Beat(mono)

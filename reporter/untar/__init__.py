@@ -7,9 +7,10 @@ what it accepts, `extract` can unpack; `Archive` gives one member after the othe
 from reporter.untar.archive import Archive
 from reporter.untar.check import Checked, check
 from reporter.untar.extract import Extracted, extract
-from reporter.untar.values import BadArchive, Caps, Kind, Member, NotTar, Source
+from reporter.untar.values import ACCEPTED, BadArchive, Caps, Kind, Member, NotTar, Source
 
 __all__ = [
+    "ACCEPTED",
     "Archive",
     "BadArchive",
     "Caps",

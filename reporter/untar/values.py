@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from math import inf
+from typing import Final, Protocol
 
 
 class BadArchive(Exception):
@@ -42,6 +43,11 @@ class Caps:
     def content_of(self, size: int) -> int:
         """Return the bytes that the files of an archive of `size` bytes may have together."""
         return min(self.content_bytes, max(self.free_bytes, self.ratio * size))
+
+
+_ANY: Final = 2**62
+ACCEPTED: Final = Caps(_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, _ANY, seconds=inf)
+"""For what was accepted before, within caps that may be others now."""
 
 
 class Kind(Enum):

@@ -9,20 +9,15 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import IO, Final
 
 from reporter.core.run.record import Rank, Record, error_document
 from reporter.core.run.snapshot import Snapshot
-from reporter.untar import Archive, Caps, Kind
+from reporter.untar import ACCEPTED, Archive, Kind
 
 _IN_MEMORY: Final = 1024 * 1024
 _ERROR: Final = b"error.json"
-
-# It was within the caps of the time when it was accepted, and they may be others now.
-_ANY: Final = 2**62
-_ACCEPTED: Final = Caps(_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, _ANY, seconds=inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ class Contents:
                     spool = stack.enter_context(
                         tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+b", dir=str(self._unfinished))
                     )
-                    self._unpack(Archive(blob, record.size, _ACCEPTED), spool, folder)
+                    self._unpack(Archive(blob, record.size, ACCEPTED), spool, folder)
                 else:
                     name = os.fsencode(record.filename or "result") if result else _ERROR
                     folder[name] = Content(blob, 0, record.size)

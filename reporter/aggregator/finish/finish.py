@@ -11,6 +11,7 @@ from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
 from reporter.core.run.snapshot import Snapshot, Tar
 from reporter.core.run.status import rfc3339
+from reporter.runtime.private_file import sync_directory
 from reporter.untar import BadArchive
 
 
@@ -50,7 +51,10 @@ class Finish:
     def _package(self, snapshot: Snapshot) -> Tar:
         layout, stopping = self._layout, self._stopping.is_set
         target = layout.output / package_name(snapshot.plan.run, snapshot.started_at)
-        if not target.exists():
+        if target.exists():
+            # Who put it there may have been killed before its name was durable.
+            sync_directory(layout.output)
+        else:
             package(
                 snapshot,
                 target,

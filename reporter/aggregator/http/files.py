@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 from urllib.parse import quote
 
 from aiohttp import web
@@ -18,10 +18,11 @@ from aiohttp.abc import AbstractStreamWriter
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.uploads import REPORT_BYTES
 from reporter.core.run.entry import Rank, Record, error_document
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Snapshot, final
-from reporter.untar import BadArchive, Caps, check
+from reporter.untar import ACCEPTED, BadArchive, check
 
 NOT_YET: Final = answers.text(404, "there are no results yet: the run is not over")
 GIVEN_UP: Final = answers.text(404, "there are no results: packing was given up")
@@ -48,8 +49,8 @@ class File(web.FileResponse):
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         """Send it; give up a reader that takes nothing of it."""
         transport = request.transport
-        if transport is not None and _USER_TIMEOUT is not None:
-            connection = transport.get_extra_info("socket")
+        connection = None if transport is None else transport.get_extra_info("socket")
+        if connection is not None and _USER_TIMEOUT is not None:  # none: it is being lost
             connection.setsockopt(socket.IPPROTO_TCP, _USER_TIMEOUT, 1000 * _PATIENCE)
         try:
             return await super().prepare(request)
@@ -58,12 +59,20 @@ class File(web.FileResponse):
                 transport.abort()
             raise ConnectionResetError("the file cannot be sent") from error
 
+    async def _sendfile(
+        self, request: web.BaseRequest, fobj: IO[Any], offset: int, count: int
+    ) -> AbstractStreamWriter:
+        """Send it piece by piece: over TLS, `loop.sendfile` goes on when its reader has left."""
+        writer = await web.StreamResponse.prepare(self, request)
+        assert writer is not None
+        return await self._sendfile_fallback(writer, fobj, offset, count)
+
 
 class Results:
-    """What has come, and the tarball of it all. `caps` are those that archives were taken with."""
+    """What has come, and the tarball of it all."""
 
-    def __init__(self, layout: Layout, caps: Caps) -> None:
-        self._layout, self._caps = layout, caps
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
 
     async def tarball(self, snapshot: Snapshot) -> web.StreamResponse:
         """Answer with the tarball; 404 where there is none, or none yet."""
@@ -99,8 +108,8 @@ class Results:
 
     def _report_in(self, blob: Path, record: Record) -> bytes:
         with blob.open("rb") as archive:
-            wanted = partial(check, wanted=_ERROR_FILE, wanted_bytes=record.size)
-            return wanted(archive, record.size, self._caps).wanted or b""
+            wanted = partial(check, wanted=_ERROR_FILE, wanted_bytes=REPORT_BYTES)
+            return wanted(archive, record.size, ACCEPTED).wanted or b""
 
 
 def _error(document: bytes) -> Answer:

@@ -83,7 +83,7 @@ class Intake:
     ) -> None:
         self._layout, self._store, self._limits = layout, store, limits
         self._wall, self._step = wall, step
-        self._caps = archive_caps(limits)
+        self._caps = _caps_of(limits)
         self._blobs = Blobs(layout, step)
         self._quarantine = Quarantine(layout, limits, step)
         self._threads = Threads(limits.unpack_threads)
@@ -350,7 +350,7 @@ def _held(outcome: Outcome, record: Record | None) -> str:
     return "" if record is None or outcome is Outcome.CLOSED else record.digest
 
 
-def archive_caps(limits: Limits) -> Caps:
+def _caps_of(limits: Limits) -> Caps:
     """What an archive may hold."""
     return Caps(
         members=limits.archive_max_members,

@@ -38,6 +38,7 @@ exit codes:
 
 END = "end"
 _BAR = 24
+_WHOLE_TRIES = 5  # for the entries of a run whose summary has said how it ended
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,6 +131,8 @@ def wait(
     end = None if timeout is None else clock() + timeout
     said, last = "", Look(Found.UNREACHABLE)
     entries = goal != END
+    told: tuple[int, Look] | None = None
+    missed = 0
     while True:
         left = ANSWER if end is None else end - clock()
         look = chosen.look(min(ANSWER, max(left, 0.05)), entries=entries)
@@ -146,9 +149,15 @@ def wait(
             code = verdict(look.document, goal, fail_fast, delivery_only=delivery_only)
             if code is not None and not entries and "plugins" not in look.document:
                 entries = True  # the end is shown with them, and they have the last word
+                told = code, look
                 continue
             if code is not None:
                 return code, look
+            told = None
+        elif told is not None:
+            missed += 1
+            if missed == _WHOLE_TRIES or (end is not None and clock() >= end):
+                return told  # too many entries, or too slow a way for them
         if end is not None and clock() + min(chosen.pause, 0.05) >= end:
             whole = look if entries or look.document is None else chosen.look()
             seen = [each for each in (whole, last) if each.document is not None]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ import pytest
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.http import Audience, Limits, Listener, Results, StatusApp
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads import Ended, Intake, Meta, archive_caps, filename_of
+from reporter.aggregator.uploads import Ended, Intake, Meta, filename_of
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
 from reporter.core.run.snapshot import Phase
@@ -22,6 +23,7 @@ from reporter.metrics.page import Page
 from reporter.settings import aggregator_limits
 from tests.aggregators.stores import QuickStore
 from tests.archives.tars import file, tgz
+from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import Seen, digest_header, situation
 from tests.integration.aggregator_http.test_status import Health
 from tests.integration.aggregator_http.wire import HANG, Reply, connected, head
@@ -91,7 +93,9 @@ class Site:
 
 
 @asynccontextmanager
-async def serving(folder: Path, *, keep_blobs: bool = False) -> AsyncIterator[Site]:
+async def serving(
+    folder: Path, *, keep_blobs: bool = False, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Site]:
     """Serve a run until the end of the block."""
     store, seen = QuickStore(), Seen()
     await store.open_run(RUN, now=time.time())
@@ -105,10 +109,10 @@ async def serving(folder: Path, *, keep_blobs: bool = False) -> AsyncIterator[Si
         lambda _: Page(b"", "text/plain", False),
         Audience.LOCAL,
         seen,
-        results=Results(layout, archive_caps(LIMITS)),
+        results=Results(layout),
     )
     listener = Listener(
-        app, ssl_context=None, host="127.0.0.1", port=0, limits=Limits(), observer=seen
+        app, ssl_context=tls, host="127.0.0.1", port=0, limits=Limits(), observer=seen
     )
     finish = Finish(layout, intake, keep_blobs=keep_blobs)
     try:
@@ -203,6 +207,7 @@ async def test_a_part_of_it(tmp_path, asked, status, part):
 
 
 REPORT = b'{"error": "it broke", "more": [1]}'
+LONG = json.dumps({"error": "it broke", "trace": "at line 1\n" * 1000}).encode()
 PARTIAL = {"content_type": "application/gzip", "error": True, "filename": "r.tar.gz"}
 
 
@@ -211,10 +216,17 @@ PARTIAL = {"content_type": "application/gzip", "error": True, "filename": "r.tar
     [
         (REPORT, {"error": True}, json.loads(REPORT)),
         (tgz(file(b"log", b"L"), file(b"error.json", REPORT)), PARTIAL, json.loads(REPORT)),
+        (tgz(file(b"error.json", LONG)), PARTIAL, json.loads(LONG)),
         (tgz(file(b"log", b"L")), PARTIAL, {"error": "the worker reported an error without"}),
         (None, {}, {"error": "pod gone", "cause": "pod_failed"}),
     ],
-    ids=["report", "in an archive", "archive without one", "of the aggregator"],
+    ids=[
+        "report",
+        "in an archive",
+        "longer than its archive",
+        "archive without one",
+        "of the aggregator",
+    ],
 )
 @situation
 async def test_an_error(tmp_path, body, meta, told):
@@ -316,3 +328,20 @@ async def test_a_reader_that_leaves(tmp_path):
             await wire.send(head("GET", "/results/sysd/node1", host="localhost"))
             await wire.some(1000)
         assert 20_000_000 == len((await site.get("/results/sysd/node1")).body)
+
+
+@situation
+async def test_readers_that_leave_over_tls(tmp_path, caplog):
+    """The same: nothing goes on reading and writing for who is not there, and nothing fails."""
+    context, client = certs.server_context(), certs.client_context(certs.client("e2e"))
+    async with serving(tmp_path, tls=context) as site, asyncio.timeout(HANG):
+        await site.put(NODE1, bytes(20_000_000))
+        for _ in range(10):
+            async with connected(site.address, client) as wire:
+                await wire.send(head("GET", "/results/sysd/node1", host="localhost"))
+                await wire.some(1000)
+                wire.cut()
+        async with connected(site.address, client) as wire:
+            await wire.send(head("GET", "/results/sysd/node1", host="localhost"))
+            assert 20_000_000 == len((await wire.reply()).body)
+    assert [] == [each.message for each in caplog.records if each.name == "asyncio"][:3]
