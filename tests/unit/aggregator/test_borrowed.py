@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.connection import Connection
+from reporter.aggregator.http.files import File
 from reporter.aggregator.http.server import Server
 from reporter.aggregator.http.tls_protocol import TlsProtocol
 
@@ -43,6 +44,7 @@ BORROWED = {
     },
     Server: {"_loop", "_make_request"},
     Answer: {"_keep_alive"},
+    File: {"_sendfile", "_sendfile_fallback"},
     TlsProtocol: {
         "_extra",
         "_incoming",
@@ -68,6 +70,7 @@ async def theirs(ours: type) -> set[str]:
         Connection: lambda: web_protocol.RequestHandler(web.Server(handler), loop=loop),
         Server: lambda: web.Server(handler),
         Answer: web.StreamResponse,
+        File: lambda: web.FileResponse(__file__),
         TlsProtocol: lambda: SSLProtocol(
             loop,
             asyncio.Protocol(),
