@@ -15,6 +15,7 @@ import threading
 import time
 import urllib.request
 import uuid
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -52,12 +53,24 @@ def free_port() -> int:
 
     Else the port of a server that is away for a while could be taken by a client.
     """
+    with reserve_port() as held:
+        return int(held.getsockname()[1])
+
+
+def reserve_port() -> socket.socket:
+    """Do the same, and keep other tests from it until the socket is closed: it is the UDP port."""
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
-        port = random.randrange(lowest // 2, lowest)
-        with socket.socket() as held, suppress(OSError):
-            held.bind(("127.0.0.1", port))
-            return port
+        place = ("127.0.0.1", random.randrange(lowest // 2, lowest))
+        held = socket.socket(type=socket.SOCK_DGRAM)
+        try:
+            held.bind(place)
+            with socket.socket() as probe:
+                probe.bind(place)
+        except OSError:
+            held.close()
+        else:
+            return held
 
 
 def plan(plugin: str, nodes: Sequence[str], **more: Any) -> dict[str, Any]:
@@ -85,7 +98,10 @@ class Aggregator:
         self.state, self.output = folder / "state", folder / "output"
         self.certificates = folder / "certificates"
         self.plugin = document["plugins"][0]["name"]
-        self.port, self.status_port = free_port(), free_port()
+        reserved = reserve_port(), reserve_port()
+        for each in reserved:
+            weakref.finalize(self, each.close)
+        self.port, self.status_port = (each.getsockname()[1] for each in reserved)
         self.events: list[dict[str, Any]] = []
         self._changed = threading.Condition()
         self.seconds_to_start = list[float]()
