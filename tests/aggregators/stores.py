@@ -15,6 +15,7 @@ from typing import Any
 from reporter.aggregator.store import SqliteStore
 
 _MEMORY = Path("/dev/shm")
+_INHERITED = "QUICK_STORES"
 
 
 def volatile(owner: object) -> Path:
@@ -26,14 +27,21 @@ def volatile(owner: object) -> Path:
 
 @functools.cache
 def _root() -> str:
-    where = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    return tempfile.mkdtemp(prefix="store-", dir=where)
+    """The folder of all, also of the processes that are started from here."""
+    if _INHERITED not in os.environ:
+        where = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+        os.environ[_INHERITED] = tempfile.mkdtemp(prefix="store-", dir=where)
+    return os.environ[_INHERITED]
+
+
+def prepare() -> None:
+    """Make the folder before a process is started that makes one of its own."""
+    _root()
 
 
 def sweep() -> None:
-    """Remove what is left: the processes of pytest-xdist end without finalizers."""
-    if _root.cache_info().currsize:
-        shutil.rmtree(_root(), ignore_errors=True)
+    """Remove what is left: killed processes, and those of pytest-xdist, end without finalizers."""
+    shutil.rmtree(os.environ.pop(_INHERITED), ignore_errors=True)
 
 
 class QuickStore(SqliteStore):

@@ -20,6 +20,9 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         yield scene
 
 
-def pytest_sessionfinish() -> None:
-    """Leave nothing in memory."""
+@pytest.fixture(scope="session", autouse=True)
+def memory() -> Iterator[None]:
+    """Leave nothing in it."""
+    stores.prepare()
+    yield
     stores.sweep()
