@@ -32,6 +32,8 @@ from reporter.settings.aggregator import Settings
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
+_STATUS_KEEP_ALIVE = 10.0  # seconds; readers poll, or hold a stream
+
 
 class Assembly:
     """Makes every part once. All of them share one clock, one log and one set of metrics."""
@@ -43,13 +45,8 @@ class Assembly:
         self.layout = Layout(Path(chosen.state), Path(chosen.output))
         self._traffic = Traffic(self.metrics, self.clock)
         self.rhythm = from_settings.rhythm(chosen, plan)
-        self._limits = from_settings.http_limits(chosen, self.rhythm)
+        self.connections = from_settings.connections(chosen)
         self._health: Health | None = None
-
-    @property
-    def connections(self) -> int:
-        """How many connections of workers are kept."""
-        return self._limits.connections
 
     def _now(self) -> Now:
         return self._health.now() if self._health else Now()
@@ -70,7 +67,7 @@ class Assembly:
             self.layout,
             store,
             self.chosen,
-            waiting=self._limits.connections // 2,
+            waiting=self.connections // 2,
             wall=self.wall,
         )
 
@@ -110,8 +107,9 @@ class Assembly:
             store,
             intake,
             self.plan,
-            self._limits,
+            chosen,
             self._traffic,
+            interval=self.rhythm.interval,
             clock=self.clock,
             wall=self.wall,
         )
@@ -121,7 +119,10 @@ class Assembly:
             ssl_context=worker_context(ca, authority.server),
             host=chosen.listen.host,
             port=chosen.listen.port,
-            limits=self._limits,
+            limits=chosen,
+            connections=self.connections,
+            keep_alive=self.rhythm.keep_alive,
+            waiting_handshakes=from_settings.waiting_handshakes(chosen),
             observer=self._traffic,
         )
 
@@ -149,7 +150,10 @@ class Assembly:
             ssl_context=from_settings.status_tls(chosen, self._certificate_changed),
             host=chosen.status_listen.host,
             port=chosen.status_listen.port,
-            limits=from_settings.status_limits(self._limits),
+            limits=chosen,
+            connections=max(1, self.connections // 8),  # a few readers beside the workers
+            keep_alive=_STATUS_KEEP_ALIVE,
+            waiting_handshakes=from_settings.waiting_handshakes(chosen),
             observer=self._traffic,
         )
 

@@ -20,7 +20,7 @@ from reporter.core.run.plan import Plan
 from reporter.errors import SettingsError
 from reporter.settings.aggregator import Settings, describe, effective
 
-_STATUS_KEEP_ALIVE = 10.0  # seconds; readers poll, or hold a stream
+_KEPT = 41 * 1024  # bytes that a kept connection holds, TLS included
 
 
 def differing(chosen: Settings) -> dict[str, str]:
@@ -36,37 +36,16 @@ def rhythm(chosen: Settings, plan: Plan) -> beats.Rhythm:
     )
 
 
-def http_limits(chosen: Settings, rhythm: beats.Rhythm) -> http.Limits:
-    """Return the limits of the workers' listener.
-
-    No more connections than there can be files: half of them for these, a quarter for peers that
-    are not let in yet, the rest for uploads and all else.
-    """
+def connections(chosen: Settings) -> int:
+    """Return how many connections of workers are kept: half as many as there can be files."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return http.Limits(
-        connections=max(1, min(chosen.connection_memory_bytes // http.KEPT, files // 2)),
-        waiting_handshakes=max(1, min(chosen.backlog, files // 4)),
-        backlog=chosen.backlog,
-        keep_alive=rhythm.keep_alive,
-        head_read=chosen.header_seconds,
-        handshake=chosen.handshake_seconds,
-        discard=chosen.discard_seconds,
-        request_line=chosen.max_request_line_bytes,
-        header_bytes=chosen.max_header_bytes,
-        headers=chosen.max_headers,
-        body_silence=chosen.body_silence_seconds,
-        rate=chosen.min_upload_bytes_per_second,
-        rate_after=chosen.upload_rate_after_seconds,
-        progress_waiting=chosen.max_progress_waiting,
-        heartbeat_interval=rhythm.interval,
-    )
+    return max(1, min(chosen.connection_memory_bytes // _KEPT, files // 2))
 
 
-def status_limits(limits: http.Limits) -> http.Limits:
-    """Return the limits of the status listener: a few readers beside the workers."""
-    return replace(
-        limits, connections=max(1, limits.connections // 8), keep_alive=_STATUS_KEEP_ALIVE
-    )
+def waiting_handshakes(chosen: Settings) -> int:
+    """Return how many peers wait for a handshake: a quarter as many as there can be files."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, min(chosen.backlog, files // 4))
 
 
 def open_files() -> None:

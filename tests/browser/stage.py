@@ -10,11 +10,12 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from reporter.aggregator.http import Audience, Events, Limits, Listener, StatusApp
+from reporter.aggregator.http import Audience, Events, StatusApp
 from reporter.core.run.entry import Cause, Failure, Rank, Record
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.metrics.page import Page
+from tests.aggregators.listening import listening
 from tests.aggregators.stores import QuickStore
 
 T = TypeVar("T")
@@ -82,9 +83,7 @@ class Stage:
             quiet,
             events=events,
         )
-        self._listener = Listener(
-            self._app, ssl_context=None, host="127.0.0.1", port=0, limits=Limits(), observer=quiet
-        )
+        self._listener = listening(self._app, quiet)
         host, port = await self._listener.start()
         self.url = f"http://{host}:{port}/"
 

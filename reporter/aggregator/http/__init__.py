@@ -6,7 +6,6 @@ What is stored and how is not known here; `Store` and the intake decide.
 from reporter.aggregator.http.audience import Audience
 from reporter.aggregator.http.events import Events
 from reporter.aggregator.http.files import Results
-from reporter.aggregator.http.limits import KEPT, Limits
 from reporter.aggregator.http.listener import Listener
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.sse import Pace
@@ -14,11 +13,9 @@ from reporter.aggregator.http.status_app import Health, StatusApp
 from reporter.aggregator.http.worker_app import WorkerApp
 
 __all__ = [
-    "KEPT",
     "Audience",
     "Events",
     "Health",
-    "Limits",
     "Listener",
     "Observer",
     "Pace",

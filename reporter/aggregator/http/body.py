@@ -11,9 +11,9 @@ from aiohttp.http import HttpVersion11
 
 from reporter.aggregator.http.answers import CONTINUE
 from reporter.aggregator.http.connection import Connection
-from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.uploads import UploadEnded
 from reporter.core.run.upload import Outcome
+from reporter.settings.aggregator_limits import Limits
 
 _TELL_EVERY: Final = 1.0  # seconds between two calls of `heard`
 _IN_FLIGHT: Final = 5.0  # seconds in which the end of a sender that has left comes after its bytes
@@ -109,7 +109,7 @@ class Body:
         return piece
 
     def _begin(self) -> None:
-        first = min(self._limits.body_silence, max(-self._late(), 0.0))
+        first = min(self._limits.body_silence_seconds, max(-self._late(), 0.0))
         self._watch = self._loop.call_later(first, self._look)
         request, transport = self._request, self._request.transport
         if (
@@ -122,7 +122,7 @@ class Body:
 
     def _look(self) -> None:
         """See whether the peer has been silent for too long; one timer per body, not per piece."""
-        silence, since = self._limits.body_silence, self._waiting_since
+        silence, since = self._limits.body_silence_seconds, self._waiting_since
         now = self._loop.time()
         if since is not None and now >= since + silence:
             self._content.set_exception(_stalled())
@@ -134,8 +134,8 @@ class Body:
         self._watch = self._loop.call_at(look, self._look)
 
     def _slow(self) -> bool:
-        limits = self._limits
-        return self._waited > limits.rate_after and self._received < limits.rate * self._waited
+        least = self._limits.min_upload_bytes_per_second * self._waited
+        return self._waited > self._limits.upload_rate_after_seconds and self._received < least
 
 
 def _stalled() -> UploadEnded:

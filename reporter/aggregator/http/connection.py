@@ -18,9 +18,10 @@ from aiohttp.web_protocol import RequestHandler
 from reporter.aggregator.http import heads
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.identity import Identity
-from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.http.observer import Observer
+from reporter.settings.aggregator_limits import Limits
 
+SENDER_LOOK = 5.0  # seconds between looks at the sender of a body that waits
 BODY_BUFFER = 64 * 1024  # a body that nobody reads is held back at twice this
 # A peer's end is behind the body that it has sent: only poll tells of it. Linux has a word for it.
 _HUNG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
@@ -30,7 +31,9 @@ _QUIET = 0.5  # a peer that sends nothing for so long has seen its answer
 class Connection(RequestHandler):
     """The server's side of one connection.
 
-    `identity` is for the handler to remember its peer; `widen` prepares for a long body.
+    It is kept for `keep_alive` seconds between two requests. Every `sender_look` seconds it checks
+    that the sender of a body that has to wait is still there. `identity` is for the handler to
+    remember its peer; `widen` prepares for a long body.
     """
 
     __slots__ = (
@@ -44,6 +47,7 @@ class Connection(RequestHandler):
         "_limits",
         "_observer",
         "_refusing",
+        "_sender_look",
         "identity",
         "widen",
     )
@@ -51,26 +55,30 @@ class Connection(RequestHandler):
     def __init__(
         self,
         server: web.Server,
+        loop: asyncio.AbstractEventLoop,
+        *,
         limits: Limits,
+        keep_alive: float,
+        sender_look: float,
         observer: Observer,
         crowded: Callable[["Connection"], bool],
-        loop: asyncio.AbstractEventLoop,
     ) -> None:
         super().__init__(
             server,
             loop=loop,
-            keepalive_timeout=limits.keep_alive,
+            keepalive_timeout=keep_alive,
             access_log=None,  # type: ignore[arg-type]  # its documented way to have none
-            max_line_size=limits.request_line,
-            max_field_size=limits.header_bytes,
-            max_headers=limits.headers,
-            lingering_time=limits.discard,
+            max_line_size=limits.max_request_line_bytes,
+            max_field_size=limits.max_header_bytes,
+            max_headers=limits.max_headers,
+            lingering_time=limits.discard_seconds,
             read_bufsize=BODY_BUFFER,
             auto_decompress=False,
         )
         self.identity: Identity | None = None
         self.widen: Callable[[], None] = _nothing
-        self._limits, self._observer, self._crowded = limits, observer, crowded
+        self._limits, self._sender_look = limits, sender_look
+        self._observer, self._crowded = observer, crowded
         self._body: StreamReader = EMPTY_PAYLOAD  # of the newest request
         self._answered = False
         self._head_size = 0
@@ -123,7 +131,7 @@ class Connection(RequestHandler):
         super().data_received(data)
         if self._request_count != count:
             self._look_at_new()
-        elif self._head_size > self._limits.header_bytes + self._limits.request_line:
+        elif self._head_size > self._limits.max_header_bytes + self._limits.max_request_line_bytes:
             self._messages.append((heads.too_large(), EMPTY_PAYLOAD))
             self._refusing = True
             if self._waiter is not None and not self._waiter.done():
@@ -140,7 +148,7 @@ class Connection(RequestHandler):
         """Let the peer have its time for a head from now on."""
         if self._keepalive_handle is not None:
             self._keepalive_handle.cancel()
-        due = self._next_keepalive_close_time = self._loop.time() + self._limits.head_read
+        due = self._next_keepalive_close_time = self._loop.time() + self._limits.header_seconds
         self._keepalive_handle = self._loop.call_at(due, self._process_keepalive)
 
     def _look_at_new(self) -> None:
@@ -152,10 +160,10 @@ class Connection(RequestHandler):
                 self._body.set_exception(web.RequestPayloadError(messages[-1][0].message))
             return
         self._body = messages[-1][1]
-        if size <= self._limits.header_bytes:
+        if size <= self._limits.max_header_bytes:
             return
         for index, (message, _) in enumerate(messages):
-            if heads.size(message) > self._limits.header_bytes:
+            if heads.size(message) > self._limits.max_header_bytes:
                 messages[index] = (heads.too_large(), EMPTY_PAYLOAD)
                 self._refusing = True
 
@@ -165,7 +173,7 @@ class Connection(RequestHandler):
         `heard` is called now and then while the sender is there. When it leaves, so do we.
         """
         self._pause_reading_for_buffer()
-        self._held = self._loop.call_later(self._limits.sender_look, self._look_at_sender, heard)
+        self._held = self._loop.call_later(self._sender_look, self._look_at_sender, heard)
 
     def release_body(self) -> None:
         """Read the body again."""
@@ -180,7 +188,7 @@ class Connection(RequestHandler):
                 self.transport.abort()
             return
         heard()
-        self._held = self._loop.call_later(self._limits.sender_look, self._look_at_sender, heard)
+        self._held = self._loop.call_later(self._sender_look, self._look_at_sender, heard)
 
     @property
     def left(self) -> bool:
@@ -225,7 +233,7 @@ class Connection(RequestHandler):
     async def _until_taken(self, request: web.BaseRequest) -> None:
         """Wait until an answer beyond the buffers is on its way, but not for ever."""
         try:
-            async with asyncio.timeout(self._limits.body_silence):
+            async with asyncio.timeout(self._limits.body_silence_seconds):
                 await request.writer.drain()
         except TimeoutError:
             if self.transport is not None:
@@ -270,7 +278,7 @@ class Connection(RequestHandler):
 
         A close with bytes unread makes the kernel reset the connection, and the answer is lost.
         """
-        end = self._loop.time() + self._limits.discard
+        end = self._loop.time() + self._limits.discard_seconds
         gone = self.gone()
         while self.transport is not None and (left := end - self._loop.time()) > 0:
             dropped = self._dropped

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+HANDSHAKES: Final = 128  # at one time
+HANDSHAKES_PER_ADDRESS: Final = 16  # of them, while others want one
 _STALLED: Final = 3.0  # seconds after which a handshake makes room for a neighbour's
 _LOOK: Final = 0.25  # seconds between looks for such a one
 

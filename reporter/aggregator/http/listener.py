@@ -9,16 +9,22 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from reporter.aggregator.http.connection import Connection
+from reporter.aggregator.http.connection import SENDER_LOOK, Connection
 from reporter.aggregator.http.connection_limits import ConnectionLimits
-from reporter.aggregator.http.handshakes import Handshakes, PendingPeer
-from reporter.aggregator.http.limits import Limits
+from reporter.aggregator.http.handshakes import (
+    HANDSHAKES,
+    HANDSHAKES_PER_ADDRESS,
+    Handshakes,
+    PendingPeer,
+)
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.server import Handler, Server
 from reporter.aggregator.http.tls_protocol import RECEIVE, TlsProtocol
 from reporter.runtime.dialing import outlive_silence
+from reporter.settings.aggregator_limits import Limits
 
 _AT_ONCE = 64  # taken per turn of the loop, so that a rush leaves time for others
 _PAUSE = 0.5  # seconds before the next try when the system gives no more sockets
@@ -34,6 +40,11 @@ class Listener:
 
     It always takes connections, so that nobody who says nothing stands before others in the
     system's queue. Which of them go on is decided by `handshakes` and `connection_limits`.
+
+    Above `connections` each answer closes its connection; one that is kept may be idle for
+    `keep_alive` seconds. Beside those, `handshakes` peers shake hands at one time,
+    `handshakes_per_address` of one address while others want to, and `waiting_handshakes` peers
+    wait for their turn.
     """
 
     def __init__(
@@ -44,7 +55,13 @@ class Listener:
         host: str,
         port: int,
         limits: Limits,
+        connections: int,
+        keep_alive: float,
+        waiting_handshakes: int,
         observer: Observer,
+        handshakes: int = HANDSHAKES,
+        handshakes_per_address: int = HANDSHAKES_PER_ADDRESS,
+        sender_look: float = SENDER_LOOK,
     ) -> None:
         self._handler, self._context, self._address = handler, ssl_context, (host, port)
         self._limits, self._observer = limits, observer
@@ -53,7 +70,22 @@ class Listener:
         self._buffer = bytearray(RECEIVE)
         self._open: dict[asyncio.BaseProtocol, asyncio.Transport | None] = {}
         self._entering: dict[asyncio.BaseProtocol, PendingPeer] = {}
-        self._limited = ConnectionLimits(limits.connections, limits.handshakes)
+        self._limited = ConnectionLimits(connections, handshakes)
+        self._make_connection = partial(
+            Connection,
+            limits=limits,
+            keep_alive=keep_alive,
+            sender_look=sender_look,
+            observer=observer,
+            crowded=self._crowded,
+        )
+        self._make_handshakes = partial(
+            Handshakes,
+            most=handshakes,
+            share=handshakes_per_address,
+            waiting=waiting_handshakes,
+            seconds=limits.handshake_seconds,
+        )
         self._handshakes: Handshakes | None = None
         self._starting: set[asyncio.Task[Any]] = set()
         self._reading = False
@@ -92,18 +124,10 @@ class Listener:
             dualstack_ipv6=address[0] == "::" and socket.has_dualstack_ipv6(),
         )
         self._socket.setblocking(False)
-        self._handshakes = Handshakes(
-            self._begin,
-            lambda: self._limited.room(len(self._entering)),
-            self._sent_away,
-            most=self._limits.handshakes,
-            share=self._limits.handshakes_per_address,
-            waiting=self._limits.waiting_handshakes,
-            seconds=self._limits.handshake,
+        self._handshakes = self._make_handshakes(
+            self._begin, lambda: self._limited.room(len(self._entering)), self._sent_away
         )
-        self._server = Server(
-            self._handler, self._limits, self._observer, self._crowded, self._lost
-        )
+        self._server = Server(self._handler, self._make_connection, self._lost)
         self._resume()
         bound = self._socket.getsockname()
         return bound[0], bound[1]

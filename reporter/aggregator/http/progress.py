@@ -15,7 +15,6 @@ from multidict import istr
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.body import Body
-from reporter.aggregator.http.limits import PROGRESS_BODY, Limits
 from reporter.aggregator.store import ProgressTaken, Store, StoreError
 from reporter.aggregator.uploads import UploadEnded
 from reporter.core.run.plan import Key
@@ -24,7 +23,9 @@ from reporter.core.run.progress_pieces import parse_in_pieces
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import Outcome
 from reporter.errors import InvalidPayload
+from reporter.settings.aggregator_limits import Limits
 
+PROGRESS_BODY = 1024 * 1024  # bytes; the same bound as in Sonobuoy's relay
 _SMALL = 16 * 1024  # bytes of a body that is parsed at once: 3 ms at most
 _LARGE_AT_ONCE = 8  # larger ones in memory
 _PIECE = 0.002  # seconds between two turns of the others
@@ -70,7 +71,7 @@ class ProgressUpdates:
         whole = content.is_eof()  # most updates have come with their head
         if not whole and (request.content_length or 0) > PROGRESS_BODY:
             return _too_large(subject)
-        if not store.writable or self._present[key] > self._limits.progress_waiting:
+        if not store.writable or self._present[key] > self._limits.max_progress_waiting:
             return _later(subject, "not now")
         if not self._room():
             return answers.text(507, f"{subject}: not enough disk space")
@@ -115,7 +116,7 @@ class ProgressUpdates:
         with Body(request, self._limits, heard).waiting():
             try:
                 # Longer than a silent body can hold a slot: whoever waits behind it has a turn.
-                async with asyncio.timeout(2 * self._limits.body_silence):
+                async with asyncio.timeout(2 * self._limits.body_silence_seconds):
                     return await self._large.acquire()
             except TimeoutError:
                 return False

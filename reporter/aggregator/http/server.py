@@ -10,8 +10,6 @@ from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler
 
 from reporter.aggregator.http.connection import Connection
-from reporter.aggregator.http.limits import Limits
-from reporter.aggregator.http.observer import Observer
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -22,18 +20,15 @@ class Server(web.Server):
     def __init__(
         self,
         handler: Handler,
-        limits: Limits,
-        observer: Observer,
-        crowded: Callable[[Connection], bool],
+        make: Callable[["Server", asyncio.AbstractEventLoop], Connection],
         lost: Callable[[asyncio.BaseProtocol], None],
     ) -> None:
         super().__init__(handler)
-        self._limits, self._observer = limits, observer
-        self._crowded, self._lost = crowded, lost
+        self._make, self._lost = make, lost
 
     def __call__(self) -> Connection:
         """Make the protocol of a new connection."""
-        return Connection(self, self._limits, self._observer, self._crowded, self._loop)
+        return self._make(self, self._loop)
 
     @property
     def busy(self) -> bool:

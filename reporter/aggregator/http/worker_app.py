@@ -10,7 +10,6 @@ from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.heartbeat import Heartbeats
 from reporter.aggregator.http.identity import Identity, identity_of
-from reporter.aggregator.http.limits import Limits
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.progress import ProgressUpdates
 from reporter.aggregator.http.results import Taker, Uploads
@@ -18,6 +17,7 @@ from reporter.aggregator.http.target import Route, Target, Targets
 from reporter.aggregator.http.tls_protocol import peer_of
 from reporter.aggregator.store import Store
 from reporter.core.run.plan import Plan
+from reporter.settings.aggregator_limits import Limits
 
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
 _NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method in _METHODS.items()}
@@ -26,7 +26,8 @@ _NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method 
 class WorkerApp:
     """The handler of the worker listener.
 
-    `clock` is monotonic and the one that ages of heartbeats are measured with, `wall` is Unix time.
+    Workers are told to send a heartbeat every `interval` seconds. `clock` is monotonic and the one
+    that ages of heartbeats are measured with, `wall` is Unix time.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class WorkerApp:
         limits: Limits,
         observer: Observer,
         *,
+        interval: int,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -45,7 +47,7 @@ class WorkerApp:
         self._targets = Targets(plan.keys)
         self._uploads = Uploads(intake, limits)
         self._progress = ProgressUpdates(store, limits, intake.free_for, clock=clock, wall=wall)
-        self._heartbeats = Heartbeats(store, limits.heartbeat_interval, clock)
+        self._heartbeats = Heartbeats(store, interval, clock)
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
         """Answer one request."""

@@ -10,12 +10,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.aggregator.http import Audience, Events, Limits, Listener, Pace, StatusApp
+from reporter.aggregator.http import Audience, Events, Listener, Pace, StatusApp
 from reporter.core.run.entry import Rank, Record
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.core.run.snapshot import Phase
 from reporter.metrics.page import Page
+from tests.aggregators.listening import listening
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http.scene import PLAN, Seen
 from tests.integration.aggregator_http.wire import HANG, Wire, head
@@ -188,9 +189,7 @@ async def serving(
         store.snapshot, store.subscribe, clock=time.monotonic, wall=time.time, pace=pace
     )
     app = StatusApp(store.snapshot, Healthy(), _no_metrics, audience, seen, events=events)
-    listener = Listener(
-        app, ssl_context=server, host="127.0.0.1", port=0, limits=Limits(), observer=seen
-    )
+    listener = listening(app, seen, ssl_context=server)
     scene = Scene(store, app, listener)
     scene.address = await listener.start()
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.aggregator.certificates.run import Pair
-from reporter.aggregator.http import Limits, Listener, WorkerApp
+from reporter.aggregator.http import Listener, WorkerApp
 from reporter.aggregator.http.results import Taker
 from reporter.aggregator.store import Store
 from reporter.aggregator.store.layout import Layout
@@ -21,7 +21,7 @@ from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import Allowance
-from reporter.settings import aggregator_limits
+from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.archives.packed import packed
 from tests.integration.aggregator_http import certs
@@ -140,36 +140,30 @@ class Scene:
 @asynccontextmanager
 async def serving(
     folder: Path,
-    limits: Limits | None = None,
     *,
-    caps: dict[str, Any] | None = None,
+    limits: dict[str, Any] | None = None,
     allowance: Allowance | None = None,
     store: Store | None = None,
     plan: dict[str, Any] | None = None,
     taker: Taker | None = None,
+    **listener_options: Any,
 ) -> AsyncIterator[Scene]:
     """Serve one run until the end of the block; nothing unexpected may have happened.
 
-    `caps` are settings of the intake; `taker` takes uploads in its place.
+    `limits` are settings by name; `taker` takes uploads in the intake's place.
     """
-    limits = limits or Limits()
+    settings = limited(**(limits or {}))
     parsed = parse_plan(plan or PLAN)
     store = store or QuickStore()
     await store.open_run(parsed, now=time.time())
     layout = Layout(folder / "state", folder / "output")
     layout.prepare()
-    settings = aggregator_limits.Limits.model_construct(**(caps or {}))
     intake = Intake(layout, store, settings, allowance=allowance)
     await intake.recover(store.snapshot())
     seen = Seen()
-    app = WorkerApp(store, taker or intake, parsed, limits, seen)
-    listener = Listener(
-        app,
-        ssl_context=certs.server_context(),
-        host="127.0.0.1",
-        port=0,
-        limits=limits,
-        observer=seen,
+    app = WorkerApp(store, taker or intake, parsed, settings, seen, interval=15)
+    listener = listening(
+        app, seen, ssl_context=certs.server_context(), limits=settings, **listener_options
     )
     scene = Scene(store, listener, intake, seen, layout)
     scene.address = await listener.start()

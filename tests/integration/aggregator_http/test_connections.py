@@ -9,7 +9,6 @@ import socket
 
 import pytest
 
-from reporter.aggregator.http import Limits
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (
     E2E,
@@ -33,7 +32,15 @@ from tests.integration.aggregator_http.wire import (
 SOON = 10.0
 """What takes a second may take so long on a busy machine."""
 STALL = b"\x16\x03\x01\x02\x00\x01\x00"  # the beginning of a handshake
-BRISK = Limits(keep_alive=0.4, head_read=0.4, body_silence=0.4, rate_after=0.8, discard=1.0)
+BRISK = {
+    "keep_alive": 0.4,
+    "limits": {
+        "header_seconds": 0.4,
+        "body_silence_seconds": 0.4,
+        "upload_rate_after_seconds": 0.8,
+        "discard_seconds": 1.0,
+    },
+}
 
 
 async def beat(wire: Wire) -> Reply:
@@ -45,7 +52,7 @@ async def beat(wire: Wire) -> Reply:
 @situation
 async def test_one_stalled_upload(tmp_path):
     """A34: another upload and an update are answered at once, the stalled one with 503."""
-    async with serving(tmp_path, BRISK) as scene, scene.connect() as slow:
+    async with serving(tmp_path, **BRISK) as scene, scene.connect() as slow:
         await slow.send(head("PUT", RESULT[E2E], "Content-Length: 100"), b"half")
         await scene.holds(slow)
         async with asyncio.timeout(SOON):
@@ -74,7 +81,7 @@ async def test_fifty_stalled_uploads_and_a_good_one(tmp_path):
 @situation
 async def test_a_body_of_a_few_bytes_a_second(tmp_path):
     """A37: never silent, yet too slow on average: 503."""
-    async with serving(tmp_path, BRISK) as scene, scene.connect() as wire:
+    async with serving(tmp_path, **BRISK) as scene, scene.connect() as wire:
         await wire.send(head("PUT", RESULT[E2E], "Content-Length: 10000"))
         answer = asyncio.create_task(wire.reply())
         while not answer.done():
@@ -92,7 +99,7 @@ async def test_a_body_of_a_few_bytes_a_second(tmp_path):
 @situation
 async def test_a_head_that_never_ends(tmp_path, before, start, drip):
     """A37: silence, a head that stops, and one that drips: closed when its time is over."""
-    async with serving(tmp_path, BRISK) as scene, scene.connect() as wire:
+    async with serving(tmp_path, **BRISK) as scene, scene.connect() as wire:
         if before:
             await wire.send(before)
             assert 200 == (await wire.reply()).status
@@ -119,7 +126,7 @@ async def test_a_hundred_dripping_heads_and_a_good_upload(tmp_path):
 @situation
 async def test_an_idle_connection_is_closed(tmp_path):
     """Kept for a while after an answer, then closed."""
-    async with serving(tmp_path, BRISK) as scene, scene.connect() as wire:
+    async with serving(tmp_path, **BRISK) as scene, scene.connect() as wire:
         await wire.send(request("GET", HEALTH))
         reply = await wire.reply()
 
@@ -209,7 +216,7 @@ async def test_malformed_requests(tmp_path, made):
 @situation
 async def test_chunk_extensions_without_end(tmp_path):
     """They are no part of the body: whoever sends only those is silent."""
-    async with serving(tmp_path, BRISK) as scene, scene.connect() as wire:
+    async with serving(tmp_path, **BRISK) as scene, scene.connect() as wire:
         await wire.send(head("PUT", RESULT[E2E], "Transfer-Encoding: chunked"), b"5;a")
         answer = asyncio.create_task(wire.reply())
         while not answer.done():
@@ -299,8 +306,8 @@ async def test_a_keep_alive_after_an_early_answer_with_its_body(tmp_path):
 async def test_many_connections_are_not_kept(tmp_path):
     """Above the number that is kept, each answer ends its connection; the others stay."""
     pairs = [certs.authority().pair("e2e", "e2e") for _ in range(3)]
-    limits = Limits(connections=2)
-    async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
+    house = {"connections": 2}
+    async with serving(tmp_path, **house) as scene, contextlib.AsyncExitStack() as stack:
         kept = [await stack.enter_async_context(scene.connect(pair)) for pair in pairs[:2]]
         for wire in kept:
             assert "connection" not in (await beat(wire)).headers
@@ -315,8 +322,8 @@ async def test_many_connections_are_not_kept(tmp_path):
 @situation
 async def test_one_peer_keeps_a_quarter(tmp_path):
     """Above it each of its answers ends a connection; another peer's stays."""
-    limits = Limits(connections=8)
-    async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
+    house = {"connections": 8}
+    async with serving(tmp_path, **house) as scene, contextlib.AsyncExitStack() as stack:
         wires = [await stack.enter_async_context(scene.connect()) for _ in range(3)]
         other = await stack.enter_async_context(scene.connect(certs.client("sysd")))
         ends = ["connection" in (await beat(wire)).headers for wire in wires]
@@ -330,8 +337,8 @@ async def test_one_peer_keeps_a_quarter(tmp_path):
 @situation
 async def test_idle_connections_of_one_peer_in_a_full_house(tmp_path):
     """They give way to others, whoever has asked nothing first; requests at work stay."""
-    limits = Limits(connections=4, handshakes=1)
-    async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
+    house = {"connections": 4, "handshakes": 1}
+    async with serving(tmp_path, **house) as scene, contextlib.AsyncExitStack() as stack:
         busy = await stack.enter_async_context(scene.connect())
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
@@ -349,9 +356,9 @@ async def test_idle_connections_of_one_peer_in_a_full_house(tmp_path):
 @situation
 async def test_a_house_full_of_requests_at_work(tmp_path):
     """Who comes then waits for a place, which is nobody's silence, and is served after."""
-    limits = Limits(connections=1, handshakes=1)
+    house = {"connections": 1, "handshakes": 1}
     async with (
-        serving(tmp_path, limits) as scene,
+        serving(tmp_path, **house) as scene,
         scene.connect(certs.authority().pair("a", "e2e")) as one,
         scene.connect(certs.authority().pair("b", "e2e")) as two,
     ):
@@ -376,8 +383,8 @@ async def test_a_house_full_of_requests_at_work(tmp_path):
 @situation
 async def test_peers_of_one_address_that_do_not_finish_their_handshake(tmp_path, spoken):
     """More of them than may wait: whoever comes from elsewhere is served at once."""
-    limits = Limits(handshakes=8, handshakes_per_address=2, waiting_handshakes=16)
-    async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
+    house = {"handshakes": 8, "handshakes_per_address": 2, "waiting_handshakes": 16}
+    async with serving(tmp_path, **house) as scene, contextlib.AsyncExitStack() as stack:
         for _ in range(60):
             wire = await stack.enter_async_context(
                 connected(scene.address, None, source="127.0.0.9")
@@ -394,8 +401,8 @@ async def test_peers_of_one_address_that_do_not_finish_their_handshake(tmp_path,
 @situation
 async def test_stalled_handshakes_make_room_for_a_neighbour(tmp_path):
     """Of their own address too, after a moment: workers behind one address share its fate."""
-    limits = Limits(handshakes=4, handshakes_per_address=2)
-    async with serving(tmp_path, limits) as scene, contextlib.AsyncExitStack() as stack:
+    house = {"handshakes": 4, "handshakes_per_address": 2}
+    async with serving(tmp_path, **house) as scene, contextlib.AsyncExitStack() as stack:
         for _ in range(6):
             wire = await stack.enter_async_context(connected(scene.address, None))
             await wire.send(STALL)
@@ -406,8 +413,8 @@ async def test_stalled_handshakes_make_room_for_a_neighbour(tmp_path):
 @situation
 async def test_a_crowd_from_one_address(tmp_path):
     """A run's workers behind one address come back all at once: each has its turn."""
-    limits = Limits(handshakes=4, handshakes_per_address=2)
-    async with serving(tmp_path, limits) as scene:
+    house = {"handshakes": 4, "handshakes_per_address": 2}
+    async with serving(tmp_path, **house) as scene:
         replies = await asyncio.gather(*(scene.ask("GET", HEALTH) for _ in range(100)))
 
         assert {200} == {reply.status for reply in replies}

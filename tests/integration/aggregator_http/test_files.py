@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.finish.finish import Finish
-from reporter.aggregator.http import Audience, Limits, Listener, Results, StatusApp
+from reporter.aggregator.http import Audience, Results, StatusApp
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Ended, Intake, Meta, filename_of
 from reporter.core.run.plan import Key, Plan, Plugin
@@ -20,7 +20,7 @@ from reporter.core.run.record import Cause, Failure
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import Outcome
 from reporter.metrics.page import Page
-from reporter.settings import aggregator_limits
+from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.archives.tars import file, tgz
 from tests.integration.aggregator_http import certs
@@ -30,7 +30,7 @@ from tests.integration.aggregator_http.wire import HANG, Reply, connected, head
 
 E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
 RUN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", ("node1", "node2"))))
-LIMITS = aggregator_limits.Limits.model_construct(disk_reserve_bytes=0)
+LIMITS = limited(disk_reserve_bytes=0)
 GONE = Failure("final", 1.0, "pod gone", Cause.POD_FAILED)
 
 
@@ -111,9 +111,7 @@ async def serving(
         seen,
         results=Results(layout),
     )
-    listener = Listener(
-        app, ssl_context=tls, host="127.0.0.1", port=0, limits=Limits(), observer=seen
-    )
+    listener = listening(app, seen, ssl_context=tls)
     finish = Finish(layout, intake, keep_blobs=keep_blobs)
     try:
         yield Site(store, intake, finish, layout, await listener.start())

@@ -81,7 +81,7 @@ async def test_a_declared_length_over_the_cap(tmp_path):
 async def test_endless_chunks(tmp_path):
     """A36: 413 at the cap."""
     async with (
-        serving(tmp_path, caps={"max_result_bytes": 100_000}) as scene,
+        serving(tmp_path, limits={"max_result_bytes": 100_000}) as scene,
         scene.connect() as wire,
     ):
         piece = b"8000\r\n" + b"\0" * 0x8000 + b"\r\n"

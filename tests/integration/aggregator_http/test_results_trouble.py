@@ -22,7 +22,7 @@ from tests.integration.aggregator_http.wire import head, request
 @situation
 async def test_a_full_disk(tmp_path):
     """Free space below reserve and length: 507 before the body is read."""
-    async with serving(tmp_path, caps={"disk_reserve_bytes": 2**62}) as scene:
+    async with serving(tmp_path, limits={"disk_reserve_bytes": 2**62}) as scene:
         reply = await scene.put(E2E, b"result")
 
         assert (507, b"result e2e/global: not enough disk space\n") == reply.said

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from reporter.aggregator.http import Limits
 from reporter.core.run.entry import Failure
 from reporter.core.run.upload import Allowance
 from tests.integration.aggregator_http import certs
@@ -46,8 +45,8 @@ async def test_uploads_that_wait_for_a_slot(tmp_path):
 @situation
 async def test_a_slot_that_never_comes(tmp_path):
     """After its wait: 503, and nobody's failure. Its retry window does not end meanwhile."""
-    caps = {"max_uploads": 1, "slot_wait_seconds": 0.2}
-    async with serving(tmp_path, caps=caps) as scene, scene.connect() as busy:
+    limits = {"max_uploads": 1, "slot_wait_seconds": 0.2}
+    async with serving(tmp_path, limits=limits) as scene, scene.connect() as busy:
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
         reply = await scene.put(NODE1, b"result")
@@ -81,8 +80,7 @@ async def test_more_than_four_that_wait_for_one_key(tmp_path):
 @situation
 async def test_a_sender_that_leaves_while_it_waits(tmp_path, look, size):
     """What has come of its body is not read: no try has failed, and its place is free."""
-    limits = Limits(sender_look=look)
-    async with serving(tmp_path, limits, caps=ONE) as scene, scene.connect() as busy:
+    async with serving(tmp_path, limits=ONE, sender_look=look) as scene, scene.connect() as busy:
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
         async with scene.connect(certs.client("sysd")) as leaver:
@@ -107,10 +105,10 @@ async def test_a_sender_that_leaves_while_it_waits(tmp_path, look, size):
 @situation
 async def test_an_upload_at_its_deadline(tmp_path, rate):
     """Row 12: it may finish within a time that follows from its length; then it is cut."""
-    limits, allowance = Limits(body_silence=HANG), Allowance(0.3, rate)
+    limits, allowance = {"body_silence_seconds": HANG}, Allowance(0.3, rate)
     plan = {**PLAN, "timeout_seconds": 1}
     async with (
-        serving(tmp_path, limits, plan=plan, allowance=allowance) as scene,
+        serving(tmp_path, limits=limits, plan=plan, allowance=allowance) as scene,
         scene.connect() as wire,
     ):
         await scene.store.launch("e2e", at=time.time() - 0.8)
@@ -131,7 +129,7 @@ async def test_an_upload_at_its_deadline(tmp_path, rate):
 async def test_an_upload_after_its_deadline(tmp_path):
     """It is taken while there is time, and does not keep the run open by waiting."""
     plan = {**PLAN, "timeout_seconds": 1}
-    async with serving(tmp_path, caps=ONE, plan=plan) as scene, scene.connect() as busy:
+    async with serving(tmp_path, limits=ONE, plan=plan) as scene, scene.connect() as busy:
         await scene.store.launch("sysd", at=time.time() - 10.0)
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
@@ -149,7 +147,7 @@ async def test_an_upload_after_its_deadline(tmp_path):
 async def test_a_retry_after_the_deadline_within_its_window(tmp_path):
     """The window decides: the run stays open for it, though it has to wait."""
     plan = {**PLAN, "timeout_seconds": 1}
-    async with serving(tmp_path, caps=ONE, plan=plan) as scene, scene.connect() as busy:
+    async with serving(tmp_path, limits=ONE, plan=plan) as scene, scene.connect() as busy:
         await scene.store.launch("sysd", at=time.time() - 500.0)
         await scene.store.mark_failed(NODE1, Failure("attempt", time.time(), "cut off"))
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")

@@ -16,10 +16,11 @@ from urllib.parse import quote
 import pytest
 
 from reporter.aggregator.certificates import tls
-from reporter.aggregator.http import Audience, Limits, Listener, StatusApp
+from reporter.aggregator.http import Audience, Listener, StatusApp
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.metrics.page import Page
+from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import E2E, PLAN, Seen, situation
@@ -92,7 +93,7 @@ async def serving(
     client: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
     plan: dict[str, Any] | None = None,
-    limits: Limits | None = None,
+    **listener_options: Any,
 ) -> AsyncIterator[Status]:
     """Serve the status of a run."""
     store = QuickStore()
@@ -103,9 +104,7 @@ async def serving(
         return Page(f"# for {accept}\n".encode(), "text/plain; version=0.0.4", False)
 
     app = StatusApp(store.snapshot, health, metrics, audience, seen)
-    listener = Listener(
-        app, ssl_context=server, host=host, port=0, limits=limits or Limits(), observer=seen
-    )
+    listener = listening(app, seen, ssl_context=server, host=host, **listener_options)
     status = Status(store, health, listener, client)
     status.address = await listener.start()
     try:
@@ -436,9 +435,9 @@ async def test_a_reader_that_does_not_read():
     """Who takes nothing of a large answer is cut off, and holds up nobody until then."""
     nodes = [f"node-{number}" for number in range(5000)]
     plan = {"run": certs.RUN, "plugins": [{"name": "p", "nodes": nodes}]}
-    limits = Limits(body_silence=0.3, keep_alive=600.0, head_read=600.0)
+    limits = limited(body_silence_seconds=0.3, header_seconds=600.0)
     async with (
-        serving(plan=plan, limits=limits) as status,
+        serving(plan=plan, limits=limits, keep_alive=600.0) as status,
         connected(status.address, None) as deaf,
         asyncio.timeout(HANG),
     ):

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from reporter.aggregator.http import Limits
 from reporter.aggregator.store import ProgressTaken, StoreFull
 from reporter.core.run.entry import State
 from reporter.core.run.progress import Progress, UpdateId
@@ -169,8 +168,8 @@ async def test_a_large_update_of_long_texts(tmp_path):
 @situation
 async def test_large_updates_wait_for_their_turn(tmp_path):
     """Eight are in memory at a time, whoever sends them; the next has its turn when one ends."""
-    silent = Limits(body_silence=1.0)
-    async with serving(tmp_path, silent) as scene, contextlib.AsyncExitStack() as wires:
+    silent = {"body_silence_seconds": 1.0}
+    async with serving(tmp_path, limits=silent) as scene, contextlib.AsyncExitStack() as wires:
         before = [await wires.enter_async_context(scene.connect()) for _ in range(8)]
         for wire in before:
             await wire.send(head("POST", PROGRESS, "Content-Length: 100000"), b'{"msg":')
@@ -307,7 +306,10 @@ async def test_an_update_that_is_cut(tmp_path):
 @situation
 async def test_an_update_that_stalls(tmp_path):
     """Silence in its body: 503, and the connection ends; others are not held up."""
-    async with serving(tmp_path, Limits(body_silence=0.3)) as scene, scene.connect() as wire:
+    async with (
+        serving(tmp_path, limits={"body_silence_seconds": 0.3}) as scene,
+        scene.connect() as wire,
+    ):
         await wire.send(head("POST", PROGRESS, "Content-Length: 10"), b"{")
         reply = await wire.reply()
 
