@@ -13,6 +13,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reporter.core.run.definition import (
+    API_VERSION,
     Definition,
     NodeSelection,
     Place,
@@ -22,7 +23,6 @@ from reporter.core.run.definition import (
 from reporter.core.text import clean
 from reporter.wire import schema
 
-API_VERSION: Final = "status-reporter.io/v1"
 MAX_BYTES: Final = 1024 * 1024  # what an object of the API server can hold
 _MOST_VALUES: Final = 20_000  # of a document, each alias counted as what it stands for
 _DEEPEST: Final = 100
@@ -147,7 +147,7 @@ class _Document:
             return None
         if self._misshapen("plugin.v1", value):
             return None
-        return self._checked(_ours(value), {})
+        return self._checked(ours(value), {})
 
     def _sonobuoy(self, value: Mapping[str, Any]) -> Definition | None:
         if self._misshapen("sonobuoy-plugin", value):
@@ -234,7 +234,8 @@ class _Document:
             return None
 
 
-def _ours(value: Mapping[str, Any]) -> Definition:
+def ours(value: Mapping[str, Any]) -> Definition:
+    """Return what a document in our shape defines. It must fit the schema `plugin.v1`."""
     spec = value["spec"]
     contract, nodes = spec["contract"], spec.get("nodes", {})
     made = Definition(
@@ -254,6 +255,7 @@ def _ours(value: Mapping[str, Any]) -> Definition:
         "heartbeats": "heartbeats",
         "cleanup": "cleanup",
         "dispatch": "dispatch",
+        "config": "config",
     }
     stated = {name: spec[member] for member, name in given.items() if member in spec}
     return replace(made, result_files=tuple(spec.get("resultFiles", ())), **stated)

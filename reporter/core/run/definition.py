@@ -18,6 +18,7 @@ Driver = Literal["Job", "Node"]
 Contract = Literal["result-file", "done-file", "link"]
 Cleanup = Literal["always", "success", "never"]
 
+API_VERSION: Final = "status-reporter.io/v1"
 START_TIMEOUT: Final = 600  # seconds from the creation of the Job to the start of the container
 RESERVED: Final = ("status-reporter", "status-worker")
 """Containers that are added to a plugin's Pod."""
@@ -103,6 +104,36 @@ def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
             yield where, f"another container is named {name!r}"
     if spec.get("restartPolicy", "Never") != "Never":
         yield ("spec", "template", "spec", "restartPolicy"), "must be Never"
+
+
+def definition_document(definition: Definition) -> dict[str, Any]:
+    """Write a definition in our shape, whatever shape it was read from; remarks are left out."""
+    spec: dict[str, Any] = {
+        "driver": definition.driver,
+        "contract": definition.contract,
+        "order": definition.order,
+        "startTimeoutSeconds": definition.start_timeout_seconds,
+        "resultFormat": definition.result_format,
+        "resultFiles": list(definition.result_files),
+        "heartbeats": definition.heartbeats,
+        "cleanup": definition.cleanup,
+        "dispatch": definition.dispatch,
+        "config": dict(definition.config),
+        "template": definition.template,
+    }
+    if definition.timeout_seconds is not None:
+        spec["timeoutSeconds"] = definition.timeout_seconds
+    if definition.nodes != NodeSelection():
+        spec["nodes"] = {
+            "selector": definition.nodes.selector,
+            "includeNotReady": definition.nodes.include_not_ready,
+        }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Plugin",
+        "metadata": {"name": definition.name},
+        "spec": spec,
+    }
 
 
 def doubled(names: Sequence[str]) -> Iterator[int]:

@@ -1,0 +1,66 @@
+"""The names, labels and annotations of a run's objects. They are a function of the plan alone.
+
+So a launcher that was killed between two requests finds what it has made, and makes nothing twice.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reporter.core.objects import section, text
+from reporter.core.run.plan import GLOBAL, Key
+
+RUN_LABEL: Final = "status-reporter.io/run"
+PLUGIN_LABEL: Final = "status-reporter.io/plugin"
+PLUGIN: Final = "status-reporter.io/plugin"
+NODE: Final = "status-reporter.io/node"
+"""Annotations, because the names of nodes may be longer than a label's value."""
+PART_OF: Final = {
+    "app.kubernetes.io/part-of": "status-reporter",
+    "app.kubernetes.io/managed-by": "status-reporter",
+}
+ANY_NODE: Final = "*"
+"""The node of what all nodes of a plugin share."""
+LONGEST_RUN: Final = 40
+
+_RUN = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?")
+_SHOWN = 8  # characters of the plugin's name
+_DIGITS = 10  # of the digest
+
+
+def is_run_name(name: str) -> bool:
+    """Say whether a run that is launched can have that name: an RFC 1035 label of at most 40."""
+    return _RUN.fullmatch(name) is not None
+
+
+def labels(run: str) -> dict[str, str]:
+    """Return the labels of everything that belongs to a run."""
+    return {**PART_OF, RUN_LABEL: run}
+
+
+def selector(run: str) -> str:
+    """Return the label selector of everything that belongs to a run."""
+    return f"{RUN_LABEL}={run}"
+
+
+def entry_name(run: str, key: Key) -> str:
+    """Return the name of an entry's Job, and of its Secret where it has one of its own.
+
+    At most 60 characters: a Job's Pods add six, and its name is a label's value.
+    """
+    shown = re.sub(r"[^a-z0-9]+", "-", key.plugin.lower())[:_SHOWN].strip("-") or "plugin"
+    said = "\0".join((run, key.plugin, key.node)).encode()
+    return f"{run}-{shown}-{hashlib.sha256(said).hexdigest()[:_DIGITS]}"
+
+
+def annotations(key: Key) -> dict[str, str]:
+    """Return what says whose an object is."""
+    return {PLUGIN: key.plugin, NODE: key.node}
+
+
+def key_of(found: Mapping[str, Any]) -> Key | None:
+    """Return whose an object is, if it says so."""
+    said = section(found, "metadata", "annotations")
+    plugin, node = text(said, PLUGIN), text(said, NODE) or GLOBAL
+    return Key(plugin, node) if plugin else None
