@@ -1,13 +1,13 @@
-"""`status-ctl explain`: reads what became of a Job, and shows what `core.explain` makes of it."""
+"""`status-ctl explain`: reads what became of a Job, and shows what `core.diagnosis` makes of it."""
 
 import argparse
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from reporter.core.explain.finding import Finding, Object, Objects, Weight
-from reporter.core.explain.job import findings, newest_pod, standing
-from reporter.core.explain.setting import find_setup
+from reporter.core.diagnosis.finding import Finding, Object, Objects, Weight
+from reporter.core.diagnosis.job import findings, newest_pod, standing
+from reporter.core.diagnosis.setting import find_setup
 from reporter.core.objects import items, section, text
 from reporter.core.text import clean
 from reporter.ctl.cluster import TIMEOUT, cluster_arguments, job_name, open_cluster, said

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.core.explain.finding import Object
-from reporter.core.explain.job import standing
-from reporter.core.explain.setting import find_setup
-from reporter.core.explain.written_verdict import WrittenVerdict
+from reporter.core.diagnosis.finding import Object
+from reporter.core.diagnosis.job import standing
+from reporter.core.diagnosis.setting import find_setup
+from reporter.core.diagnosis.written_verdict import WrittenVerdict
 from reporter.core.objects import epoch, section, text
 from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
 from reporter.ctl.exits import GOOD, CannotTell

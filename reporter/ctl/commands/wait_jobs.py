@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reporter.core.explain.finding import Object
-from reporter.core.explain.job import ended, standing
-from reporter.core.explain.outcome import Outcome, nobody_writes, open_because, outcome
-from reporter.core.explain.written_verdict import WrittenVerdict
+from reporter.core.diagnosis.finding import Object
+from reporter.core.diagnosis.job import ended, standing
+from reporter.core.diagnosis.outcome import Outcome, nobody_writes, open_because, outcome
+from reporter.core.diagnosis.written_verdict import WrittenVerdict
 from reporter.core.objects import section, text
 from reporter.core.text import clean
 from reporter.ctl.cluster import TIMEOUT, job_name, open_cluster, said

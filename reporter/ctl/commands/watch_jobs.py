@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from reporter.core.explain.finding import Object
+from reporter.core.diagnosis.finding import Object
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, said
 from reporter.ctl.commands.jobs import Line, item, lines_of, none_in, table_of

@@ -11,7 +11,7 @@ from reporter.ctl.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "status-ctl.md").read_text()
-SOURCES = sorted((ROOT / "reporter" / "core" / "explain").glob("*.py"))
+SOURCES = sorted((ROOT / "reporter" / "core" / "diagnosis").glob("*.py"))
 EXITS = PAGE.partition("## Exit codes")[2].partition("\n## ")[0]
 ROWS = [line for line in EXITS.splitlines() if line.startswith("| `")]
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reporter.core.explain import log
+from reporter.core.diagnosis import log
 
 ROOT = Path(__file__).parents[3] / "reporter"
 

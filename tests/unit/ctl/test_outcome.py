@@ -3,7 +3,7 @@
 import pytest
 
 from reporter.core import rows
-from reporter.core.explain.outcome import (
+from reporter.core.diagnosis.outcome import (
     Outcome,
     no_pod_follows,
     nobody_writes,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from reporter.core.explain.finding import Finding, Object, problem, warning
+from reporter.core.diagnosis.finding import Finding, Object, problem, warning
 from reporter.core.facts import Form
 from reporter.core.objects import items, number, section, text
 from reporter.core.pod import Names, find_adapter, find_form

@@ -3,10 +3,10 @@
 import pytest
 
 from reporter.core import rows
-from reporter.core.explain.job import newest_pod
+from reporter.core.diagnosis.job import newest_pod
 from reporter.core.facts import Running
 from tests.fakekube import running, terminated, waiting
-from tests.unit.core.explain.world import (
+from tests.unit.core.diagnosis.world import (
     GOOD,
     POD,
     REFUSED,

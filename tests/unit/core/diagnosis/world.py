@@ -4,8 +4,8 @@ import copy
 import json
 
 from reporter.core.condition import Attempt
-from reporter.core.explain.finding import Objects
-from reporter.core.explain.job import findings
+from reporter.core.diagnosis.finding import Objects
+from reporter.core.diagnosis.job import findings
 from reporter.core.facts import Terminated
 from reporter.core.objects import epoch
 from reporter.core.payloads import ResultPayload

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from reporter.core.explain.alive import kept_alive
-from reporter.core.explain.events import last_event
-from reporter.core.explain.finding import Finding, Object, Objects, info, problem, warning
-from reporter.core.explain.pod import explain_pod
-from reporter.core.explain.setting import find_setup, judge
-from reporter.core.explain.written_verdict import WrittenVerdict, tell, written_verdicts
+from reporter.core.diagnosis.alive import kept_alive
+from reporter.core.diagnosis.events import last_event
+from reporter.core.diagnosis.finding import Finding, Object, Objects, info, problem, warning
+from reporter.core.diagnosis.pod import diagnose_pod
+from reporter.core.diagnosis.setting import find_setup, judge
+from reporter.core.diagnosis.written_verdict import WrittenVerdict, tell, written_verdicts
 from reporter.core.objects import items, moment, section, text
 
 _OVER = ("Complete", "Failed")
@@ -54,7 +54,7 @@ def findings(objects: Objects) -> list[Finding]:
         )
         hidden = any(each.final and each.pod == name and each.row in _HIDDEN for each in found)
         log = objects.logs.get(name, "")
-        said += explain_pod(
+        said += diagnose_pod(
             newest, setup, objects.events, log, objects.now, judged=judged, hidden=hidden
         )
         if setup is not None:
@@ -62,7 +62,7 @@ def findings(objects: Objects) -> list[Finding]:
         said = _once(said, found, name)
     else:
         said += _no_pod(objects)
-    if not found and setup is not None and newest is not None and not _explained(said):
+    if not found and setup is not None and newest is not None and not _has_cause(said):
         said.append(_silent(newest, setup.name))
     said += [
         warning("unread", f"The {what} could not be read: {why}")
@@ -175,7 +175,7 @@ def _silent(pod: Object, reporter: str) -> Finding:
     )
 
 
-_EXPLAINS = frozenset(
+_CAUSES = frozenset(
     {"missing-rights", "unschedulable", "gated", "image-trouble", "config-trouble", "start-trouble"}
 ) | {
     "crash-loop",
@@ -191,8 +191,8 @@ _EXPLAINS = frozenset(
 }
 
 
-def _explained(said: list[Finding]) -> bool:
-    return any(finding.code in _EXPLAINS for finding in said)
+def _has_cause(said: list[Finding]) -> bool:
+    return any(finding.code in _CAUSES for finding in said)
 
 
 def ended(job: Object) -> bool:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reporter.core.explain.events import last_event
-from reporter.core.explain.finding import Finding, Object, info, problem, warning
-from reporter.core.explain.log import complaints, link_trouble, not_written, refused, words
-from reporter.core.explain.setting import Setup
+from reporter.core.diagnosis.events import last_event
+from reporter.core.diagnosis.finding import Finding, Object, info, problem, warning
+from reporter.core.diagnosis.log import complaints, link_trouble, not_written, refused, words
+from reporter.core.diagnosis.setting import Setup
 from reporter.core.facts import Form
 from reporter.core.objects import number, section, text
 from reporter.core.trouble import CONFIG, IMAGE, START
@@ -50,7 +50,7 @@ class Around:
     held: bool
 
 
-def explain_container(container: Object, around: Around) -> Iterator[Finding]:
+def diagnose_container(container: Object, around: Around) -> Iterator[Finding]:
     """Say what is wrong with it."""
     name = text(container, "name")
     setup, pod = around.setup, around.pod

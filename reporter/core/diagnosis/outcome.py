@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from reporter.core.explain.finding import Object
-from reporter.core.explain.job import ended, standing
-from reporter.core.explain.setting import find_setups
-from reporter.core.explain.written_verdict import WrittenVerdict
+from reporter.core.diagnosis.finding import Object
+from reporter.core.diagnosis.job import ended, standing
+from reporter.core.diagnosis.setting import find_setups
+from reporter.core.diagnosis.written_verdict import WrittenVerdict
 from reporter.core.objects import items, number, section, text
 
 _ENDING = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})

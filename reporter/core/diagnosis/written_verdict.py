@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.core.condition import ANNOTATION_PREFIX, annotation_key
-from reporter.core.explain.finding import Finding, Object, Weight
+from reporter.core.diagnosis.finding import Finding, Object, Weight
 from reporter.core.objects import items, number, section, text
 from reporter.core.rows import REASONS
 

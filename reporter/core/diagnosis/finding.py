@@ -1,4 +1,4 @@
-"""The words of an explanation: what it is made from, and what it consists of."""
+"""What a diagnosis is made from, and the findings it consists of."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -5,7 +5,7 @@ import pytest
 from reporter.core import rows
 from reporter.core.facts import Terminated
 from tests.fakekube import running, terminated
-from tests.unit.core.explain.world import (
+from tests.unit.core.diagnosis.world import (
     POD,
     classic,
     deleted,

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reporter.core.explain.container import Around, explain_container
-from reporter.core.explain.events import last_event
-from reporter.core.explain.finding import Finding, Object, info, problem, warning
-from reporter.core.explain.setting import Setup
+from reporter.core.diagnosis.container import Around, diagnose_container
+from reporter.core.diagnosis.events import last_event
+from reporter.core.diagnosis.finding import Finding, Object, info, problem, warning
+from reporter.core.diagnosis.setting import Setup
 from reporter.core.objects import items, moment, section, text
 from reporter.core.pod import BY_KUBELET, EVICTING
 
@@ -19,7 +19,7 @@ _SANDBOX: Final = frozenset(
 )
 
 
-def explain_pod(
+def diagnose_pod(
     pod: Object,
     setup: Setup | None,
     events: Sequence[Object],
@@ -56,7 +56,7 @@ def explain_pod(
     )
     for kind in ("initContainerStatuses", "containerStatuses"):
         for container in items(section(pod, "status"), kind):
-            yield from explain_container(container, around)
+            yield from diagnose_container(container, around)
     if not finished and not gone:
         yield from _not_created(pod, name, own, now)
 

@@ -1,9 +1,9 @@
-"""The newest of the events that explain something."""
+"""The newest of the events that say why."""
 
 from collections.abc import Sequence
 
+from reporter.core.diagnosis.finding import Object
 from reporter.core.event import REPORTER
-from reporter.core.explain.finding import Object
 from reporter.core.objects import epoch, number, section, text
 
 

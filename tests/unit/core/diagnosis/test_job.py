@@ -5,7 +5,7 @@ import pytest
 from reporter.core import rows
 from reporter.core.facts import Running
 from tests.fakekube import terminated
-from tests.unit.core.explain.world import (
+from tests.unit.core.diagnosis.world import (
     COMPLETE,
     FAILED,
     GOOD,

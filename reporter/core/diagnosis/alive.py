@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from reporter.core.explain.finding import Finding, Object, problem
-from reporter.core.explain.setting import Setup
+from reporter.core.diagnosis.finding import Finding, Object, problem
+from reporter.core.diagnosis.setting import Setup
 from reporter.core.objects import items, moment, number, section, text
 from reporter.core.pod import find_adapter
 

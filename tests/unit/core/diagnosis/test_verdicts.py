@@ -5,12 +5,12 @@ import json
 import pytest
 
 from reporter.core import rows
-from reporter.core.explain.finding import Weight
-from reporter.core.explain.job import standing
+from reporter.core.diagnosis.finding import Weight
+from reporter.core.diagnosis.job import standing
 from reporter.core.facts import Container, Running, Terminated, Waiting
 from reporter.core.payloads import FileInvalid, Progress
 from tests.fakekube import terminated
-from tests.unit.core.explain.world import (
+from tests.unit.core.diagnosis.world import (
     BAD,
     COMPLETE,
     EXITED,
