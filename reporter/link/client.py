@@ -18,7 +18,7 @@ from reporter.core.run.progress import Progress
 from reporter.link import pem
 from reporter.link.answers import AggregatorAnswer, Beat, Delivery, Reply
 from reporter.link.config import WorkerConfig
-from reporter.link.connection import Connection, Kept, NoAnswer
+from reporter.link.connection import AggregatorConnection, Kept, NoAnswer
 from reporter.link.delivery import LEAVE_SECONDS, Event, Left, Parcel, Patience, Stop, deliver
 from reporter.link.request import (
     Request,
@@ -238,8 +238,8 @@ class AggregatorClient:
             on_event=self._on_event,
         )
 
-    def _connection(self) -> Connection:
-        return Connection(self.config.host, self.config.port, self._trust, self._limits)
+    def _connection(self) -> AggregatorConnection:
+        return AggregatorConnection(self.config.host, self.config.port, self._trust, self._limits)
 
     def _exchange(self, said: Request, left: Left) -> AggregatorAnswer:
         """One exchange on a kept connection, or on a new one."""
@@ -258,7 +258,9 @@ class AggregatorClient:
         self._kept.give(connection)
         return answer
 
-    def _converse(self, connection: Connection, said: Request, left: Left) -> AggregatorAnswer:
+    def _converse(
+        self, connection: AggregatorConnection, said: Request, left: Left
+    ) -> AggregatorAnswer:
         answer = connection.exchange(said, left)
         if self._trust.pinned and not self._told_by_hand:
             self._told_by_hand = True

@@ -34,7 +34,7 @@ class NoAnswer(ReporterError):
         self.stale = stale
 
 
-class Connection(HTTPSConnection):
+class AggregatorConnection(HTTPSConnection):
     """A connection to the aggregator: opened with the first exchange, used for one at a time."""
 
     def __init__(self, host: str, port: int, trust: Trust, limits: TimeLimits) -> None:
@@ -143,10 +143,10 @@ class Kept:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._lock = threading.Lock()
-        self._idle: list[tuple[Connection, float]] = []
+        self._idle: list[tuple[AggregatorConnection, float]] = []
         self._closed = False
 
-    def take(self) -> Connection | None:
+    def take(self) -> AggregatorConnection | None:
         """Return a connection that was still open a moment ago."""
         while True:
             with self._lock:
@@ -157,7 +157,7 @@ class Kept:
                 return connection
             connection.close()
 
-    def give(self, connection: Connection) -> None:
+    def give(self, connection: AggregatorConnection) -> None:
         """Keep a connection, unless it was closed with its last answer."""
         if connection.is_closed:
             return
