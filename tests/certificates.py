@@ -144,3 +144,19 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+
+
+def ending_at(end: datetime, *, serial: int = 1, name: str = "x") -> str:
+    """A certificate in PEM, signed by its own key, that ends at a given moment."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = common_name(name)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(serial)
+        .not_valid_before(datetime(1951, 1, 1, tzinfo=UTC))
+        .not_valid_after(end)
+    )
+    return built.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()

@@ -11,11 +11,11 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, Self
 
+from reporter.core.certificate import not_after
 from reporter.core.run.progress import Progress
-from reporter.link import pem
 from reporter.link.answers import AggregatorAnswer, Beat, Delivery, Reply
 from reporter.link.config import WorkerConfig
 from reporter.link.connection import AggregatorConnection, Kept, NoAnswer
@@ -268,8 +268,9 @@ class AggregatorClient:
         return answer
 
     def _warn_of_expiry(self) -> None:
-        until = pem.expires(self.config.client_cert)
-        left = math.inf if until is None else until - self._wall()
+        left = math.inf
+        with suppress(ValueError):  # a warning only: OpenSSL has accepted it
+            left = not_after(self.config.client_cert) - self._wall()
         if left < EXPIRY_WARNING_SECONDS and not self._told_expiry:
             self._told_expiry = True
             self._on_event("certificate_expires", {"seconds": left})

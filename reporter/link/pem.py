@@ -1,16 +1,12 @@
-"""PEM texts: what is in them, until when they hold, and keys into TLS without a file on disk.
+"""PEM texts: what is in them, and keys into TLS without a file on disk.
 
 Standard library only. Nothing here ever repeats a key in a message.
 """
 
-import base64
-import binascii
 import os
 import re
 import ssl
 from collections.abc import Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 _BLOCK = re.compile(
@@ -19,7 +15,6 @@ _BLOCK = re.compile(
 )
 _CERTIFICATES = ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 _KEYS = ("EC PRIVATE KEY", "PRIVATE KEY", "RSA PRIVATE KEY")
-_SEQUENCE, _VERSION, _UTC_TIME = 0x30, 0xA0, 0x17
 
 
 class PemError(ValueError):
@@ -112,51 +107,3 @@ _IDENTITY = {
     "key values mismatch": "does not belong to CLIENT_CERT",
     "key type mismatch": "does not belong to CLIENT_CERT",
 }
-
-
-def expires(certificate: str) -> float | None:
-    """Read when a certificate ends, in Unix seconds; nothing when that cannot be read."""
-    with suppress(ValueError, IndexError, binascii.Error):
-        body = "".join(certificate.split("-----")[2].split())
-        outer = _Der(base64.b64decode(body, validate=True)).enter(_SEQUENCE)
-        signed = outer.enter(_SEQUENCE)
-        if signed.tag() == _VERSION:
-            signed.skip()
-        for _ in ("serial number", "signature", "issuer"):
-            signed.skip()
-        validity = signed.enter(_SEQUENCE)
-        validity.skip()
-        kind, text = validity.tag(), validity.value().decode("ascii")
-        if kind == _UTC_TIME:  # two digits of the year: 1950 to 2049
-            text = ("19" if text[:2] >= "50" else "20") + text
-        return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
-    return None
-
-
-class _Der:
-    """Just enough DER to walk over the fields of a certificate."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def tag(self) -> int:
-        return self._data[0]
-
-    def value(self) -> bytes:
-        """Take the next value out."""
-        length, start = self._data[1], 2
-        if length & 0x80:
-            start += length & 0x7F
-            length = int.from_bytes(self._data[2:start])
-        if len(self._data) < start + length:
-            raise ValueError("cut")
-        value, self._data = self._data[start : start + length], self._data[start + length :]
-        return value
-
-    def skip(self) -> None:
-        self.value()
-
-    def enter(self, tag: int) -> "_Der":
-        if self.tag() != tag:
-            raise ValueError("not what a certificate has here")
-        return _Der(self.value())

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reporter.core.certificate import not_after
 from reporter.core.objects import epoch, stamp, text
 from reporter.core.text import go_duration
-from reporter.wire.pem import not_after
 
 MAX_BYTES: Final = 1024 * 1024
 _SLACK = 300.0  # seconds that the writer's clock may be ahead of ours

@@ -1,6 +1,6 @@
 """When a certificate ends, read from its PEM text; nothing else of X.509.
 
-The standard library can verify certificates but not read one. Pure.
+The standard library can verify a certificate but not read one, and the link must not need more.
 """
 
 import base64
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 _BLOCK: Final = re.compile(
-    r"-----BEGIN CERTIFICATE-----\s(.*?)-----END CERTIFICATE-----", re.DOTALL
+    r"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----\s(.*?)-----END \1-----", re.DOTALL
 )
 _SEQUENCE, _EXPLICIT_VERSION, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0xA0, 0x17, 0x18
 
@@ -21,7 +21,7 @@ def not_after(pem: str) -> float:
     if found is None:
         raise ValueError("not a PEM certificate")
     try:
-        data = base64.b64decode("".join(found[1].split()), validate=True)
+        data = base64.b64decode("".join(found[2].split()), validate=True)
     except binascii.Error:
         raise ValueError("not the base64 of a certificate") from None
     try:
