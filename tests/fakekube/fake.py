@@ -16,6 +16,7 @@ from tests.fakekube.journal import Entry
 from tests.fakekube.rbac import Tokens
 from tests.fakekube.server import Server
 from tests.fakekube.store import Object, Store, stamp
+from tests.http_server import Dropped
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class FakeKube:
     def stop(self) -> None:
         """Go away; the objects stay. Connections end, new ones are refused."""
         if self._server is not None:
-            self._server.stop()
+            self._server.close()
             self._server = None
 
     def drop_connections(self) -> None:
@@ -283,14 +284,14 @@ class FakeKube:
         with self.changed:
             self.changed.notify_all()
 
-    def handshake(self) -> ssl.SSLContext | None:
-        """Return the context for a new connection; None refuses it."""
+    def handshake(self) -> ssl.SSLContext:
+        """Return the context for a new connection. Raises Dropped to refuse it."""
         with self.changed:
             self.handshakes += 1
             self.changed.notify_all()
             if self._refused:
                 self._refused -= 1
-                return None
+                raise Dropped
             return self._context
 
     def condition_history(self, job: str, kind: str) -> list[Any]:

@@ -1,16 +1,11 @@
-"""Sockets, TLS and HTTP of the fake: accept, read requests, answer them, misbehave on script."""
+"""The HTTP of the fake: note requests, answer them, misbehave on script."""
 
 import json
-import socket
 import ssl
-import struct
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.fakekube.answers import ApiError, NotImitated, status
@@ -30,6 +25,7 @@ from tests.fakekube.journal import Entry
 from tests.fakekube.rbac import Tokens, unknown_path
 from tests.fakekube.store import Store
 from tests.fakekube.stream import Event, Stream
+from tests.http_server import Connection, Dropped, HttpServer, Request, head
 
 
 class Backend(Protocol):
@@ -45,109 +41,49 @@ class Backend(Protocol):
     def noted(self) -> None:
         """Tell waiters that an entry has changed."""
 
-    def handshake(self) -> ssl.SSLContext | None:
-        """Return the context for a new connection; None refuses it."""
+    def handshake(self) -> ssl.SSLContext:
+        """Return the context for a new connection. Raises Dropped to refuse it."""
 
 
-class Dropped(Exception):
-    """The connection ends here."""
-
-
-class Server:
-    """Listens on 127.0.0.1; `stop` ends every connection and returns when no thread is left."""
+class Server(HttpServer):
+    """The fake's server; see HttpServer."""
 
     def __init__(self, backend: Backend, port: int) -> None:
+        super().__init__(port)
         self._backend = backend
-        self._listener = socket.create_server(("127.0.0.1", port))
-        self.port: int = self._listener.getsockname()[1]
-        self._lock = threading.Lock()
-        self._guards: set[socket.socket] = set()
-        self._threads: list[threading.Thread] = []
-        self._accepting = threading.Thread(target=self._accept, name="fakekube-accept")
-        self._stopped = False
-        self._accepting.start()
+        self.listen()
 
-    def stop(self) -> None:
-        """Go away: refuse connections and end those that are open."""
-        with self._lock:
-            self._stopped = True
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._accepting.join()
-        self._listener.close()
-        self.drop_connections()
-        for thread in self._threads:
-            thread.join()
+    def context(self) -> ssl.SSLContext:
+        """Return what the fake shows now, unless it refuses."""
+        return self._backend.handshake()
 
-    def drop_connections(self) -> None:
-        """End every open connection, whatever it is doing."""
-        with self._lock:
-            for guard in self._guards:
-                with suppress(OSError):
-                    guard.shutdown(socket.SHUT_RDWR)
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                raw, _ = self._listener.accept()
-            except OSError:
-                return
-            guard = raw.dup()
-            serve = threading.Thread(target=self._connection, args=(raw, guard), name="fakekube")
-            with self._lock:
-                if self._stopped:
-                    guard.close()
-                    raw.close()
-                    return
-                self._guards.add(guard)
-                self._threads = [thread for thread in self._threads if thread.is_alive()]
-                self._threads.append(serve)
-                serve.start()
-
-    def _connection(self, raw: socket.socket, guard: socket.socket) -> None:
-        conn: socket.socket = raw
-        try:
-            context = self._backend.handshake()
-            if context is not None:
-                conn = context.wrap_socket(raw, server_side=True)
-                _Handler(conn, ("127.0.0.1", 0), self._backend)  # type: ignore[arg-type]
-        except (OSError, ValueError, Dropped):
-            pass
-        finally:
-            with self._lock:
-                self._guards.discard(guard)
-            guard.close()
-            conn.close()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    server: Backend  # type: ignore[assignment]
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-    def _serve(self) -> None:
-        parts = urlsplit(self.path)
+    def exchange(self, connection: Connection, request: Request) -> None:
+        """Note the request, and answer it or fail."""
+        connection.read_body(request)
+        parts = urlsplit(request.target)
         entry = Entry(
-            method=self.command,
+            method=request.method,
             path=parts.path,
             query=dict(parse_qsl(parts.query, keep_blank_values=True)),
-            headers={name.lower(): value for name, value in self.headers.items()},
-            body=self.rfile.read(int(self.headers.get("Content-Length") or 0)),
+            headers=request.headers,
+            body=request.body,
             time=time.monotonic(),
         )
-        fault = self.server.begin(entry)
+        fault = self._backend.begin(entry)
         try:
-            self._answer(entry, fault)
+            _Exchange(self._backend, connection).answer(entry, fault)
         finally:
             entry.ended = time.monotonic()
-            self.server.noted()
+            self._backend.noted()
 
-    do_GET = do_PATCH = do_PUT = do_POST = do_DELETE = _serve
 
-    def _answer(self, entry: Entry, fault: Fault | None) -> None:
+class _Exchange:
+    """One request's answer."""
+
+    def __init__(self, backend: Backend, connection: Connection) -> None:
+        self._backend, self._connection = backend, connection
+
+    def answer(self, entry: Entry, fault: Fault | None) -> None:
         if isinstance(fault, Answer) and not fault.apply:
             self._send(entry, fault.status, fault.payload(), fault.headers)
             return
@@ -164,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(entry, code, found, headers, fault if isinstance(fault, Slow) else None)
 
     def _right_answer(self, entry: Entry) -> tuple[int, Any, dict[str, str]]:
-        backend = self.server
+        backend = self._backend
         target = target_of(entry.path)
         try:
             if target is None:
@@ -180,17 +116,10 @@ class _Handler(BaseHTTPRequestHandler):
             return 501, status(501, "", f"the fake does not imitate {error}"), {}
         return code, found, _warning(warnings)
 
-    def _misbehave(self, fault: Reset | Hang) -> None:
+    def _misbehave(self, fault: Reset | Hang) -> NoReturn:
         if isinstance(fault, Hang):
-            self._wait_for_the_peer_to_leave()
-        linger = struct.pack("ii", 1, 0)
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        raise Dropped
-
-    def _wait_for_the_peer_to_leave(self) -> None:
-        with suppress(OSError):
-            while self.connection.recv(4096):
-                pass
+            self._connection.wait_until_left()
+        self._connection.reset()
 
     def _send(
         self,
@@ -202,36 +131,34 @@ class _Handler(BaseHTTPRequestHandler):
     ) -> None:
         data = found if isinstance(found, bytes) else encode(found)
         lines = {"Content-Type": "application/json", "Content-Length": str(len(data))}
-        head = _head(code, lines | dict(headers))
+        first = head(code, lines | dict(headers))
         entry.status = code
         with suppress(ValueError, RecursionError):
             entry.answer = json.loads(data)
         if slow is None:
-            self.wfile.write(head + data)
+            self._connection.send(first + data)
             return
-        pieces = head + data if slow.headers else data
-        self.wfile.write(b"" if slow.headers else head)
-        for start in range(0, len(pieces), slow.step):
-            self.wfile.write(pieces[start : start + slow.step])
-            if self._left(slow.every):
-                raise Dropped
+        if not slow.headers:
+            self._connection.send(first)
+        slowly = first + data if slow.headers else data
+        self._connection.send(slowly, step=slow.step, every=slow.every)
 
     def _watch(self, entry: Entry, stream: Stream, fault: Fault | None) -> None:
         headers = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}
-        self.wfile.write(_head(200, headers))
+        self._connection.send(head(200, headers))
         entry.status = 200
-        self.server.noted()
+        self._backend.noted()
         for event in self._with_fault(stream, entry, fault):
             if event is None:
-                if self._left(0):
+                if self._connection.left(0):
                     raise Dropped
             elif isinstance(event, bytes):
                 self._chunk(event)
             else:
                 self._chunk(encode(event))
                 entry.events.append(event)
-                self.server.noted()
-        self.wfile.write(b"0\r\n\r\n")
+                self._backend.noted()
+        self._connection.send(b"0\r\n\r\n")
 
     def _with_fault(
         self, stream: Stream, entry: Entry, fault: Fault | None
@@ -242,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
             if pending is not None and len(entry.events) >= pending.after:
                 match pending:
                     case Silence():
-                        self._wait_for_the_peer_to_leave()
+                        self._connection.wait_until_left()
                         raise Dropped
                     case CloseMidStream():
                         raise Dropped
@@ -255,24 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
             yield event
 
     def _chunk(self, data: bytes) -> None:
-        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-
-    def _left(self, seconds: float) -> bool:
-        """Whether the peer has gone, waiting so long for it."""
-        self.connection.settimeout(max(seconds, 0.001))
-        try:
-            return not self.connection.recv(1)
-        except TimeoutError:
-            return False
-        finally:
-            self.connection.settimeout(None)
+        self._connection.send(f"{len(data):x}\r\n".encode() + data + b"\r\n")
 
 
 def _warning(warnings: list[str]) -> dict[str, str]:
     return {"Warning": f'299 - "{", ".join(warnings)}"'} if warnings else {}
-
-
-def _head(code: int, headers: Mapping[str, str]) -> bytes:
-    phrase = HTTPStatus(code).phrase if code in set(HTTPStatus) else "?"
-    lines = [f"HTTP/1.1 {code} {phrase}", *(f"{name}: {value}" for name, value in headers.items())]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -3,124 +3,65 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import pty
 import signal
+import ssl
 import struct
 import subprocess
 import sys
 import termios
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests import forked
 from tests.forked import Forked
+from tests.http_server import Request
+from tests.scripted_server import Act, Say, ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[3]
 STATUS_CTL = [sys.executable, str(ROOT / "cmd" / "status-ctl.py")]
 BOUND = 60.0
 
 
-class Reply(NamedTuple):
-    """What is answered; a dict is sent as JSON. Only a part of the length may be sent."""
+class Scripted(ScriptedServer):
+    """Serves `paths`; a path with several acts does one after the other, and stays at the last.
 
-    status: int = 200
-    body: Any = b""
-    headers: tuple[tuple[str, str], ...] = ()
-    length: int | None = None
-
-    @property
-    def data(self) -> bytes:
-        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
-
-
-class Scripted:
-    """Serves `paths`; a path with several replies gives one after the other, and stays at the last.
-
-    A query has replies of its own where there are any, else those of its path.
-
-    `asked` are the requests so far: path and headers. `gate` holds every answer back until set.
+    A query has acts of its own where there are any, else those of its path. What the client says it
+    has already (If-None-Match) is answered with 304.
     """
 
-    def __init__(self, context: Any = None, **paths: Reply | list[Reply]) -> None:
-        self.paths: dict[str, list[Reply]] = {}
-        self.asked: list[tuple[str, dict[str, str]]] = []
-        self.gate = threading.Event()
-        self.gate.set()
-        self.changed = threading.Condition()
-        for name, replies in paths.items():
-            self.answer(f"/{name}", *([replies] if isinstance(replies, Reply) else replies))
-        scripted = self
+    def __init__(self, tls: ssl.SSLContext | None = None, **paths: Act | list[Act]) -> None:
+        super().__init__()
+        self._tls = tls
+        self._paths: dict[str, list[Act]] = {}
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        for name, acts in paths.items():
+            self.answer(f"/{name}", *(acts if isinstance(acts, list) else [acts]))
+        self.listen()
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                scripted.serve(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = False
-        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]
-        if context is not None:
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self.port: int = self._server.server_address[1]
-        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
-        self._open: list[BaseHTTPRequestHandler] = []
-
-    def answer(self, path: str, *replies: Reply) -> None:
-        self.paths[path] = list(replies)
-
-    def serve(self, handler: BaseHTTPRequestHandler) -> None:
+    def answer(self, path: str, *acts: Act) -> None:
+        """Do this from now on."""
         with self.changed:
-            self._open.append(handler)
-            self.asked.append((handler.path, dict(handler.headers)))
-            none = [Reply(404, b"404 page not found")]
-            replies = self.paths.get(handler.path.partition("?")[0], none)
-            replies = self.paths.get(handler.path, replies)
-            reply = replies.pop(0) if len(replies) > 1 else replies[0]
-            self.changed.notify_all()
-        self.gate.wait(BOUND)
-        tag = dict(reply.headers).get("ETag")
-        unchanged = tag is not None and handler.headers.get("If-None-Match") == tag
-        data = b"" if unchanged else reply.data
-        handler.send_response(304 if unchanged else reply.status)
-        for header in reply.headers:
-            handler.send_header(*header)
-        handler.send_header(
-            "Content-Length", str(len(data) if reply.length is None else reply.length)
-        )
-        handler.end_headers()
-        handler.wfile.write(data)
-        if reply.length not in {None, len(data)}:
-            handler.close_connection = True
+            self._paths[path] = list(acts)
 
-    def wait_asked(self, count: int) -> None:
-        """Return when it was asked so often."""
-        with self.changed:
-            assert self.changed.wait_for(lambda: len(self.asked) >= count, BOUND)
+    def context(self) -> ssl.SSLContext | None:
+        """Return that of the constructor."""
+        return self._tls
 
-    def __enter__(self) -> Scripted:
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.gate.set()
-        self._server.shutdown()
-        self._thread.join()
-        with self.changed:
-            for handler in self._open:
-                with suppress(OSError):
-                    handler.connection.shutdown(2)
-        self._server.server_close()
+    def next_act(self, request: Request) -> Act:
+        """Return the next of its path."""
+        none: list[Act] = [Say(404, b"404 page not found")]
+        acts = self._paths.get(request.target.partition("?")[0], none)
+        acts = self._paths.get(request.target, acts)
+        act = acts.pop(0) if len(acts) > 1 else acts[0]
+        tag = request.headers.get("if-none-match")
+        if isinstance(act, Say) and tag is not None and tag == act.headers.get("ETag"):
+            return Say(304, headers=act.headers)
+        return act
 
 
 def entry(plugin: str, node: str = "", status: str = "running", **more: Any) -> dict[str, Any]:

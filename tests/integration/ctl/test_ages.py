@@ -3,14 +3,15 @@
 from reporter.ctl.run.origin import AGES, ByHttp
 from reporter.ctl.run.server import StatusServer
 from reporter.ctl.run.tls import Address
-from tests.integration.ctl.scripted import Reply, Scripted, entry, run_status
+from tests.integration.ctl.scripted import Scripted, entry, run_status
+from tests.scripted_server import Say
 
 
 def test_a_run_in_which_nothing_happens():
     """Only for a while is the last document good enough; then it is asked for anew."""
-    now, tag = [100.0], (("ETag", '"7"'),)
+    now, tag = [100.0], {"ETag": '"7"'}
     heard = [run_status("running", entry("e2e", **{"last-heartbeat": age})) for age in (3, 4, 14)]
-    with Scripted(status=[Reply(body=each, headers=tag) for each in heard]) as server:
+    with Scripted(status=[Say(body=each, headers=tag) for each in heard]) as server:
         chosen = ByHttp(StatusServer(Address(server.url)), lambda: now[0])
         seen = []
         for later in (0.0, AGES / 2, AGES):
@@ -21,17 +22,17 @@ def test_a_run_in_which_nothing_happens():
         chosen.server.close()
 
     assert [3, 3, 14] == seen
-    assert [False, True, False] == ["If-None-Match" in headers for _, headers in server.asked]
+    assert [False, True, False] == ["if-none-match" in each.headers for each in server.requests]
 
 
 def test_a_document_that_did_not_come_after_its_summary():
     """The summary's tag is of the same revision, but does not stand for the entries."""
-    tag, run = (("ETag", '"7"'),), run_status("complete", entry("e2e"))
+    tag, run = {"ETag": '"7"'}, run_status("complete", entry("e2e"))
     summary = {name: value for name, value in run.items() if name != "plugins"} | {
         "counts": dict.fromkeys(("entries", "decided", "received", "failed", "unknown"), 1)
     }
-    with Scripted(status=[Reply(503), Reply(body=run, headers=tag)]) as server:
-        server.answer("/status?summary=true", Reply(body=summary, headers=tag))
+    with Scripted(status=[Say(503), Say(body=run, headers=tag)]) as server:
+        server.answer("/status?summary=true", Say(body=summary, headers=tag))
         chosen = ByHttp(StatusServer(Address(server.url)))
         looks = [chosen.look(entries=False), chosen.look(), chosen.look()]
         chosen.server.close()

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakekube.certs import Authority
-from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, run_status
+from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
+from tests.scripted_server import Say
 
 RUN = run_status("running", entry("e2e"))
 
@@ -30,7 +31,7 @@ def server(certs: Path):
     context.load_cert_chain(certs / "server.crt", certs / "server.key")
     context.load_verify_locations(certs / "ca.pem")
     context.verify_mode = ssl.CERT_REQUIRED
-    with Scripted(context, status=Reply(body=RUN)) as server:
+    with Scripted(context, status=Say(body=RUN)) as server:
         yield server
 
 
@@ -75,14 +76,14 @@ def test_another_place_and_a_second_time(home: Home, server, certs) -> None:
 
 def test_without_certificates(home: Home) -> None:
     """A port-forward needs none."""
-    with Scripted(status=Reply(body=RUN)) as server:
+    with Scripted(status=Say(body=RUN)) as server:
         assert 0 == home.run("connect", "--url", server.url)[0]
         assert (0, "e2e/global\n", "") == home.run("status", "-o", "name")
 
 
 @pytest.mark.parametrize(
     ("reply", "words"),
-    [(Reply(403, b"for others"), "for others (forbidden)"), (Reply(404), "(not found)")],
+    [(Say(403, b"for others"), "for others (forbidden)"), (Say(404), "(not found)")],
 )
 def test_a_connection_that_does_not_work_is_not_kept(home: Home, reply, words) -> None:
     """4; with --no-check it is."""

@@ -13,7 +13,8 @@ import pytest
 
 from tests.fakekube import FakeKube
 from tests.integration.ctl.cluster import add_aggregator, plugin
-from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, run_status
+from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
+from tests.scripted_server import Act, Say, Silence
 
 NAME = "203001011200_sonobuoy_5e1f0c6a.tar.gz"
 FOLDER = NAME.removesuffix(".tar.gz")
@@ -65,7 +66,7 @@ def serving(
     *,
     announced: bytes | None = None,
     name: str = NAME,
-    reply: Reply | None = None,
+    reply: Act | None = None,
 ) -> Scripted:
     told = body if announced is None else announced
     digest = hashlib.sha256(told).hexdigest()
@@ -73,7 +74,7 @@ def serving(
     document = run_status(
         "complete", entry("e2e", status="complete"), final=True, **{"tar-info": tar}
     )
-    return Scripted(status=Reply(body=document), results=reply or Reply(body=body))
+    return Scripted(status=Say(body=document), results=reply or Say(body=body))
 
 
 def left(home: Home) -> list[str]:
@@ -120,12 +121,12 @@ class TestFile:
     @pytest.mark.parametrize(
         ("reply", "words"),
         [
-            (Reply(403, b"for others"), "for others (forbidden)"),
-            (Reply(404, b"no"), "answered 404 for the results"),
-            (Reply(200, GOOD, length=len(GOOD) + 9), "cut off after"),
+            (Say(403, b"for others"), "for others (forbidden)"),
+            (Say(404, b"no"), "answered 404 for the results"),
+            (Say(200, GOOD, length=len(GOOD) + 9), "cut off after"),
         ],
     )
-    def test_no_file(self, home: Home, reply: Reply, words: str) -> None:
+    def test_no_file(self, home: Home, reply: Say, words: str) -> None:
         """4, and nothing is left."""
         with serving(reply=reply) as server:
             code, out, err = home.run("retrieve", "--url", server.url)
@@ -137,24 +138,24 @@ class TestFile:
     def test_a_download_that_is_cut_off_is_resumed(self, home: Home, ranges: bool) -> None:
         """From where it was cut, or from the start where the server cannot do that."""
         cut = len(GOOD) - 50
-        rest = Reply(200, GOOD)
+        rest = Say(200, GOOD)
         if ranges:
-            said = ("Content-Range", f"bytes {cut}-{len(GOOD) - 1}/{len(GOOD)}")
-            rest = Reply(206, GOOD[cut:], (said,))
+            said = {"Content-Range": f"bytes {cut}-{len(GOOD) - 1}/{len(GOOD)}"}
+            rest = Say(206, GOOD[cut:], said)
         with serving() as server:
-            server.answer("/results", Reply(200, GOOD[:cut], length=len(GOOD)), rest)
+            server.answer("/results", Say(200, GOOD[:cut], length=len(GOOD)), rest)
             code, out, _ = home.run("retrieve", "--url", server.url)
 
         assert (0, f"{NAME}\n") == (code, out)
         assert GOOD == (home.folder / NAME).read_bytes()
-        first, second = (headers for path, headers in server.asked if path == "/results")
-        assert (None, f"bytes={cut}-") == (first.get("Range"), second.get("Range"))
+        first, second = (each.headers for each in server.requests if each.target == "/results")
+        assert (None, f"bytes={cut}-") == (first.get("range"), second.get("range"))
 
     def test_another_part_than_was_asked_for(self, home: Home) -> None:
         """4: nothing is put together from parts that do not belong together."""
-        part = Reply(206, GOOD[9:], (("Content-Range", f"bytes 9-{len(GOOD) - 1}/{len(GOOD)}"),))
+        part = Say(206, GOOD[9:], {"Content-Range": f"bytes 9-{len(GOOD) - 1}/{len(GOOD)}"})
         with serving() as server:
-            server.answer("/results", Reply(200, GOOD[:50], length=len(GOOD)), part)
+            server.answer("/results", Say(200, GOOD[:50], length=len(GOOD)), part)
             code, _, err = home.run("retrieve", "--url", server.url)
 
         assert (4, []) == (code, left(home))
@@ -162,7 +163,7 @@ class TestFile:
 
     def test_more_bytes_than_announced(self, home: Home) -> None:
         """1: no more of them are taken, however many would come."""
-        with serving(reply=Reply(body=GOOD + b"x" * 10**6, length=10**12)) as server:
+        with serving(reply=Say(body=GOOD + b"x" * 10**6, length=10**12)) as server:
             code, out, err = home.run("retrieve", "--url", server.url)
 
         assert (1, "", []) == (code, out, left(home))
@@ -176,11 +177,11 @@ class TestFile:
 
         assert 2 == code
         assert "there is a directory" in err
-        assert ["/status?summary=true"] == [path for path, _ in server.asked]
+        assert ["/status?summary=true"] == [each.target for each in server.requests]
 
     def test_a_run_that_goes_on(self, home: Home) -> None:
         """4: there are no results yet."""
-        with Scripted(status=Reply(body=run_status("running", entry("e2e")))) as server:
+        with Scripted(status=Say(body=run_status("running", entry("e2e")))) as server:
             code, _, err = home.run("retrieve", "--url", server.url)
 
         assert 4 == code
@@ -189,7 +190,7 @@ class TestFile:
     def test_a_run_whose_packing_was_given_up(self, home: Home) -> None:
         """4: there will be none."""
         document = run_status("failed", entry("e2e", status="complete"), final=True)
-        with Scripted(status=Reply(body=document)) as server:
+        with Scripted(status=Say(body=document)) as server:
             code, _, err = home.run("retrieve", "--url", server.url)
 
         assert 4 == code
@@ -236,10 +237,11 @@ class TestFile:
 
     def test_ctrl_c(self, home: Home) -> None:
         """130, and nothing is left."""
-        with serving() as server, home.started("retrieve", "--url", server.url) as process:
-            server.wait_asked(1)
-            server.gate.clear()
-            server.wait_asked(2)
+        with (
+            serving(reply=Silence()) as server,
+            home.started("retrieve", "--url", server.url) as process,
+        ):
+            server.heard(1, "results")
             process.send_signal(2)
             process.communicate(timeout=30)
 

@@ -15,9 +15,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.fakekube.certs import Authority
-from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, run_status
+from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
+from tests.scripted_server import Say, Silence
 
-GZIP = (("Content-Encoding", "gzip"),)
+GZIP = {"Content-Encoding": "gzip"}
 HALF = run_status(
     "running",
     entry("sysd", "node1", "complete", result_status="passed", bytes=2048),
@@ -65,7 +66,7 @@ e2e     -      running   -       17/80 (2 failed)  3m stale  1      -        -  
 
 @pytest.fixture
 def server() -> Iterator[Scripted]:
-    with Scripted(status=Reply(body=HALF)) as server:
+    with Scripted(status=Say(body=HALF)) as server:
         yield server
 
 
@@ -105,7 +106,7 @@ class TestForms:
             error=evil,
             **{"tar-info": tar},
         )
-        with Scripted(status=Reply(body=hostile)) as server:
+        with Scripted(status=Say(body=hostile)) as server:
             code, out, _ = home.run("status", "--url", server.url, "-o", form)
 
         assert 0 == code
@@ -115,7 +116,7 @@ class TestForms:
     def test_a_large_run(self, home: Home) -> None:
         """2,000 rows, all of them, each on a line."""
         entries = [entry("e2e", f"node{number}", "complete") for number in range(2000)]
-        with Scripted(status=Reply(body=run_status("complete", *entries, final=True))) as server:
+        with Scripted(status=Say(body=run_status("complete", *entries, final=True))) as server:
             code, out, _ = home.run("status", "--url", server.url)
 
         lines = out.splitlines()
@@ -146,7 +147,7 @@ class TestTerminal:
     def test_a_narrow_one(self, home: Home) -> None:
         """Long details are cut, so that every entry keeps one line; wide shows them whole."""
         long = entry("e2e", "节点一", progress={"msg": "很长" * 100})
-        with Scripted(status=Reply(body=run_status("running", long))) as server:
+        with Scripted(status=Say(body=run_status("running", long))) as server:
             _, out = home.terminal("status", "--url", server.url, "--no-color", columns=60)
             _, wide = home.terminal("status", "--url", server.url, "-o", "wide", columns=60)
 
@@ -168,7 +169,7 @@ class TestExitCodes:
 
     def test_a_failed_run(self, home: Home) -> None:
         """1, though it is not final; the cause is told."""
-        with Scripted(status=Reply(body=FAILED)) as server:
+        with Scripted(status=Say(body=FAILED)) as server:
             code, out, err = home.run("status", "--url", server.url)
 
         assert (1, "") == (code, err)
@@ -187,7 +188,7 @@ class TestExitCodes:
     )
     def test_what_the_result_says(self, home: Home, result: str, flags: list[str], code: int):
         """A delivered failure is one; nobody takes `unknown` for a pass."""
-        with Scripted(status=Reply(body=judged(result))) as server:
+        with Scripted(status=Say(body=judged(result))) as server:
             found, out, _ = home.run("status", "--url", server.url, *flags)
 
         assert code == found
@@ -195,7 +196,7 @@ class TestExitCodes:
 
     def test_a_failed_check_is_red(self, home: Home) -> None:
         """The headline says how many, in red, and the row why."""
-        with Scripted(status=Reply(body=judged("failed"))) as server:
+        with Scripted(status=Say(body=judged("failed"))) as server:
             code, out = home.terminal("status", "--url", server.url)
 
         assert 1 == code
@@ -204,7 +205,7 @@ class TestExitCodes:
 
     def test_a_check_that_says_neither_is_yellow(self, home: Home) -> None:
         """It is not among the failed ones."""
-        with Scripted(status=Reply(body=judged("unknown"))) as server:
+        with Scripted(status=Say(body=judged("unknown"))) as server:
             _, out = home.terminal("status", "--url", server.url)
 
         assert out.startswith("\x1b[33mcomplete, 1 of 2 unknown\x1b[0m: 2 of 2 done")
@@ -213,27 +214,27 @@ class TestExitCodes:
         ("reply", "words"),
         [
             (
-                Reply(403, b"run data is for local peers\n"),
+                Say(403, b"run data is for local peers\n"),
                 "run data is for local peers (forbidden)",
             ),
-            (Reply(403), "refused access to the run's status (forbidden)"),
-            (Reply(404, b"no"), "does not serve a run status (not found)"),
-            (Reply(503, b"no"), "answered 503 (unreachable)"),
-            (Reply(304), "answered 304 (unreachable)"),
-            (Reply(302, b"", (("Location", "http://127.0.0.1:1/"),)), "answered 302 (unreachable)"),
-            (Reply(200, b"<html>"), "the response is not a run status (bad status)"),
-            (Reply(200, b"[" * 100_000), "the response is not a run status (bad status)"),
-            (Reply(200, {"status": "fine", "plugins": []}), "not a run status (bad status)"),
-            (Reply(200, {"status": "running"}), "not a run status (bad status)"),
-            (Reply(200, b"{}", length=100), "the response was truncated (unreachable)"),
-            (Reply(200, gzip.compress(b"{}")[:-1], GZIP), "was truncated (unreachable)"),
-            (Reply(200, gzip.compress(bytes(2**26 + 1)), GZIP), "is larger than 67108864 bytes"),
-            (Reply(200, b"{}", GZIP), "the response is not gzip"),
-            (Reply(200, {"status": "running", "counts": {}}), "not a run status (bad status)"),
-            (Reply(403, b"not\nfor\x1b[2Jyou"), "not for[2Jyou (forbidden)"),
+            (Say(403), "refused access to the run's status (forbidden)"),
+            (Say(404, b"no"), "does not serve a run status (not found)"),
+            (Say(503, b"no"), "answered 503 (unreachable)"),
+            (Say(304), "answered 304 (unreachable)"),
+            (Say(302, b"", {"Location": "http://127.0.0.1:1/"}), "answered 302 (unreachable)"),
+            (Say(200, b"<html>"), "the response is not a run status (bad status)"),
+            (Say(200, b"[" * 100_000), "the response is not a run status (bad status)"),
+            (Say(200, {"status": "fine", "plugins": []}), "not a run status (bad status)"),
+            (Say(200, {"status": "running"}), "not a run status (bad status)"),
+            (Say(200, b"{}", length=100), "the response was truncated (unreachable)"),
+            (Say(200, gzip.compress(b"{}")[:-1], GZIP), "was truncated (unreachable)"),
+            (Say(200, gzip.compress(bytes(2**26 + 1)), GZIP), "is larger than 67108864 bytes"),
+            (Say(200, b"{}", GZIP), "the response is not gzip"),
+            (Say(200, {"status": "running", "counts": {}}), "not a run status (bad status)"),
+            (Say(403, b"not\nfor\x1b[2Jyou"), "not for[2Jyou (forbidden)"),
         ],
     )
-    def test_no_status(self, home: Home, reply: Reply, words: str) -> None:
+    def test_no_status(self, home: Home, reply: Say, words: str) -> None:
         """4, one line on standard error, nothing on standard output."""
         with Scripted(status=reply) as server:
             code, out, err = home.run("status", "--url", server.url)
@@ -262,7 +263,7 @@ class TestExitCodes:
     def test_a_status_of_another_version(self, home: Home) -> None:
         """It is shown as far as it is understood, and that is said."""
         other = {**HALF, "api_version": "v2\x1b[2J"}
-        with Scripted(status=Reply(body=other)) as server:
+        with Scripted(status=Say(body=other)) as server:
             code, out, err = home.run("status", "--url", server.url)
 
         assert (0, TABLE) == (code, out)
@@ -315,12 +316,13 @@ class TestExitCodes:
 
     def test_ctrl_c(self, home: Home) -> None:
         """130 at once, with an aggregator that does not answer."""
-        with Scripted(status=Reply(body=HALF)) as server:
-            server.gate.clear()
-            with home.started("status", "--url", server.url) as process:
-                server.wait_asked(1)
-                process.send_signal(2)
-                out, err = process.communicate(timeout=30)
+        with (
+            Scripted(status=Silence()) as server,
+            home.started("status", "--url", server.url) as process,
+        ):
+            server.heard(1)
+            process.send_signal(2)
+            out, err = process.communicate(timeout=30)
 
         assert (130, b"", b"") == (process.returncode, out, err)
 
@@ -348,7 +350,7 @@ class TestTls:
     def secured(self, authority, tmp_path) -> Iterator[Scripted]:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(tmp_path / "s.crt", tmp_path / "s.key")
-        with Scripted(context, status=Reply(body=HALF)) as server:
+        with Scripted(context, status=Say(body=HALF)) as server:
             yield server
 
     def test_a_known_authority(self, home: Home, secured: Scripted, tmp_path) -> None:
@@ -364,7 +366,7 @@ class TestTls:
 
         assert (4, "") == (code, out)
         assert "certificate not trusted: " in err
-        assert [] == secured.asked
+        assert [] == secured.requests
 
     def test_a_key_with_a_pass_phrase(self, home: Home, secured: Scripted, tmp_path) -> None:
         """2, and nobody is asked for it: a script would hang."""

@@ -17,7 +17,8 @@ from reporter.ctl.run.connection_file import read_connection
 from tests.fakekube import FakeKube, Rule, waiting
 from tests.fakekube.certs import Authority
 from tests.integration.ctl.cluster import add_aggregator, kubeconfig, plugin
-from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, run_status
+from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
+from tests.scripted_server import Say
 
 RUN = run_status("running", entry("e2e"))
 
@@ -66,7 +67,7 @@ def site(tmp_path: Path) -> Site:
 
 @pytest.fixture
 def server(site: Site) -> Iterator[Scripted]:
-    with Scripted(site.context, status=Reply(body=RUN)) as server:
+    with Scripted(site.context, status=Say(body=RUN)) as server:
         yield server
 
 
@@ -120,7 +121,7 @@ class TestConnectionFile:
 
         assert (4, "") == (code, out)
         assert f"status-ctl: {path} {words}" in err
-        assert [] == server.asked
+        assert [] == server.requests
 
     @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
     def test_one_that_others_may_read(self, home, site, server, mode: int) -> None:

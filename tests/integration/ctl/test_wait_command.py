@@ -3,16 +3,14 @@
 import gzip
 import itertools
 import json
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 import pytest
 
 from tests.fakekube import FakeKube, Rule
+from tests.http_server import Connection, HttpServer, Request
 from tests.integration.ctl.cluster import add_aggregator, plugin
-from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, interrupt, run_status
+from tests.integration.ctl.scripted import Home, Scripted, entry, interrupt, run_status
+from tests.scripted_server import Say, Silence
 
 RUNNING = run_status("running", entry("e2e"), entry("sysd", "node1"))
 EARLY = run_status("failed", entry("e2e"), entry("sysd", "node1", "failed"))
@@ -40,36 +38,25 @@ UNKNOWN = run_status(
 NO_ENTRIES = run_status("complete", final=True)
 
 
-def replies(*documents: dict) -> list[Reply]:
+def replies(*documents: dict) -> list[Say]:
     return [
-        Reply(body=document, headers=(("ETag", f'"{number}"'),))
+        Say(body=document, headers={"ETag": f'"{number}"'})
         for number, document in enumerate(documents)
     ]
 
 
-@contextmanager
-def dripping(head: bytes, drop: bytes) -> Iterator[str]:
-    """Give the URL of a server whose answers never end, and never pause for long."""
-    ended = threading.Event()
+class Dripping(HttpServer):
+    """Its answers never end, and never pause for long."""
 
-    def serve() -> None:
-        while not ended.is_set():
-            with suppress(OSError):
-                asked, _ = listener.accept()
-                with asked:
-                    asked.sendall(head)
-                    while not ended.wait(0.05):
-                        asked.sendall(drop)
+    def __init__(self, head: bytes, drop: bytes) -> None:
+        super().__init__()
+        self._head, self._drop = head, drop
+        self.listen()
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(0.1)
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            ended.set()
-            thread.join()
+    def exchange(self, connection: Connection, request: Request) -> None:
+        connection.send(self._head)
+        while not connection.left(0.05):
+            connection.send(self._drop)
 
 
 class TestEnds:
@@ -110,12 +97,12 @@ class TestEnds:
 
         assert (code, "") == (found, err)
         assert seen[-1] == json.loads(out)
-        assert asked == len(server.asked)
+        assert asked == len(server.requests)
 
     @pytest.mark.parametrize("form", ["table", "wide", "json", "yaml", "name"])
     def test_the_form_is_that_of_status(self, home: Home, form: str) -> None:
         """The same words at the end."""
-        with Scripted(status=Reply(body=LOST)) as server:
+        with Scripted(status=Say(body=LOST)) as server:
             code, out, err = home.run("wait", "--url", server.url, "-o", form)
             same = home.run("status", "--url", server.url, "-o", form)
 
@@ -124,7 +111,7 @@ class TestEnds:
 
     def test_an_entry_that_the_run_has_not(self, home: Home) -> None:
         """4 at once: it would be waited for in vain."""
-        with Scripted(status=Reply(body=RUNNING)) as server:
+        with Scripted(status=Say(body=RUNNING)) as server:
             code, out, err = home.run("wait", "--url", server.url, "--for", "typo")
 
         assert (4, "") == (code, out)
@@ -148,19 +135,20 @@ class TestEnds:
         end["counts"] = {"entries": 20_000, "decided": 20_000, "received": 20_000, **numbers}
         begun = end | {"status": "running", "final": False}
         packed = gzip.compress(json.dumps(whole).encode())
-        with Scripted(status=Reply(body=packed, headers=(("Content-Encoding", "gzip"),))) as server:
-            later = [] if code else [Reply(body=end)]
-            server.answer("/status?summary=true", Reply(body=begun), *later)
+        with Scripted(status=Say(body=packed, headers={"Content-Encoding": "gzip"})) as server:
+            later = [] if code else [Say(body=end)]
+            server.answer("/status?summary=true", Say(body=begun), *later)
             found, out, _ = home.run("wait", "--url", server.url, "-o", "name", *words)
 
         assert (code, 20_000) == (found, len(out.splitlines()))
-        assert paths == [path for path, _ in itertools.groupby(path for path, _ in server.asked)]
-        assert {"gzip"} == {headers["Accept-Encoding"] for _, headers in server.asked}
+        asked = (request.target for request in server.requests)
+        assert paths == [path for path, _ in itertools.groupby(asked)]
+        assert {"gzip"} == {each.headers["accept-encoding"] for each in server.requests}
 
     @pytest.mark.parametrize("words", [["--timeout", "1s"], ["--timeout", "0"]])
     def test_the_time_is_over(self, home: Home, words: list[str]) -> None:
         """3, with the state it had; one look at least."""
-        with Scripted(status=Reply(body=RUNNING)) as server:
+        with Scripted(status=Say(body=RUNNING)) as server:
             code, out, err = home.run("wait", "--url", server.url, "-o", "name", *words)
 
         assert (3, "e2e/global\nsysd/node1\n") == (code, out)
@@ -187,7 +175,8 @@ class TestEnds:
     )
     def test_an_answer_that_comes_drop_by_drop(self, home: Home, head: bytes, drop: bytes) -> None:
         """3: no part of an answer makes its time longer."""
-        with dripping(head, drop) as url:
+        with Dripping(head, drop) as server:
+            url = f"http://127.0.0.1:{server.port}"
             code, _, err = home.run("wait", "--url", url, "--timeout", "1s")
 
         assert 3 == code
@@ -195,8 +184,7 @@ class TestEnds:
 
     def test_an_aggregator_that_does_not_answer(self, home: Home) -> None:
         """3: its time is not longer for that."""
-        with Scripted(status=Reply(body=RUNNING)) as server:
-            server.gate.clear()
+        with Scripted(status=Silence()) as server:
             code, _, err = home.run("wait", "--url", server.url, "--timeout", "1s")
 
         assert 3 == code
@@ -208,7 +196,7 @@ class TestTrouble:
 
     def test_an_aggregator_that_restarts(self, home: Home) -> None:
         """Away, not a status, and back: told once each, and waited for."""
-        seen = [Reply(503), Reply(body=b"<html>"), Reply(404), *replies(PASSED)]
+        seen = [Say(503), Say(body=b"<html>"), Say(404), *replies(PASSED)]
         with Scripted(status=seen) as server:
             code, out, err = home.run("wait", "--url", server.url, "-o", "name")
 
@@ -224,7 +212,7 @@ class TestTrouble:
 
     def test_forbidden_ends_it(self, home: Home) -> None:
         """4: rights do not come by themselves."""
-        with Scripted(status=Reply(403, b"for others")) as server:
+        with Scripted(status=Say(403, b"for others")) as server:
             code, out, err = home.run("wait", "--url", server.url)
 
         assert (4, "") == (code, out)
@@ -270,7 +258,7 @@ class TestTerminal:
                 pressed.append(pid)
                 interrupt(pid)
 
-        with Scripted(status=Reply(body=RUNNING)) as server:
+        with Scripted(status=Say(body=RUNNING)) as server:
             code, out = home.terminal("wait", "--url", server.url, seen=seen)
 
         assert 130 == code

@@ -7,7 +7,8 @@ import yaml
 
 from tests.fakekube import FakeKube
 from tests.integration.ctl.cluster import add_aggregator, plugin
-from tests.integration.ctl.scripted import Home, Reply, Scripted, entry, interrupt, run_status
+from tests.integration.ctl.scripted import Home, Scripted, entry, interrupt, run_status
+from tests.scripted_server import Say
 
 BEGUN = run_status("running", entry("e2e", progress={"total": 4, "completed": 1, "msg": "one"}))
 QUIET = run_status(
@@ -21,7 +22,7 @@ LOST = run_status("failed", entry("e2e", status="failed"), final=True)
 
 
 def server(*documents: dict) -> Scripted:
-    return Scripted(status=[Reply(body=document) for document in documents])
+    return Scripted(status=[Say(body=document) for document in documents])
 
 
 class TestPipe:
@@ -84,7 +85,7 @@ class TestPipe:
 
     def test_trouble_is_told_once(self, home: Home) -> None:
         """And waited for."""
-        with Scripted(status=[Reply(503), Reply(503), Reply(body=DONE)]) as asked:
+        with Scripted(status=[Say(503), Say(503), Say(body=DONE)]) as asked:
             code, _, err = home.run("watch", "--url", asked.url)
 
         assert (0, f"status-ctl: {asked.url}: answered 503; waiting\n") == (code, err)
@@ -101,7 +102,7 @@ class TestPipe:
 
     def test_forbidden(self, home: Home) -> None:
         """4 at once."""
-        with Scripted(status=Reply(403, b"for others")) as asked:
+        with Scripted(status=Say(403, b"for others")) as asked:
             code, out, err = home.run("watch", "--url", asked.url)
 
         assert (4, "") == (code, out)
@@ -167,7 +168,7 @@ class TestTerminal:
 
     def test_trouble_stands_above_the_last_state(self, home: Home) -> None:
         """The table does not vanish with the aggregator."""
-        with Scripted(status=[Reply(body=BEGUN), Reply(503), Reply(body=DONE)]) as asked:
+        with Scripted(status=[Say(body=BEGUN), Say(503), Say(body=DONE)]) as asked:
             _, out = home.terminal("watch", "--url", asked.url, "--no-color")
 
         drawn = next(one for one in out.split("\x1b[H") if "answered 503; waiting" in one)

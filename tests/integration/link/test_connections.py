@@ -3,13 +3,13 @@
 import json
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from reporter.link import NoAnswer, Progress, ResultSource, TimeLimits
-from tests.integration.link.scripted import BEAT, Cut, HangUp, Hold, Say, Scripted, Silence
+from tests.integration.link.scripted import BEAT, Scripted
+from tests.scripted_server import Cut, HangUp, Hold, Say, Silence
 
 
 def test_connection_is_kept_between_requests(connect):
@@ -235,7 +235,5 @@ def test_close_while_another_thread_speaks(connect):
             client.close()
             release.set()
             assert 200 == spoken.result().status
-        end = time.monotonic() + 30
-        while server._open and time.monotonic() < end:
-            threading.Event().wait(0.01)
-        assert set() == server._open
+        with server.changed:
+            assert server.changed.wait_for(lambda: server.open == 0, 30)

@@ -12,7 +12,8 @@ import pytest
 
 from reporter.link import Outcome, ResultSource, SourceError, TimeLimits
 from reporter.link.request import digest_header
-from tests.integration.link.scripted import Cut, Say, Scripted, Silence
+from tests.integration.link.scripted import Scripted
+from tests.scripted_server import Cut, Say, Silence
 
 DATA = b'{"passed": 3}'
 SHA = hashlib.sha256(DATA).hexdigest()

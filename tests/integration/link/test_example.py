@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from tests.integration.link.certs import Authority
-from tests.integration.link.scripted import Say, Scripted
+from tests.integration.link.scripted import Scripted
+from tests.scripted_server import Say
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "worker.py"
 

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from tests.integration.link.scripted import Say, Scripted
+from tests.integration.link.scripted import Scripted
+from tests.scripted_server import Say
 
 MIB = 1024 * 1024
 PROGRAM = """

@@ -8,7 +8,8 @@ import pytest
 
 from reporter.link import Outcome, ResultSource, SourceError, TrustError
 from tests.integration.link.certs import Authority
-from tests.integration.link.scripted import BEAT, Cut, Say, Scripted
+from tests.integration.link.scripted import BEAT, Scripted
+from tests.scripted_server import Cut, Say
 
 SONOBUOY = Say(404, b"404 page not found\n")
 

@@ -13,7 +13,8 @@ from reporter.link import NoAnswer, Outcome, ResultSource, TrustError
 from reporter.link.trust import check_by_hand
 from tests.certificates import HOUR
 from tests.integration.link.certs import Authority, Identities, identities
-from tests.integration.link.scripted import Say, Scripted
+from tests.integration.link.scripted import Scripted
+from tests.scripted_server import Say
 
 RESULT = ResultSource.from_bytes(b"{}", "a.json")
 EXPIRED = (-24 * HOUR, -HOUR)
@@ -212,9 +213,9 @@ def test_w18_another_certificate_at_the_second_look(connect):
     servers = [who.ca.server() for _ in range(12)]
 
     class Changing(Scripted):
-        def _serve(self, raw):
+        def context(self):
             self.present(servers.pop())
-            super()._serve(raw)
+            return super().context()
 
     with Changing(server=who.server, client_ca=who.ca) as aggregator:
         with pytest.raises(TrustError, match="keeps changing"):

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.link.certs import Authority, identities
-from tests.integration.link.scripted import Hold, Say, Scripted, Silence
+from tests.integration.link.scripted import Scripted
 from tests.integration.scene import BOUND, RUNNING, Reporter, Scene, connect
+from tests.scripted_server import Hold, Say, Silence
 
 WRITTEN = '{"status": "success",  "reason": "AllGood", "message": "fine"}'
 

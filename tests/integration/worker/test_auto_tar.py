@@ -19,7 +19,8 @@ from reporter.runtime.lifecycle import Stop
 from reporter.worker.auto_tar import AtWork, AutoTar, Crashed, Ended, judge, pack_in_place
 from reporter.worker.main import Worker
 from tests.fakekube import Answer, FakeKube, make_job, make_pod, running, terminated, waiting
-from tests.integration.link.scripted import Say, Scripted
+from tests.integration.link.scripted import Scripted
+from tests.scripted_server import Say
 
 BOUND = 30.0
 OURS = "status-reporter"

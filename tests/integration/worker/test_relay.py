@@ -14,7 +14,8 @@ from reporter.link.answers import Reply
 from reporter.link.client import AggregatorClient
 from reporter.link.connection import NoAnswer
 from reporter.link.relay import MOST_CONNECTIONS, Relay
-from tests.integration.link.scripted import Say, Scripted
+from tests.integration.link.scripted import Scripted
+from tests.scripted_server import Say
 
 BOUND = 30.0
 REPLACING = b'{"msg":"half","total":10,"completed":5}'

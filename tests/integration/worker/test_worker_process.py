@@ -19,8 +19,9 @@ import pytest
 from tests import forked
 from tests.forked import Forked
 from tests.integration.link.certs import Authority, Identities, identities
-from tests.integration.link.scripted import BEAT, Say, Scripted, Silence
+from tests.integration.link.scripted import BEAT, Scripted
 from tests.integration.worker.process import LAUNCHER, environment, worker
+from tests.scripted_server import Say, Silence
 
 SONOBUOY = Say(404, b"404 page not found\n")
 
