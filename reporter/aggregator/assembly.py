@@ -185,7 +185,7 @@ class Assembly:
                 interval=self.rhythm.interval,
                 pace=from_settings.event_pace(self.chosen),
             ),
-            results=Results(self.layout),
+            results=Results(self.layout, self.chosen),
         )
 
     def control(self, store: Store, intake: Intake, finish: Finish, workers: Listener) -> Control:

@@ -24,7 +24,9 @@ class Limits(Variables):
         "how long an upload waits for a free slot before it is read", 1_800, 0, 86_400
     )
     body_silence_seconds: Integer = whole("longest pause while a body is received", 15, 1, 600)
-    min_upload_bytes_per_second: Integer = whole("minimum average upload speed", 64 * KIB, 0, GIB)
+    min_upload_bytes_per_second: Integer = whole(
+        "minimum average speed of an upload, and of a download as a whole", 64 * KIB, 0, GIB
+    )
     upload_rate_after_seconds: Integer = whole(
         "how long an upload runs before its speed is checked", 30, 1, 3_600
     )

@@ -6,7 +6,7 @@ page has the same origin. When there is a result is decided elsewhere.
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
@@ -22,13 +22,14 @@ from reporter.aggregator.uploads import REPORT_BYTES
 from reporter.core.run.entry import Rank, Record, error_document
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Snapshot, final
+from reporter.settings.aggregator_limits import Limits
 from reporter.untar import ACCEPTED, BadArchive, check
 
 NOT_YET: Final = answers.text(404, "there are no results yet: the run is not over")
 GIVEN_UP: Final = answers.text(404, "there are no results: packing was given up")
 _OPEN: Final = answers.text(404, "there is no result yet")
 _PACKED: Final = answers.text(410, "the result is in the tarball: see /results")
-_UNREADABLE: Final = answers.text(503, "the results cannot be read", close=True)
+UNREADABLE: Final = answers.text(503, "the results cannot be read", close=True)
 _ERROR: Final = (("Result-Outcome", "error"),)
 _ERROR_FILE: Final = "error.json"
 _GZIP: Final = "application/gzip"
@@ -37,27 +38,59 @@ _PATIENCE: Final = 60  # seconds in which a reader takes nothing of what was sen
 _USER_TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux
 
 
+class _Unopened(Exception):
+    """A file that cannot be opened; nothing has been sent."""
+
+
 class File(web.FileResponse):
-    """A file that is sent whole or, where the request has a range, in part."""
+    """A file that is sent whole or, where the request has a range, in part.
+
+    A reader is cut off when it takes nothing for a minute, and when all of it takes longer than
+    `limits` allow an upload of that size; it may ask for the rest.
+    """
 
     def __init__(
-        self, path: Path, name: str, content_type: str, headers: Iterable[tuple[str, str]]
+        self,
+        path: Path,
+        name: str,
+        content_type: str,
+        headers: Iterable[tuple[str, str]],
+        limits: Limits,
     ) -> None:
         super().__init__(path, headers=[*_attachment(name, content_type), *headers])
         self.force_close()
+        self._limits, self._sent = limits, False
 
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """Send it; give up a reader that takes nothing of it."""
+    async def send(self, request: web.BaseRequest) -> bool:
+        """Send it and return true, or return false when it cannot be opened.
+
+        Afterwards `status` is the one that was sent. A connection that is lost is no error here.
+        """
         transport = request.transport
         connection = None if transport is None else transport.get_extra_info("socket")
         if connection is not None and _USER_TIMEOUT is not None:  # none: it is being lost
             connection.setsockopt(socket.IPPROTO_TCP, _USER_TIMEOUT, 1000 * _PATIENCE)
+        self._sent = True
         try:
-            return await super().prepare(request)
-        except OSError as error:
+            await super().prepare(request)
+        except _Unopened:
+            return False
+        except OSError:
             if transport is not None:
                 transport.abort()
-            raise ConnectionResetError("the file cannot be sent") from error
+        return True
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Do nothing more: aiohttp asks for it after `send`, which has to come first."""
+        assert self._sent
+        return self._payload_writer
+
+    def _make_response(self, request: web.BaseRequest, accept_encoding: str) -> Any:
+        """Open the file. aiohttp would answer 404 whatever the reason is that it cannot."""
+        try:
+            return super()._make_response(request, accept_encoding)
+        except OSError as error:
+            raise _Unopened from error
 
     async def _sendfile(
         self, request: web.BaseRequest, fobj: IO[Any], offset: int, count: int
@@ -65,14 +98,15 @@ class File(web.FileResponse):
         """Send it piece by piece: over TLS, `loop.sendfile` goes on when its reader has left."""
         writer = await web.StreamResponse.prepare(self, request)
         assert writer is not None
-        return await self._sendfile_fallback(writer, fobj, offset, count)
+        async with asyncio.timeout(_seconds_for(count, self._limits)):
+            return await self._sendfile_fallback(writer, fobj, offset, count)
 
 
 class Results:
     """What has come, and the tarball of it all."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+    def __init__(self, layout: Layout, limits: Limits) -> None:
+        self._layout, self._limits = layout, limits
 
     async def tarball(self, snapshot: Snapshot) -> web.StreamResponse:
         """Answer with the tarball; 404 where there is none, or none yet."""
@@ -81,12 +115,12 @@ class Results:
             return GIVEN_UP if final(snapshot) else NOT_YET
         path = self._layout.output / tar.name
         if await asyncio.to_thread(_size, path) != tar.size:
-            return _UNREADABLE
-        return File(path, tar.name, _GZIP, answers.result_digest(tar.sha256))
+            return UNREADABLE
+        return File(path, tar.name, _GZIP, answers.result_digest(tar.sha256), self._limits)
 
-    async def one(self, snapshot: Snapshot, key: Key) -> web.StreamResponse:
+    async def one(self, latest: Callable[[], Snapshot], key: Key) -> web.StreamResponse:
         """Answer with what a key of the plan has sent, or with the error that stands for it."""
-        record = snapshot.entries[key].record
+        record = latest().entries[key].record
         if record is None:
             return _OPEN
         failed = record.rank is not Rank.RESULT
@@ -95,21 +129,29 @@ class Results:
             return _error(text.encode("utf-8", "replace"))
         blob = self._layout.blob(record.digest)
         if await asyncio.to_thread(_size, blob) != record.size:
-            return _UNREADABLE if snapshot.tar is None else _PACKED
+            return UNREADABLE if latest().tar is None else _PACKED
         if not failed:
             digest = answers.result_digest(record.digest)
-            return File(blob, record.filename, record.content_type, digest)
+            return File(blob, record.filename, record.content_type, digest, self._limits)
         if not record.unpacked:
-            return File(blob, _ERROR_FILE, "application/json", _ERROR)
+            return File(blob, _ERROR_FILE, "application/json", _ERROR, self._limits)
         try:
             return _error(await asyncio.to_thread(self._report_in, blob, record))
+        except FileNotFoundError:
+            return UNREADABLE if latest().tar is None else _PACKED
         except (OSError, BadArchive):
-            return _UNREADABLE
+            return UNREADABLE
 
     def _report_in(self, blob: Path, record: Record) -> bytes:
         with blob.open("rb") as archive:
             wanted = partial(check, wanted=_ERROR_FILE, wanted_bytes=REPORT_BYTES)
             return wanted(archive, record.size, ACCEPTED).wanted or b""
+
+
+def _seconds_for(size: int, limits: Limits) -> float | None:
+    """Return how long a download of so many bytes may take; None without a minimum speed."""
+    speed = limits.min_upload_bytes_per_second
+    return limits.upload_rate_after_seconds + size / speed if speed else None
 
 
 def _error(document: bytes) -> Answer:

@@ -13,7 +13,7 @@ from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.audience import Audience
 from reporter.aggregator.http.encoded import Moment, encode
 from reporter.aggregator.http.events import Events, Stream
-from reporter.aggregator.http.files import Results
+from reporter.aggregator.http.files import UNREADABLE, File, Results
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.part import Part, read_part
 from reporter.aggregator.http.target import path_of, segment
@@ -78,8 +78,12 @@ class StatusApp:
         """Answer one request."""
         began = self._clock()
         route, answer = await self._serve(request)
-        received = request.content.total_bytes
-        self._observer.request(route, answer.status, self._clock() - began, received)
+        seconds = self._clock() - began
+        if isinstance(answer, File) and not await answer.send(request):
+            # Its bytes may have gone into the tarball since.
+            _, answer = await self._serve(request)
+            answer = UNREADABLE if isinstance(answer, File) else answer
+        self._observer.request(route, answer.status, seconds, request.content.total_bytes)
         if isinstance(answer, Stream):
             await answer.run(request)
         return answer
@@ -141,7 +145,7 @@ class StatusApp:
         elif path != "/results" and (key is None or key not in snapshot.entries):
             return answers.NOT_FOUND
         if path.startswith("/results"):
-            return await self._result(snapshot, key)
+            return await self._result(key)
         # Weak: ages and the encoding differ.
         tag = f'W/"{snapshot.plan.run}/{snapshot.revision}"'
         if answers.matches(request, tag):
@@ -154,12 +158,12 @@ class StatusApp:
         )
         return _json(encode(document), tag)
 
-    async def _result(self, snapshot: Snapshot, key: Key | None) -> web.StreamResponse:
+    async def _result(self, key: Key | None) -> web.StreamResponse:
         if self._results is None:
             return answers.NOT_FOUND
         if key is None:
-            return await self._results.tarball(snapshot)
-        return await self._results.one(snapshot, key)
+            return await self._results.tarball(self._snapshot())
+        return await self._results.one(self._snapshot, key)
 
     async def _part(self, moment: Moment, part: Part, tag: str, *, zipped: bool) -> Answer:
         """Make a part of the run's status; many pollers of one second share it.

@@ -5,14 +5,15 @@ import json
 import ssl
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from aiohttp.web import FileResponse
 
 from reporter.aggregator.finish.finish import Finish
-from reporter.aggregator.http import Audience, Results, StatusApp
+from reporter.aggregator.http import Audience, Listener, Results, StatusApp
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Ended, Intake, Meta, filename_of
 from reporter.core.run.plan import Key, Plan, Plugin
@@ -70,6 +71,8 @@ class Site:
     finish: Finish
     layout: Layout
     address: tuple[str, int]
+    listener: Listener
+    seen: Seen
 
     async def put(self, key: Key, body: bytes, **meta: object) -> None:
         """Take a result in."""
@@ -94,7 +97,12 @@ class Site:
 
 @asynccontextmanager
 async def serving(
-    folder: Path, *, keep_blobs: bool = False, tls: ssl.SSLContext | None = None
+    folder: Path,
+    *,
+    keep_blobs: bool = False,
+    tls: ssl.SSLContext | None = None,
+    results: type[Results] = Results,
+    **limits: float,
 ) -> AsyncIterator[Site]:
     """Serve a run until the end of the block."""
     store, seen = QuickStore(), Seen()
@@ -109,12 +117,12 @@ async def serving(
         lambda _: Page(b"", "text/plain", False),
         Audience.LOCAL,
         seen,
-        results=Results(layout),
+        results=results(layout, limited(**limits)),
     )
     listener = listening(app, seen, ssl_context=tls)
     finish = Finish(layout, intake, keep_blobs=keep_blobs)
     try:
-        yield Site(store, intake, finish, layout, await listener.start())
+        yield Site(store, intake, finish, layout, await listener.start(), listener, seen)
     finally:
         await listener.close(grace=1.0)
         await intake.close()
@@ -202,6 +210,19 @@ async def test_a_part_of_it(tmp_path, asked, status, part):
 
         assert (status, part) == (reply.status, reply.body if status == 206 else b"")
         assert reply.headers["content-range"].endswith("/10")
+        assert [("status", status)] == site.seen.requests
+
+
+@situation
+async def test_a_file_that_its_reader_has(tmp_path):
+    """304 with the tag that came with it, and counted as that."""
+    async with serving(tmp_path) as site:
+        await site.put(NODE1, b"0123456789")
+        first = await site.get("/results/sysd/node1")
+        again = await site.get("/results/sysd/node1", f"If-None-Match: {first.headers['etag']}")
+
+        assert (304, b"") == again.said
+        assert [("status", 200), ("status", 304)] == site.seen.requests
 
 
 REPORT = b'{"error": "it broke", "more": [1]}'
@@ -300,6 +321,64 @@ async def test_after_the_tarball(tmp_path, keep):
             whole.headers["result-digest"],
         )
         assert (206, whole.body[10:]) == rest.said
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@situation
+async def test_a_blob_that_goes_before_it_is_opened(tmp_path, packed):
+    """410 if it went because it is in the tarball, else 503; never 404, and never half a file."""
+
+    class Late(Results):
+        async def one(self, latest, key):
+            answer = await super().one(latest, key)
+            if isinstance(answer, FileResponse):
+                if packed:
+                    await site.pack()
+                    await site.finish.clear()
+                else:
+                    site.layout.blob(site.store.entry(NODE1).record.digest).unlink()
+            return answer
+
+    async with serving(tmp_path, results=Late) as site:
+        await site.put(NODE1, b"x")
+        reply = await site.get("/results/sysd/node1")
+
+        assert (410 if packed else 503) == reply.status
+        assert [("status", reply.status)] == site.seen.requests
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+@situation
+async def test_a_reader_that_takes_a_few_bytes_now_and_then(tmp_path, encrypted):
+    """It is cut off when an upload of that size would be too slow; it may ask for the rest."""
+    size = 20_000_000
+    bound = {"min_upload_bytes_per_second": 10 * size, "upload_rate_after_seconds": 0.3}
+    tls = certs.server_context() if encrypted else None
+    client = certs.client_context(certs.client("e2e")) if encrypted else None
+    async with serving(tmp_path, tls=tls, **bound) as site, asyncio.timeout(HANG):
+        await site.put(NODE1, bytes(size))
+        async with connected(site.address, client) as wire:
+            await wire.send(head("GET", "/results/sysd/node1", host="localhost"))
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                while site.listener.connections:
+                    await wire.some(10)
+                    await asyncio.sleep(0.01)
+        await site.seen.until(lambda: site.seen.requests)
+        async with connected(site.address, client) as wire:
+            await wire.send(
+                head("GET", "/results/sysd/node1", f"Range: bytes={size - 5}-", host="localhost")
+            )
+            assert (206, bytes(5)) == (await wire.reply()).said
+        assert [("status", 200), ("status", 206)] == site.seen.requests
+
+
+@situation
+async def test_a_slow_reader_where_no_speed_is_asked_for(tmp_path):
+    """A minimum of 0 bytes per second: it gets all of it."""
+    none = {"min_upload_bytes_per_second": 0, "upload_rate_after_seconds": 0.0}
+    async with serving(tmp_path, **none) as site:
+        await site.put(NODE1, bytes(20_000_000))
+        assert 20_000_000 == len((await site.get("/results/sysd/node1")).body)
 
 
 @situation
