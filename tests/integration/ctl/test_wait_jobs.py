@@ -11,7 +11,7 @@ from reporter.core import rows
 from reporter.core.payloads import Progress, ResultPayload
 from tests.fakekube import Answer, FakeKube, Hang, Rule, make_pod
 from tests.integration.ctl.scripted import BOUND, Home, interrupt
-from tests.unit.ctl.verdicts import with_verdicts
+from tests.verdicts import with_verdicts
 
 GOOD = rows.result(ResultPayload(True, "Fine", "12 of 12"))
 BAD = rows.result(ResultPayload(False, "QuotaMissing", "no \x1b[2Jquota"))

@@ -12,7 +12,7 @@ from reporter.core import rows
 from reporter.core.payloads import ResultPayload
 from tests.fakekube import Answer, CloseMidStream, FakeKube, Rule, make_job
 from tests.integration.ctl.scripted import Home, interrupt
-from tests.unit.ctl.verdicts import with_verdicts
+from tests.verdicts import with_verdicts
 
 GOOD = rows.result(ResultPayload(True, "Fine", "12 of 12"))
 RUNNING = rows.running(None, None)

@@ -12,7 +12,7 @@ from reporter.core.diagnosis.outcome import (
 )
 from reporter.core.payloads import ResultPayload
 from tests.fakekube import make_job, make_pod
-from tests.unit.ctl.verdicts import with_verdicts
+from tests.verdicts import with_verdicts
 
 TRUE = rows.result(ResultPayload(True, "Fine", "fine"))
 FALSE = rows.result(ResultPayload(False, "Bad", "bad"))

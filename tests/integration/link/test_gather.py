@@ -14,7 +14,7 @@ import pytest
 
 from reporter.link.answers import Outcome
 from reporter.link.gather import Failure
-from tests.integration.worker.world import World
+from tests.integration.link.world import World
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from reporter.core.diagnosis import log
 
-ROOT = Path(__file__).parents[3] / "reporter"
+ROOT = Path(__file__).parents[4] / "reporter"
 
 
 def test_every_sentence_that_is_looked_for_is_logged():
