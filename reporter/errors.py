@@ -24,14 +24,14 @@ class KubeError(ReporterError):
     """The Kubernetes API did not do what was asked.
 
     `failure` is a short class name for metrics and logs, `retry_after` the server's own wish in
-    seconds.
+    seconds, `said` the server's words without ours, on one line; empty where it said nothing.
     """
 
     failure = "error"
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, *, retry_after: float | None = None, said: str = "") -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after, self.said = retry_after, said
 
 
 class NotFound(KubeError):
@@ -56,10 +56,18 @@ class Conflict(KubeError):
     failure = "conflict"
 
 
+class AlreadyExists(Conflict):
+    """409: an object of that name was there before."""
+
+
 class Forbidden(KubeError):
     """403: retried like an outage, because a RoleBinding may come late."""
 
     failure = "forbidden"
+
+
+class Denied(Forbidden):
+    """403 by admission, not for want of a right: a quota, a policy, a namespace that goes away."""
 
 
 class Unauthorized(KubeError):

@@ -1,13 +1,16 @@
 """What an answer of the API server means: an object, or a domain error. No I/O here."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from reporter.errors import (
+    AlreadyExists,
     Conflict,
+    Denied,
     Forbidden,
     Gone,
     InvalidRequest,
@@ -22,6 +25,13 @@ MAX_OBJECT = 4 * 1024 * 1024
 
 MAX_REFUSAL = 256 * 1024
 """Largest error answer that is looked into. A 422 repeats the whole patch."""
+
+
+MAX_WORDS = 1024
+"""Longest text of the server's own, in characters."""
+
+_RIGHT_MISSING = re.compile(r'(is forbidden|^forbidden): User "[^"]*" cannot ')
+"""How every authorizer's refusal reads; admission has other words with the same code."""
 
 
 def plain(text: str, limit: int = 300) -> str:
@@ -64,22 +74,37 @@ def refusal(request: str, status: int, headers: Mapping[str, str], data: bytes) 
     if said.get("kind") != "Status":
         said = {}
     text = plain(f"{request}: {status} {said.get('reason') or ''}: {said.get('message') or ''}")
+    words = plain(str(said.get("message") or ""), MAX_WORDS)
+    kind = _meaning(request, status, said, words)
+    if kind is not Unavailable:
+        return kind(text, said=words)
+    wish = retry_after(headers.get("Retry-After"), datetime.now(UTC))
+    return Unavailable(text, retry_after=wish, said=words)
+
+
+def _meaning(request: str, status: int, said: dict[str, Any], words: str) -> type[KubeError]:
     match status:
         case 401:
-            return Unauthorized(text)
+            return Unauthorized
+        # Admission has no say in what is only read.
+        case 403 if said and not request.startswith("GET ") and not _RIGHT_MISSING.search(words):
+            return Denied
         case 403:
-            return Forbidden(text)
+            return Forbidden
         # A 404 that is no Status object comes from something in between and says nothing about the
         # object.
         case 404 if said:
-            return NotFound(text)
+            return NotFound
+        # A quota that others use at the same moment is a conflict, too.
+        case 409 if said.get("reason") == "AlreadyExists":
+            return AlreadyExists
         case 409:
-            return Conflict(text)
+            return Conflict
         case 422 if "metadata.uid" in _causes(said):
-            return Gone(text)
+            return Gone
         case 400 | 405 | 406 | 413 | 415 | 422:
-            return InvalidRequest(text)
-    return Unavailable(text, retry_after=retry_after(headers.get("Retry-After"), datetime.now(UTC)))
+            return InvalidRequest
+    return Unavailable
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:

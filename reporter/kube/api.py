@@ -4,58 +4,34 @@ Objects go in and out as plain dicts; every failure is a domain error of `errors
 retries here but one: a 401 is tried again with a token read anew. Rights needed by the sidecar:
 `jobs/status: get, patch`, `pods: get, watch`, `events: create`; by the aggregator: `pods: list,
 patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods: list`,
-`events: list`, `pods/log: get`.
+`events: list`, `pods/log: get`. What is asked of any kind of object is in `objects.py`.
 """
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from reporter.errors import SettingsError, Unavailable
-from reporter.kube.answers import MAX_OBJECT, MAX_REFUSAL, decode_object, plain, refusal
-from reporter.kube.client import JSON_MERGE, Client, Request, load_kubeconfig, transport
+from reporter.errors import SettingsError
+from reporter.kube.answers import plain
+from reporter.kube.client import JSON, JSON_MERGE, Client, Request, load_kubeconfig
 from reporter.kube.in_cluster import CA_FILE, TOKEN_FILE, server_address
+from reporter.kube.objects import FIELD_MANAGER, SILENCE, STRICT, Objects
 from reporter.kube.watch import Watch
 
 __all__ = ["KubeApi", "Watch"]
 
-FIELD_MANAGER = "status-reporter"
-SILENCE = 135.0
-"""Seconds without a word after which a watch counts as dead.
-
-The server sends a bookmark every 60 s; where no Pod of the cluster changes one of two stays away.
-"""
-LONGEST_IDLE = 30.0  # seconds; a new connection costs about 10 ms
 MOST_PODS = 10  # in one answer, which has its own limit: each may carry 256 KiB of annotations
-PAGE = 100  # objects asked for at once where there may be thousands
 MOST_EVENTS = 500
 LOG_BYTES = 64 * 1024
 
-_PODS = "/api/v1/namespaces/{namespace}/pods"
 _POD = "/api/v1/namespaces/{namespace}/pods/{name}"
-_ALL_PODS = "/api/v1/pods"
 _LOG = "/api/v1/namespaces/{namespace}/pods/{name}/log"
-_EVENTS = "/api/v1/namespaces/{namespace}/events"
 _NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-_JOB = "/apis/batch/v1/namespaces/{namespace}/jobs/{name}"
-_JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
-_ALL_JOBS = "/apis/batch/v1/jobs"
 _JOB_STATUS = "/apis/batch/v1/namespaces/{namespace}/jobs/{name}/status"
 
 
-class KubeApi:
-    """One API server. Threads may use it at the same time.
-
-    `timeout` of a request bounds all of it in seconds (connect and handshake at most 3 s). Every
-    method raises NotFound, Forbidden, Unauthorized, InvalidRequest or Unavailable; a patch also
-    Conflict and Gone.
-    """
-
-    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
-        self._client, self._clock = client, clock
-        self._api = client.open()
-        self._used_at = clock()
+class KubeApi(Objects):
+    """What the programs ask, beside what can be asked of any object. Threads may share it."""
 
     @classmethod
     def in_cluster(cls, *, relax_x509_strict: bool = False) -> "KubeApi":
@@ -118,8 +94,7 @@ class KubeApi:
 
     def get_pod(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the Pod."""
-        request = Request("GET", _POD, {"namespace": namespace, "name": name})
-        return self._object("Pod", request, timeout)
+        return self.get("Pod", namespace, name, timeout=timeout)
 
     def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the whole Job, read through its status subresource."""
@@ -136,20 +111,19 @@ class KubeApi:
         not have raise InvalidRequest.
         """
         names = {"namespace": namespace, "name": name}
-        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": STRICT}
         return self._object("Job", Request("PATCH", _JOB_STATUS, names, query, body), timeout)
 
     def create_event(self, namespace: str, event: dict[str, Any], *, timeout: float = 5.0) -> None:
         """Create an Event (events.k8s.io/v1). Conflict where there is one of that name."""
-        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": STRICT}
         names = {"namespace": namespace}
-        request = Request("POST", _NEW_EVENTS, names, query, event, "application/json")
+        request = Request("POST", _NEW_EVENTS, names, query, event, JSON)
         self._answer(request, timeout)
 
     def view_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the whole Job, read as people may: their roles seldom name subresources."""
-        request = Request("GET", _JOB, {"namespace": namespace, "name": name})
-        return self._object("Job", request, timeout)
+        return self.get("Job", namespace, name, timeout=timeout)
 
     def list_pods(
         self,
@@ -163,9 +137,7 @@ class KubeApi:
 
         None in a namespace that does not exist; `namespace` None means all.
         """
-        query = {"labelSelector": label_selector, "limit": str(limit)}
-        path, names = _within(_PODS, _ALL_PODS, namespace)
-        return self._list("Pod", Request("GET", path, names, query), timeout)[0]
+        return self.list_page("Pod", namespace, label_selector, limit=limit, timeout=timeout).items
 
     def list_jobs(
         self, namespace: str | None, label_selector: str = "", *, timeout: float = 5.0
@@ -174,23 +146,16 @@ class KubeApi:
 
         `timeout` is for each page.
         """
-        path, names = _within(_JOBS, _ALL_JOBS, namespace)
-        query = {"limit": str(PAGE)} | ({"labelSelector": label_selector} if label_selector else {})
-        more = ""
-        while True:
-            asked = query | ({"continue": more} if more else {})
-            page, more = self._list("Job", Request("GET", path, names, asked), timeout)
-            yield from page
-            if not more:
-                return
+        return self.list_all("Job", namespace, label_selector, timeout=timeout)
 
     def list_events(
         self, namespace: str, field_selector: str, *, timeout: float = 5.0
     ) -> list[dict[str, Any]]:
         """Return the events with these fields, as `involvedObject.uid=...`, at most 500."""
-        query = {"fieldSelector": field_selector, "limit": str(MOST_EVENTS)}
-        request = Request("GET", _EVENTS, {"namespace": namespace}, query)
-        return self._list("Event", request, timeout)[0]
+        page = self.list_page(
+            "Event", namespace, field_selector=field_selector, limit=MOST_EVENTS, timeout=timeout
+        )
+        return page.items
 
     def read_log(self, namespace: str, name: str, container: str, *, timeout: float = 5.0) -> bytes:
         """Return the end of a container's log, at most 100 lines and 64 KiB."""
@@ -211,7 +176,7 @@ class KubeApi:
         All annotations of a Pod together may have 256 KiB: InvalidRequest beyond.
         """
         names = {"namespace": namespace, "name": name}
-        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": STRICT}
         body = {"metadata": {"annotations": dict(annotations)}}
         return self._object("Pod", Request("PATCH", _POD, names, query, body, JSON_MERGE), timeout)
 
@@ -222,14 +187,13 @@ class KubeApi:
 
         The server ends it after `server_timeout` seconds; `silence` is how long nothing may come.
         """
-        query = {
-            "watch": "true",
-            "fieldSelector": f"metadata.name={name}",
-            "timeoutSeconds": str(server_timeout),
-            "allowWatchBookmarks": "true",
-        }
-        request = Request("GET", _PODS, {"namespace": namespace}, query)
-        return Watch(self._client, "Pod", request, silence)
+        return self.watch(
+            "Pod",
+            namespace,
+            field_selector=f"metadata.name={name}",
+            server_timeout=server_timeout,
+            silence=silence,
+        )
 
     def watch_jobs(
         self,
@@ -240,51 +204,6 @@ class KubeApi:
         silence: float = SILENCE,
     ) -> Watch:
         """Return a watch of the Jobs with these labels, as `watch_pod`; it starts with them all."""
-        path, names = _within(_JOBS, _ALL_JOBS, namespace)
-        query = {
-            "watch": "true",
-            "timeoutSeconds": str(server_timeout),
-            "allowWatchBookmarks": "true",
-        } | ({"labelSelector": label_selector} if label_selector else {})
-        return Watch(self._client, "Job", Request("GET", path, names, query), silence)
-
-    def close(self) -> None:
-        """Close the idle connections. Watches are closed by themselves."""
-        self._api.close()
-
-    def _list(
-        self, kind: str, request: Request, timeout: float
-    ) -> tuple[list[dict[str, Any]], str]:
-        """Return the objects, and what to ask with for more."""
-        found = self._object(f"{kind}List", request, timeout)
-        listed = found.get("items") or []
-        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-            raise Unavailable(f"the response is not a list of {kind}s")
-        more = found["metadata"].get("continue")
-        return listed, more if isinstance(more, str) else ""
-
-    def _object(self, kind: str, request: Request, timeout: float) -> dict[str, Any]:
-        return decode_object(self._answer(request, timeout), kind)
-
-    def _answer(self, request: Request, timeout: float) -> bytes:
-        now = self._clock()
-        if now > self._used_at + LONGEST_IDLE:
-            # Load balancers and firewalls forget idle connections without a word, and the first
-            # request after minutes of silence is often the verdict: it must not wait in vain.
-            self._api.rest_client.pool_manager.clear()
-        self._used_at = now
-        response = self._client.send(self._api, request, timeout)
-        good = response.status in {200, 201}
-        try:
-            with transport():
-                data = response.read(MAX_OBJECT + 1 if good else MAX_REFUSAL, decode_content=False)
-        finally:
-            # Read to its end, the connection is in the pool again; otherwise this ends it.
-            response.close()
-        if not good:
-            raise refusal(str(request), response.status, response.headers, data)
-        return bytes(data)
-
-
-def _within(path: str, everywhere: str, namespace: str | None) -> tuple[str, dict[str, str]]:
-    return (everywhere, {}) if namespace is None else (path, {"namespace": namespace})
+        return self.watch(
+            "Job", namespace, label_selector, server_timeout=server_timeout, silence=silence
+        )

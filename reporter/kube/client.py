@@ -58,8 +58,13 @@ with _unopened(*_STAND_INS):
     )
 
 
+JSON = "application/json"
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 JSON_MERGE = "application/merge-patch+json"
+
+
+Patience = float | tuple[float, float | None]
+"""Seconds for a whole request, or a pair for connecting and for each read (None: for ever)."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +143,9 @@ class Client:
         api.rest_client.pool_manager.pool_classes_by_scheme = {"https": pool}
         return api
 
-    def send(self, api: Any, request: Request, timeout: float | tuple[float, float]) -> Any:
+    def send(self, api: Any, request: Request, timeout: Patience) -> Any:
         """Send it; return urllib3's response, unread. A 401 is tried once more with a fresh token.
 
-        `timeout` in seconds is for the whole request, or a pair for connecting and for each read.
         Raises Unavailable when no answer came or when there is no usable token.
         """
         started = time.monotonic()
@@ -155,7 +159,7 @@ class Client:
             response = self._send_once(api, request, timeout)
         return response
 
-    def _send_once(self, api: Any, request: Request, timeout: float | tuple[float, float]) -> Any:
+    def _send_once(self, api: Any, request: Request, timeout: Patience) -> Any:
         headers = {"Accept": "application/json"}
         if request.body is not None:
             # Without it the API server answers 415.

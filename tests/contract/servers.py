@@ -67,6 +67,14 @@ class Server:
         """Return a token with the rules of that role, or with these."""
         raise NotImplementedError
 
+    def cluster_token(self) -> str:
+        """Return the token of somebody who may do everything in all namespaces."""
+        raise NotImplementedError
+
+    def create_unscheduled_pod(self) -> dict[str, Any]:
+        """Return a new Pod that no node has, with a container `adapter`."""
+        raise NotImplementedError
+
     def create_job(self) -> dict[str, Any]:
         """Return a new Job named `validate` that runs, with all its first writes done."""
         raise NotImplementedError
@@ -236,6 +244,14 @@ class FakeServer(Server):
         self.fake.tokens.roles[role] = rules or ROLES[role]
         return self.fake.token(role)
 
+    def cluster_token(self) -> str:
+        return self.admin
+
+    def create_unscheduled_pod(self) -> dict[str, Any]:
+        pod = make_pod(make_job(JOB), name=POD)
+        del pod["spec"]["nodeName"]
+        return self.fake.create_pod(pod)
+
     def create_job(self) -> dict[str, Any]:
         return self.fake.create_job(make_job(JOB))
 
@@ -309,6 +325,20 @@ class RealServer(Server):
                 return
             time.sleep(0.02)
         raise TimeoutError(f"never granted: {rule}")
+
+    def cluster_token(self) -> str:
+        account = {"kind": "ServiceAccount", "name": "admin", "namespace": self.namespace}
+        rbac = "rbac.authorization.k8s.io"
+        role = {"apiGroup": rbac, "kind": "ClusterRole", "name": "cluster-admin"}
+        binding = {"metadata": {"name": self.namespace}, "roleRef": role, "subjects": [account]}
+        bindings = f"/apis/{rbac}/v1/clusterrolebindings"
+        self._bed.request("POST", bindings, binding)
+        self._stack.callback(self._bed.request, "DELETE", f"{bindings}/{self.namespace}")
+        self._wait_until_granted(self.admin, Rule(("create",), ("namespaces",)))
+        return self.admin
+
+    def create_unscheduled_pod(self) -> dict[str, Any]:
+        return self.create_pod()
 
     def create_job(self) -> dict[str, Any]:
         account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"

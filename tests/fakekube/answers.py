@@ -2,11 +2,7 @@
 
 from typing import Any
 
-RESOURCES = {
-    "Pod": ("", "pods"),
-    "Job": ("batch", "jobs"),
-    "Event": ("events.k8s.io", "events"),
-}
+from tests.fakekube.kinds import KINDS
 
 
 class ApiError(Exception):
@@ -40,12 +36,13 @@ def status(code: int, reason: str, message: str, **details: Any) -> dict[str, An
 
 def qualified(kind: str) -> str:
     """Return `pods` or `jobs.batch`."""
-    group, resource = RESOURCES[kind]
-    return f"{resource}.{group}" if group else resource
+    # Whoever writes an Event does so by its new group.
+    return "events.events.k8s.io" if kind == "Event" else KINDS[kind].qualified
 
 
 def _details(kind: str, name: str) -> dict[str, Any]:
-    group, resource = RESOURCES[kind]
+    group = "events.k8s.io" if kind == "Event" else KINDS[kind].group
+    resource = KINDS[kind].plural
     return {"name": name, **({"group": group} if group else {}), "kind": resource}
 
 
@@ -72,11 +69,34 @@ def conflict(kind: str, name: str) -> ApiError:
     )
 
 
+def conflict_uid(kind: str, name: str, wanted: str, live: str) -> ApiError:
+    """409 for a precondition that another object of that name does not meet."""
+    return ApiError(
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on {qualified(kind)} "{name}": the UID in the '
+        f"precondition ({wanted}) does not match the UID in record ({live}). The object might "
+        "have been deleted and then recreated",
+        **_details(kind, name),
+    )
+
+
+def no_namespace(name: str) -> ApiError:
+    """404 for whatever should be created in it."""
+    return ApiError(404, "NotFound", f'namespaces "{name}" not found', name=name, kind="namespaces")
+
+
 def invalid(
-    kind: str, name: str, field: str, why: str, *, reason: str = "FieldValueInvalid"
+    kind: str,
+    name: str,
+    field: str,
+    why: str,
+    *,
+    reason: str = "FieldValueInvalid",
+    times: int = 2,
 ) -> ApiError:
     """422 by validation, with its cause."""
-    group, _ = RESOURCES[kind]
+    group = KINDS[kind].group
     return ApiError(
         422,
         "Invalid",
@@ -85,7 +105,7 @@ def invalid(
         **({"group": group} if group else {}),
         kind=kind,
         # Twice, as the real one names a uid: once for all objects' rules, once for the Job's.
-        causes=[{"reason": reason, "message": why, "field": field}] * 2,
+        causes=[{"reason": reason, "message": why, "field": field}] * times,
     )
 
 

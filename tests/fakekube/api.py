@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.fakekube.answers import ApiError, NotImitated
-from tests.fakekube.events import GROUP, created, shown
+from tests.fakekube.events import GROUP, shown
+from tests.fakekube.events import created as created_event
 from tests.fakekube.jobstatus import MAX_BODY, STRATEGIC, patched
 from tests.fakekube.journal import Entry
+from tests.fakekube.kinds import BY_PLURAL, KINDS
 from tests.fakekube.podmeta import JSON_MERGE, annotated
 from tests.fakekube.rbac import Tokens
-from tests.fakekube.store import API_VERSIONS, Store
+from tests.fakekube.selectors import FieldSelector, LabelSelector
+from tests.fakekube.store import Store
+from tests.fakekube.writes import created, deleted, log_of, reviewed
 
 _PATH = re.compile(
-    r"/(?:api/v1|apis/(?P<group>batch|events\.k8s\.io)/v1)(?:/namespaces/(?P<namespace>[^/]+))?"
-    r"/(?P<resource>pods|jobs|events)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?"
+    r"/(?:api/v1|apis/(?P<group>[a-z0-9.]+)/v1)"
+    r"(?:/namespaces/(?P<namespace>[^/]+)(?=/))?"
+    r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?"
 )
-_GROUPS = {"pods": {""}, "jobs": {"batch"}, "events": {"", GROUP}}
 _PATCHES = {STRATEGIC, JSON_MERGE, "application/json-patch+json"}
 
 
@@ -33,18 +37,23 @@ class Target:
 
     @property
     def kind(self) -> str:
-        return {"pods": "Pod", "jobs": "Job", "events": "Event"}[self.resource]
+        return BY_PLURAL[self.resource].name
 
 
 def target_of(path: str) -> Target | None:
     """Return what the path names, or None for one that does not exist."""
     found = _PATH.fullmatch(path)
-    if found is None or (found["group"] or "") not in _GROUPS[found["resource"]]:
+    kind = None if found is None else BY_PLURAL.get(found["resource"])
+    if found is None or kind is None:
+        return None
+    if (found["group"] or "") not in {kind.group} | ({GROUP} if kind.name == "Event" else set()):
+        return None
+    if found["namespace"] is not None and not kind.namespaced:
         return None
     group, namespace, resource, name, subresource = found.group(
         "group", "namespace", "resource", "name", "subresource"
     )
-    if name is not None and namespace is None:
+    if name is not None and namespace is None and kind.namespaced:
         return None
     return Target(group or "", namespace or "", resource, name, subresource)
 
@@ -57,6 +66,9 @@ def selected_name(entry: Entry) -> str | None:
 
 def authorize(entry: Entry, target: Target, tokens: Tokens) -> None:
     """Raise 401 or 403 unless the request may be made."""
+    if target.resource == "selfsubjectaccessreviews" and entry.headers.get("authorization"):
+        tokens.role_of(entry.headers["authorization"])
+        return
     role = tokens.role_of(entry.headers.get("authorization"))
     verb = {"post": "create"}.get(entry.method.lower(), entry.method.lower())
     name = target.name
@@ -67,11 +79,26 @@ def authorize(entry: Entry, target: Target, tokens: Tokens) -> None:
     tokens.check(role, verb, target.group, resource, target.namespace, name)
 
 
-def answer(entry: Entry, target: Target, store: Store) -> tuple[int, dict[str, Any], list[str]]:
+def answer(
+    entry: Entry, target: Target, store: Store, tokens: Tokens
+) -> tuple[int, dict[str, Any] | bytes, list[str]]:
     """Return the status of a success, its object and warnings. Raises ApiError or NotImitated."""
+    kind = KINDS[target.kind]
     if (entry.method, target.group, target.name) == ("POST", GROUP, None):
         made, warnings = _create_event(entry, target, store)
         return 201, made, warnings
+    if target.group != GROUP:
+        if (entry.method, target.kind) == ("POST", "SelfSubjectAccessReview"):
+            role = tokens.role_of(entry.headers.get("authorization"))
+            return 201, reviewed(entry, role, tokens), []
+        if (entry.method, target.name) == ("POST", None) and kind.name != "Event":
+            return 201, created(entry, kind, target.namespace, store), []
+        if entry.method == "DELETE" and target.name is not None and target.subresource is None:
+            return 200, deleted(entry, kind, target.namespace, target.name, store), []
+        if (entry.method, target.kind, target.subresource) == ("GET", "Pod", "log"):
+            assert target.name is not None
+            log = log_of(entry, target.namespace, target.name, store)
+            return (204, b"", []) if log is None else (200, log, [])
     found, warnings = _found_or_patched(entry, target, store)
     return 200, found, warnings
 
@@ -95,23 +122,22 @@ def _found_or_patched(
 def _create_event(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], list[str]]:
     sort = entry.headers.get("content-type", "")
     validation = entry.query.get("fieldValidation", "Warn")
-    made, warnings = created(entry.body, target.namespace, sort, validation)
+    made, warnings = created_event(entry.body, target.namespace, sort, validation)
     return shown(store.create("Event", made)), warnings
 
 
 def _list(entry: Entry, target: Target, store: Store) -> dict[str, Any]:
-    wanted, labels = _selected_fields(entry), selected_labels(entry)
+    fields, labels = FieldSelector(entry), LabelSelector(entry)
     with store.changed:
         found = sorted(
             store.find(target.kind, target.namespace or None),
-            key=lambda one: (one["metadata"]["namespace"], one["metadata"]["name"]),
+            key=lambda one: (one["metadata"].get("namespace", ""), one["metadata"]["name"]),
         )
         items = [
             # What the elements are is said once, by the list.
             {key: value for key, value in one.items() if key not in {"kind", "apiVersion"}}
             for one in found
-            if all(_field(one, path) == value for path, value in wanted.items())
-            and labels.items() <= one["metadata"].get("labels", {}).items()
+            if fields.fits(one) and labels.fits(one)
         ]
         meta = {"resourceVersion": str(store.version)}
     limit, begin = int(entry.query.get("limit") or 0), int(entry.query.get("continue") or 0)
@@ -121,34 +147,8 @@ def _list(entry: Entry, target: Target, store: Store) -> dict[str, Any]:
         if left > 0:
             meta |= {"continue": str(begin + limit), "remainingItemCount": left}  # type: ignore[dict-item]
         items = items[:limit]
-    version = API_VERSIONS[target.kind]
+    version = KINDS[target.kind].api_version
     return {"kind": f"{target.kind}List", "apiVersion": version, "metadata": meta, "items": items}
-
-
-def _selected_fields(entry: Entry) -> dict[str, str]:
-    found = {}
-    for term in filter(None, entry.query.get("fieldSelector", "").split(",")):
-        path, _, value = term.partition("=")
-        found[path] = value.lstrip("=")
-    return found
-
-
-def _field(found: Any, path: str) -> Any:
-    for key in path.split("."):
-        found = found.get(key, {})
-    return found
-
-
-def selected_labels(entry: Entry) -> dict[str, str]:
-    """Return the labels that a selector asks for."""
-    terms = filter(None, entry.query.get("labelSelector", "").split(","))
-    found = {}
-    for term in terms:
-        key, same, value = term.partition("=")
-        if not same or key.endswith("!"):
-            raise NotImitated(f"the label selector {term!r}")
-        found[key] = value.removeprefix("=")
-    return found
 
 
 def _check_patch(entry: Entry, imitated: str) -> None:

@@ -60,7 +60,8 @@ def forbidden(
         403,
         "Forbidden",
         f'{named} is forbidden: User "{user}" cannot {verb} resource "{resource}" '
-        f'in API group "{group}" in the namespace "{namespace}"',
+        f'in API group "{group}" '
+        + (f'in the namespace "{namespace}"' if namespace else "at the cluster scope"),
         **({"name": name} if name else {}),
         **details,
         kind=kind,

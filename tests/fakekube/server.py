@@ -109,7 +109,7 @@ class _Exchange:
             authorize(entry, target, backend.tokens)
             if entry.is_watch and entry.method == "GET" and target.name is None:
                 return 200, Stream(entry, target, backend.store, backend.bookmark_every), {}
-            code, found, warnings = answer(entry, target, backend.store)
+            code, found, warnings = answer(entry, target, backend.store, backend.tokens)
         except ApiError as error:
             return error.code, error.body, {}
         except NotImitated as error:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.fakekube.answers import already_exists, not_found
+from tests.fakekube.kinds import KINDS, WITHOUT_STATUS
 
 Object = dict[str, Any]
-API_VERSIONS = {"Pod": "v1", "Job": "batch/v1", "Event": "v1"}
 
 
 def stamp(moment: datetime) -> str:
@@ -30,6 +30,8 @@ class Store:
         """Watches from before this version are too old."""
         self.events: list[tuple[int, str, Object]] = []
         """Version, type and object of every event since the start."""
+        self.logs: dict[tuple[str, str, str], bytes] = {}
+        """By namespace, Pod and container."""
 
     def get(self, kind: str, namespace: str, name: str) -> Object:
         """Return a copy; 404 when there is none."""
@@ -48,25 +50,36 @@ class Store:
                 if one == kind and namespace in {None, space}
             ]
 
-    def create(self, kind: str, given: Object) -> Object:
+    def has_namespace(self, name: str) -> bool:
+        """Whether there is that Namespace; those in which a test put something need not be made."""
+        with self.changed:
+            return name == "default" or any(
+                name == (own if kind == "Namespace" else space)
+                for kind, space, own in self._objects
+            )
+
+    def create(self, kind: str, given: Object, *, dry_run: bool = False) -> Object:
         """Add it with what the server fills in: uid, creationTimestamp, resourceVersion."""
         made: Object = copy.deepcopy(given)
         meta: Object = made.setdefault("metadata", {})
-        meta.setdefault("namespace", "default")
+        if KINDS[kind].namespaced:
+            meta.setdefault("namespace", "default")
+        else:
+            meta.pop("namespace", None)
         meta.setdefault("uid", str(uuid.uuid4()))
         meta.setdefault("creationTimestamp", stamp(self._clock()))
-        status = {} if kind == "Event" else {"status": {}}
-        made = {"kind": kind, "apiVersion": API_VERSIONS[kind], **status} | made
+        status = {} if kind in WITHOUT_STATUS else {"status": {}}
+        made = {"kind": kind, "apiVersion": KINDS[kind].api_version, **status} | made
         with self.changed:
-            if (kind, meta["namespace"], meta["name"]) in self._objects:
+            if _place(kind, meta) in self._objects:
                 raise already_exists(kind, meta["name"])
-            return self._keep(kind, "ADDED", made)
+            return made if dry_run else self._keep(kind, "ADDED", made)
 
     def replace(self, kind: str, new: Object) -> Object:
         """Store a changed object; one that did not change keeps its version and causes no event."""
         with self.changed:
             meta = new["metadata"]
-            if self.get(kind, meta["namespace"], meta["name"]) == new:
+            if self.get(*_place(kind, meta)) == new:
                 return copy.deepcopy(new)
             return self._keep(kind, "MODIFIED", new)
 
@@ -85,6 +98,21 @@ class Store:
             del self._objects[kind, namespace, name]
             return self._log(kind, "DELETED", last)
 
+    def collect(self, owner: str) -> None:
+        """Take away what has this owner and no other, and what that owned."""
+        with self.changed:
+            for place, found in list(self._objects.items()):
+                owners = [each["uid"] for each in found["metadata"].get("ownerReferences", [])]
+                if owners == [owner] and place in self._objects:
+                    self.delete(*place)
+                    self.collect(found["metadata"]["uid"])
+
+    def empty(self, namespace: str) -> None:
+        """Take away all that is in this namespace."""
+        with self.changed:
+            for place in [each for each in self._objects if each[1] == namespace]:
+                self.delete(*place)
+
     def compact(self) -> None:
         """Forget old versions: a watch from one of them is told that it is too old."""
         with self.changed:
@@ -93,7 +121,7 @@ class Store:
     def _keep(self, kind: str, event: str, new: Object) -> Object:
         meta = new["metadata"]
         kept = copy.deepcopy(new)
-        self._objects[kind, meta["namespace"], meta["name"]] = kept
+        self._objects[_place(kind, meta)] = kept
         return self._log(kind, event, kept)
 
     def _log(self, kind: str, event: str, found: Object) -> Object:
@@ -102,3 +130,7 @@ class Store:
         self.events.append((self.version, event, copy.deepcopy(found)))
         self.changed.notify_all()
         return copy.deepcopy(found)
+
+
+def _place(kind: str, meta: Object) -> tuple[str, str, str]:
+    return kind, meta.get("namespace", ""), meta["name"]

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.fakekube.answers import ApiError, internal, status
-from tests.fakekube.api import Target, selected_labels, selected_name
+from tests.fakekube.api import Target, selected_name
 from tests.fakekube.journal import Entry
-from tests.fakekube.store import API_VERSIONS, Store
+from tests.fakekube.kinds import KINDS
+from tests.fakekube.selectors import LabelSelector
+from tests.fakekube.store import Store
 
 Event = dict[str, Any]
 
@@ -21,7 +23,7 @@ class Stream:
     def __init__(self, entry: Entry, target: Target, store: Store, bookmark_every: float) -> None:
         self._store = store
         self._kind, self._namespace = target.kind, target.namespace
-        self._name, self._labels = selected_name(entry), selected_labels(entry)
+        self._name, self._labels = selected_name(entry), LabelSelector(entry)
         self._bookmarks = entry.query.get("allowWatchBookmarks") == "true"
         self._every = bookmark_every
         self._seconds = float(entry.query.get("timeoutSeconds") or "inf")
@@ -83,9 +85,9 @@ class Stream:
     def _fits(self, found: Event) -> bool:
         meta = found["metadata"]
         return (
-            self._namespace in {"", meta["namespace"]}
+            self._namespace in {"", meta.get("namespace", "")}
             and self._name in {None, meta["name"]}
-            and self._labels.items() <= meta.get("labels", {}).items()
+            and self._labels.fits(found)
         )
 
     def _marks(self, started: float, end: float) -> Iterator[float]:
@@ -106,6 +108,6 @@ class Stream:
         }
         if annotations:
             meta["annotations"] = annotations
-        found = {"kind": self._kind, "apiVersion": API_VERSIONS[self._kind], "metadata": meta}
+        found = {"kind": self._kind, "apiVersion": KINDS[self._kind].api_version, "metadata": meta}
         spec = {"containers": None} if self._kind == "Pod" else {"template": {"spec": {}}}
         return {"type": "BOOKMARK", "object": found | {"spec": spec, "status": {}}}

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from reporter.errors import Forbidden, NotFound, SettingsError, Unavailable
-from reporter.kube.api import PAGE, KubeApi
+from reporter.kube.api import KubeApi
+from reporter.kube.objects import PAGE
 from tests.fakekube import Answer, FakeKube, make_job, make_pod
 from tests.integration.ctl.cluster import kubeconfig
 

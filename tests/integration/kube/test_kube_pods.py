@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from reporter.errors import Conflict, Forbidden, InvalidRequest, KubeError, NotFound, Unavailable
+from reporter.errors import (
+    Conflict,
+    Denied,
+    Forbidden,
+    InvalidRequest,
+    KubeError,
+    NotFound,
+    Unavailable,
+)
 from reporter.kube.api import MOST_PODS, KubeApi
 from tests.fakekube import Answer, FakeKube, Reset, make_job, make_pod
 
@@ -114,7 +122,7 @@ def test_too_many_annotations_are_refused(fake: FakeKube, api: KubeApi) -> None:
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (Answer(403), Forbidden),
+        (Answer(403), Denied),
         (Answer(409), Conflict),
         (Answer(422), InvalidRequest),
         (Answer(500), Unavailable),

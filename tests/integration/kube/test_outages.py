@@ -11,8 +11,9 @@ import pytest
 from reporter.errors import (
     Unavailable,
 )
-from reporter.kube.api import LONGEST_IDLE, KubeApi
+from reporter.kube.api import KubeApi
 from reporter.kube.client import Client
+from reporter.kube.objects import LONGEST_IDLE
 from tests.fakekube import Answer, FakeKube, Hang, Reset, Slow
 from tests.integration.kube.connecting import JOB, NAMESPACE, condition, connect
 

@@ -7,6 +7,7 @@ import pytest
 
 from reporter.errors import (
     Conflict,
+    Denied,
     Forbidden,
     Gone,
     InvalidRequest,
@@ -156,3 +157,29 @@ def test_an_object_is_returned_as_it_is() -> None:
 def test_text_is_made_plain(text: str, expected: str) -> None:
     """One line, no control or direction marks, bounded."""
     assert expected == plain(text)
+
+
+WHO = 'User "system:serviceaccount:default:a" cannot'
+
+
+@pytest.mark.parametrize(
+    ("request_line", "message", "error"),
+    [
+        ("POST it", f'jobs.batch is forbidden: {WHO} create resource "jobs" in API', Forbidden),
+        ("GET it", f'forbidden: {WHO} get path "/nothing"', Forbidden),
+        ("GET it", "anything", Forbidden),
+        ("POST it", 'pods "x" is forbidden: exceeded quota: none', Denied),
+        ("POST it", 'jobs.batch "x" is forbidden: violates PodSecurity "restricted"', Denied),
+        ("POST it", 'admission webhook "w" denied the request: no', Denied),
+        ("POST it", 'roles "x" is forbidden: user "y" is attempting to grant RBAC', Denied),
+    ],
+)
+def test_a_right_that_is_missing_is_not_a_policy(
+    request_line: str, message: str, error: type[Exception]
+) -> None:
+    """The right may come, the policy stays; a proxy's 403 says neither."""
+    body = json.dumps({"kind": "Status", "reason": "Forbidden", "message": message}).encode()
+    found = refusal(request_line, 403, {}, body)
+
+    assert (error, message) == (type(found), found.said)
+    assert Forbidden is type(refusal(request_line, 403, {}, b"<html>no</html>"))

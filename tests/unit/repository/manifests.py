@@ -88,6 +88,12 @@ PEOPLE = {"list_pods", "list_jobs", "watch_jobs", "list_events", "view_job", "re
 """What the command-line tool asks with rights of their own: deploy/ grants none of it."""
 
 
+OF_ANY_KIND = {"create", "get", "delete", "list_page", "list_all", "watch", "stream_log"}
+
+
+"""What is asked of any kind of object, by who starts a run: deploy/ grants none of it."""
+
+
 def asked(requests: Requests) -> set[tuple[str, str, str]]:
     """Make the requests and list the rights they need."""
     with FakeKube() as fake:

@@ -1,0 +1,248 @@
+"""Any kind of object: create, get, delete, list, watch; and one request at a time.
+
+What a caller names by its kind (`"Job"`) is found in `kinds.py`; `namespace` None means all of them
+in a list or a watch, and is right for kinds that have no namespace.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reporter.errors import Unavailable
+from reporter.kube.answers import MAX_OBJECT, MAX_REFUSAL, decode_object, refusal
+from reporter.kube.client import JSON, Client, Request, transport
+from reporter.kube.kinds import KINDS
+from reporter.kube.log_stream import LogStream
+from reporter.kube.watch import Watch
+
+FIELD_MANAGER = "status-reporter"
+SILENCE = 135.0
+"""Seconds without a word after which a watch counts as dead.
+
+The server sends a bookmark every 60 s; where no Pod of the cluster changes one of two stays away.
+"""
+LONGEST_IDLE = 30.0  # seconds; a new connection costs about 10 ms
+PAGE = 100  # objects asked for at once where there may be thousands
+STRICT = "Strict"
+"""Unknown fields are refused."""
+WARN = "Warn"
+"""Unknown fields are dropped, as kubectl's old clients and Sonobuoy do."""
+
+_LOG = "/api/v1/namespaces/{namespace}/pods/{name}/log"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list. `more` asks for the next one; empty after the last."""
+
+    items: list[dict[str, Any]]
+    resource_version: str
+    more: str
+
+
+class Objects:
+    """One API server. Threads may use it at the same time.
+
+    `timeout` of a request bounds all of it in seconds (connect and handshake at most 3 s). Every
+    method raises NotFound, Forbidden, Unauthorized, InvalidRequest or Unavailable; what writes also
+    Conflict, a patch Gone.
+    """
+
+    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client, self._clock = client, clock
+        self._api = client.open()
+        self._used_at = clock()
+
+    def create(
+        self,
+        kind: str,
+        namespace: str | None,
+        body: Mapping[str, Any],
+        *,
+        dry_run: bool = False,
+        validation: str = STRICT,
+        timeout: float = 10.0,
+    ) -> dict[str, Any]:
+        """POST the object; return it as it was stored, or as it would be (`dry_run`).
+
+        Raises AlreadyExists where there is one of that name, NotFound without its namespace, and
+        Denied (a Forbidden) where a policy or a quota refuses it.
+        """
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": validation}
+        if dry_run:
+            query["dryRun"] = "All"
+        path, names = KINDS[kind].path(namespace)
+        return self._object(kind, Request("POST", path, names, query, dict(body), JSON), timeout)
+
+    def get(
+        self, kind: str, namespace: str | None, name: str, *, timeout: float = 5.0
+    ) -> dict[str, Any]:
+        """Return the object."""
+        return self._object(kind, self._one("GET", kind, namespace, name), timeout)
+
+    def delete(
+        self,
+        kind: str,
+        namespace: str | None,
+        name: str,
+        *,
+        uid: str | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        """Delete the object, and in the background what it owns.
+
+        With `uid` another object of that name raises Conflict. A return means that the server has
+        agreed: finalizers and grace periods may keep the object for a while.
+        """
+        body: dict[str, Any] = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            # Without it the Pods of a Job are left behind.
+            "propagationPolicy": "Background",
+        }
+        if uid is not None:
+            body["preconditions"] = {"uid": uid}
+        asked = self._one("DELETE", kind, namespace, name)
+        self._answer(Request("DELETE", asked.path, asked.names, {}, body, JSON), timeout)
+
+    def list_page(
+        self,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        *,
+        field_selector: str = "",
+        limit: int = PAGE,
+        more: str = "",
+        timeout: float = 10.0,
+    ) -> Page:
+        """Return the objects with these labels and fields, at most `limit` of them.
+
+        They lack `kind` and `apiVersion`, which the list says once. `more` of the page before
+        continues it; Unavailable (410) where that took too long, and the list has to begin anew.
+        """
+        path, names = KINDS[kind].path(namespace)
+        asked = {
+            "limit": str(limit),
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "continue": more,
+        }
+        query = {key: value for key, value in asked.items() if value}
+        found = self._object(f"{kind}List", Request("GET", path, names, query), timeout)
+        items = found.get("items") or []
+        if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
+            raise Unavailable(f"the response is not a list of {kind}s")
+        version, rest = (found["metadata"].get(key) for key in ("resourceVersion", "continue"))
+        return Page(
+            items,
+            version if isinstance(version, str) else "",
+            rest if isinstance(rest, str) else "",
+        )
+
+    def list_all(
+        self,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        *,
+        field_selector: str = "",
+        timeout: float = 10.0,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the objects with these labels and fields, page by page; `timeout` is for each."""
+        more = ""
+        while True:
+            page = self.list_page(
+                kind,
+                namespace,
+                label_selector,
+                field_selector=field_selector,
+                more=more,
+                timeout=timeout,
+            )
+            yield from page.items
+            more = page.more
+            if not more:
+                return
+
+    def watch(
+        self,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        *,
+        field_selector: str = "",
+        resource_version: str = "",
+        server_timeout: int = 300,
+        silence: float = SILENCE,
+    ) -> Watch:
+        """Return a watch of the objects with these labels and fields.
+
+        It goes on from `resource_version` (of a list, an event or a bookmark), without one it
+        starts with all that there is. The server ends it after `server_timeout` seconds; `silence`
+        is how long nothing may come.
+        """
+        asked = {
+            "watch": "true",
+            "fieldSelector": field_selector,
+            "timeoutSeconds": str(server_timeout),
+            "allowWatchBookmarks": "true",
+            "labelSelector": label_selector,
+            "resourceVersion": resource_version,
+        }
+        path, names = KINDS[kind].path(namespace)
+        query = {key: value for key, value in asked.items() if value}
+        return Watch(self._client, kind, Request("GET", path, names, query), silence)
+
+    def stream_log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        follow: bool = False,
+        tail_lines: int | None = None,
+        silence: float | None = 30.0,
+    ) -> LogStream:
+        """Return a container's log as a stream of bytes, with `follow` until the container ends.
+
+        `silence` is how long nothing may come, in seconds; None means for ever.
+        """
+        query = {"container": container}
+        if follow:
+            query["follow"] = "true"
+        if tail_lines is not None:
+            query["tailLines"] = str(tail_lines)
+        request = Request("GET", _LOG, {"namespace": namespace, "name": pod}, query)
+        return LogStream(self._client, request, silence)
+
+    def close(self) -> None:
+        """Close the idle connections. Watches and streams are closed by themselves."""
+        self._api.close()
+
+    def _one(self, method: str, kind: str, namespace: str | None, name: str) -> Request:
+        path, names = KINDS[kind].path(namespace)
+        return Request(method, f"{path}/{{name}}", names | {"name": name})
+
+    def _object(self, kind: str, request: Request, timeout: float) -> dict[str, Any]:
+        return decode_object(self._answer(request, timeout), kind)
+
+    def _answer(self, request: Request, timeout: float) -> bytes:
+        now = self._clock()
+        if now > self._used_at + LONGEST_IDLE:
+            # Load balancers and firewalls forget idle connections without a word, and the first
+            # request after minutes of silence is often the verdict: it must not wait in vain.
+            self._api.rest_client.pool_manager.clear()
+        self._used_at = now
+        response = self._client.send(self._api, request, timeout)
+        good = response.status in {200, 201, 202}
+        try:
+            with transport():
+                data = response.read(MAX_OBJECT + 1 if good else MAX_REFUSAL, decode_content=False)
+        finally:
+            # Read to its end, the connection is in the pool again; otherwise this ends it.
+            response.close()
+        if not good:
+            raise refusal(str(request), response.status, response.headers, data)
+        return bytes(data)

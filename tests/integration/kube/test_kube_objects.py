@@ -1,0 +1,204 @@
+"""`reporter.kube` and objects of any kind: create, get, delete, list, watch, logs."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reporter.errors import (
+    AlreadyExists,
+    Conflict,
+    Denied,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    Unavailable,
+)
+from reporter.kube.api import KubeApi
+from reporter.kube.kinds import KINDS
+from reporter.kube.objects import WARN
+from tests.fakekube import Answer, FakeKube, Hang, Reset, make_job, make_pod
+from tests.fakekube import kinds as fake_kinds
+from tests.integration.kube.connecting import connect
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeKube]:
+    with FakeKube() as fake:
+        fake.write_token(fake.token("admin"))
+        yield fake
+
+
+@pytest.fixture
+def api(fake: FakeKube) -> Iterator[KubeApi]:
+    api = connect(fake)
+    yield api
+    api.close()
+
+
+def config(name: str = "x", **data: str) -> dict[str, Any]:
+    return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": data}
+
+
+def test_every_kind_has_its_path() -> None:
+    """The fake's table was held against the real server; both say the same."""
+    fake = {
+        (kind.name, kind.group, kind.plural, kind.namespaced) for kind in fake_kinds.KINDS.values()
+    }
+    assert fake == {
+        (kind.name, kind.group, kind.plural, kind.namespaced) for kind in KINDS.values()
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"Event", "SelfSubjectAccessReview"}))
+def test_the_life_of_an_object(api: KubeApi, kind: str) -> None:
+    """Created, read, listed, and deleted with its uid, wherever it lives."""
+    namespace = "default" if KINDS[kind].namespaced else None
+    made = api.create(kind, namespace, {"metadata": {"name": "x"}})
+
+    assert made == api.get(kind, namespace, "x")
+    assert ["x"] == [one["metadata"]["name"] for one in api.list_all(kind, namespace)]
+    with pytest.raises(Conflict):
+        api.delete(kind, namespace, "x", uid="another")
+    api.delete(kind, namespace, "x", uid=made["metadata"]["uid"])
+    with pytest.raises(NotFound):
+        api.delete(kind, namespace, "x")
+    with pytest.raises(NotFound):
+        api.get(kind, namespace, "x")
+
+
+def test_a_name_that_is_taken(api: KubeApi, fake: FakeKube) -> None:
+    """An error of its own: a quota that others use at the same moment is a conflict, too."""
+    api.create("ConfigMap", "default", config(a="b"))
+    with pytest.raises(AlreadyExists):
+        api.create("ConfigMap", "default", config(a="c"))
+    fake.fail(Answer(409))
+    with pytest.raises(Conflict) as caught:
+        api.create("ConfigMap", "default", config("y"))
+
+    assert Conflict is type(caught.value)
+    assert {"a": "b"} == api.get("ConfigMap", "default", "x")["data"]
+
+
+def test_a_dry_run_and_unknown_fields(api: KubeApi, fake: FakeKube) -> None:
+    """Both are asked of the server."""
+    api.create("ConfigMap", "default", config(), dry_run=True, validation=WARN)
+    with pytest.raises(NotFound):
+        api.get("ConfigMap", "default", "x")
+    (asked,) = fake.requests("POST")
+
+    assert {
+        "fieldManager": "status-reporter",
+        "fieldValidation": "Warn",
+        "dryRun": "All",
+    } == asked.query
+
+
+def test_refused_by_a_policy_or_for_want_of_a_right(api: KubeApi, fake: FakeKube) -> None:
+    """The first says why in the server's words, the second may be granted later."""
+    words = 'pods "x" is forbidden: exceeded quota: none, requested: pods=1, used: pods=0'
+    fake.fail(
+        Answer(403, body={"kind": "Status", "reason": "Forbidden", "message": words}),
+        method="POST",
+    )
+    with pytest.raises(Denied) as caught:
+        api.create("Pod", "default", {"metadata": {"name": "x"}})
+    assert words == caught.value.said
+
+    fake.write_token(fake.token("nothing"))
+    other = connect(fake)
+    with pytest.raises(Forbidden) as refused:
+        other.create("Pod", "default", {"metadata": {"name": "x"}})
+    other.close()
+    assert Forbidden is type(refused.value)
+
+
+def test_deleting_takes_the_pods_along(api: KubeApi, fake: FakeKube) -> None:
+    """A Job that is deleted without a word about it leaves them behind."""
+    fake.create_pod(make_pod(fake.create_job(make_job()), name="p"))
+    api.delete("Job", "default", "validate")
+
+    with pytest.raises(NotFound):
+        api.get("Pod", "default", "p")
+
+
+def test_a_list_and_a_watch_from_there(api: KubeApi, fake: FakeKube) -> None:
+    """Nothing is missed between them, and nothing is told twice."""
+    labels = {"a": "b"}
+    api.create("Secret", "default", {"metadata": {"name": "one", "labels": labels}})
+    page = api.list_page("Secret", "default", "a=b")
+    api.create("Secret", "default", {"metadata": {"name": "two", "labels": labels}})
+    api.create("Secret", "default", {"metadata": {"name": "other"}})
+    watch = api.watch("Secret", "default", "a=b", resource_version=page.resource_version)
+    event, found = next(iter(watch))
+    watch.close()
+
+    assert (["one"], "") == ([one["metadata"]["name"] for one in page.items], page.more)
+    assert ("ADDED", "two") == (event, found["metadata"]["name"])
+
+
+def test_a_list_in_pages_and_of_one_name(api: KubeApi, fake: FakeKube) -> None:
+    """`more` leads on."""
+    for name in "abc":
+        api.create("Secret", "default", {"metadata": {"name": name}})
+    first = api.list_page("Secret", "default", limit=2)
+    second = api.list_page("Secret", "default", limit=2, more=first.more)
+    (named,) = api.list_page("Secret", "default", field_selector="metadata.name=b").items
+
+    assert ["a", "b", "c"] == [one["metadata"]["name"] for one in first.items + second.items]
+    assert "" == second.more
+    assert "b" == named["metadata"]["name"]
+
+
+@pytest.fixture
+def pod(fake: FakeKube) -> str:
+    fake.create_pod(make_pod(fake.create_job(make_job()), name="p"))
+    return "p"
+
+
+def test_a_whole_log(api: KubeApi, fake: FakeKube, pod: str) -> None:
+    """However long it is, piece by piece, or its last lines."""
+    log = b"".join(b"line %d\n" % number for number in range(100_000))
+    fake.store.logs["default", pod, "adapter"] = log
+
+    assert log == b"".join(api.stream_log("default", pod, "adapter"))
+    assert b"line 99999\n" == b"".join(api.stream_log("default", pod, "adapter", tail_lines=1))
+
+
+def test_a_log_that_is_not_there(api: KubeApi, fake: FakeKube, pod: str) -> None:
+    """The Pod, the container, or a node to ask."""
+    with pytest.raises(NotFound):
+        list(api.stream_log("default", "other", "adapter"))
+    with pytest.raises(InvalidRequest, match="container other is not valid"):
+        list(api.stream_log("default", pod, "other"))
+    fake.update_pod(pod, lambda found: found["spec"].pop("nodeName") and None)
+
+    assert [] == list(api.stream_log("default", pod, "adapter"))
+
+
+@pytest.mark.parametrize(
+    "fault", [Reset(), Answer(500), Answer(headers={"Content-Length": "100"}, body=b"half")]
+)
+def test_a_log_that_breaks(api: KubeApi, fake: FakeKube, pod: str, fault: Any) -> None:
+    """Unavailable, to be asked for again; also where the rest never comes."""
+    fake.fail(fault, path="/log")
+    with pytest.raises(Unavailable):
+        list(api.stream_log("default", pod, "adapter", silence=0.05))
+
+
+def test_a_log_is_ended_from_another_thread(api: KubeApi, fake: FakeKube, pod: str) -> None:
+    """Also one that is followed and says nothing."""
+    fake.fail(Hang(), path="/log")
+    stream = api.stream_log("default", pod, "adapter", follow=True, silence=None)
+    found: list[bytes] = []
+    reading = threading.Thread(target=lambda: found.extend(stream))
+    reading.start()
+    fake.wait_for(lambda: fake.requests("GET", "/log"))
+    stream.close()
+    reading.join(20)
+
+    assert ([], False) == (found, reading.is_alive())
+    assert [] == list(stream)
+    (asked,) = fake.requests("GET", "/log")
+    assert {"container": "adapter", "follow": "true"} == asked.query
