@@ -10,10 +10,15 @@ from reporter.runtime import log
 _LARGEST = 64 * 2**20
 
 
-def plan_of(path: Path, state: Path) -> Plan:
-    """Return the plan of the file, or the one that the run below `state` began with.
+class MissingPlan(SettingsError):
+    """There is no file of that name."""
 
-    Only the first start needs the file. Raises SettingsError where there is neither.
+
+def plan_of(path: Path, state: Path) -> Plan:
+    """Return the plan of the file; without a file, the one that the run below `state` began with.
+
+    A file that is there has to be right: it may be meant for another run, and a wrong guess would
+    show the results of an old one as those of the new. Raises SettingsError.
     """
     try:
         return read_plan(path)
@@ -25,8 +30,11 @@ def plan_of(path: Path, state: Path) -> Plan:
         kept = stored_plan(Layout(state.absolute(), state).database)
         if kept is None:
             raise
+        if not isinstance(error, MissingPlan):
+            hint = f"{path}: remove the file to continue run {kept.run} with its stored plan"
+            raise SettingsError([*error.problems, hint]) from None
         log.get().warning(
-            "Plan cannot be read, the run continues with the one it began with",
+            "Plan file is missing, the run continues with its stored plan",
             problem=error.problems[0],
             run=kept.run,
         )
@@ -34,13 +42,18 @@ def plan_of(path: Path, state: Path) -> Plan:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read the plan at `path`. Raises SettingsError with every problem, one line each."""
+    """Read the plan at `path`. Raises SettingsError with every problem, one line each.
+
+    It is a MissingPlan where there is no such file.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST + 1)
         if len(text) > _LARGEST:
             raise SettingsError([f"{path}: larger than {_LARGEST} bytes"])
         return parse_plan(json.loads(text))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise MissingPlan([f"{path}: {error.strerror}"]) from None
     except OSError as error:
         raise SettingsError([f"{path}: {error.strerror}"]) from None
     except (ValueError, RecursionError) as error:

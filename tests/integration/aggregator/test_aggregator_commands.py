@@ -81,18 +81,40 @@ class TestRefusals:
         # Nothing was kept: the next start is the first one still.
         here.start().ready()
 
-    @pytest.mark.parametrize("lost", ["removed", "half-written"])
+    @pytest.mark.parametrize("lost", ["file", "directory"])
     def test_the_plan_is_gone_after_the_first_start(self, here, lost):
         """The run has it: a ConfigMap that was deleted does not end the run."""
         assert (0, "") == here.start().ready().end(signal.SIGTERM)
-        plan = here.folder / "plan.json"
-        if lost == "removed":
-            plan.unlink()
-        else:
-            plan.write_text('{"run":')
-        again = here.start().ready()
-        (said,) = again.said("Plan cannot be read, the run continues with the one it began with")
+        (here.folder / "plan.json").unlink()
+        if lost == "directory":
+            (here.folder / "gone").touch()
+        again = here.start(PLAN="plan.json" if lost == "file" else "gone/plan.json").ready()
+        (said,) = again.said("Plan file is missing, the run continues with its stored plan")
         assert "plan.json" in said["problem"]
+        assert "running" == again.status()["status"]
+        assert (0, "") == again.end(signal.SIGTERM)
+
+    @pytest.mark.parametrize("broken", ["half-written", "empty", "a directory", "an invalid plan"])
+    def test_the_plan_is_broken_after_the_first_start(self, here, broken):
+        """Refused: it may be another run's. The run goes on once the file is removed or right."""
+        assert (0, "") == here.start().ready().end(signal.SIGTERM)
+        plan = here.folder / "plan.json"
+        if broken == "a directory":
+            plan.unlink()
+            plan.mkdir()
+        elif broken == "an invalid plan":
+            here.write_plan({**PLAN, "plugins": [{"name": "a/b"}]})
+        else:
+            plan.write_text('{"run":' if broken == "half-written" else "")
+        problem, hint = self.refusals(here.start())
+        assert problem.startswith("plan.json: ")
+        assert "plan.json: remove the file to continue run run-1 with its stored plan" == hint
+
+        if broken == "a directory":
+            plan.rmdir()
+        else:
+            here.write_plan(PLAN)
+        again = here.start().ready()
         assert "running" == again.status()["status"]
         assert (0, "") == again.end(signal.SIGTERM)
 
