@@ -80,10 +80,10 @@ class File(web.FileResponse):
                 transport.abort()
         return True
 
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
         """Do nothing more: aiohttp asks for it after `send`, which has to come first."""
         assert self._sent
-        return self._payload_writer
+        return request.writer
 
     def _make_response(self, request: web.BaseRequest, accept_encoding: str) -> Any:
         """Open the file. aiohttp would answer 404 whatever the reason is that it cannot."""

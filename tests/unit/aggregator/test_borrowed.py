@@ -44,7 +44,7 @@ BORROWED = {
     },
     Server: {"_loop", "_make_request"},
     Answer: {"_keep_alive"},
-    File: {"_sendfile", "_sendfile_fallback"},
+    File: {"_make_response", "_sendfile", "_sendfile_fallback"},
     TlsProtocol: {
         "_extra",
         "_incoming",
