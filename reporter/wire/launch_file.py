@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from reporter.core.launch.spec import Launch
-from reporter.core.run.definition import definition_document, doubled, misfits
+from reporter.core.launch.spec import Launch, launch_document
+from reporter.core.run.definition import doubled, misfits
 from reporter.errors import SettingsError
 from reporter.wire import schema
 from reporter.wire.definition import ours
@@ -19,18 +19,7 @@ MAX_BYTES = 1024 * 1024  # what an object of the API server can hold
 
 def encode(launch: Launch) -> str:
     """Write it as `decode` reads it."""
-    document: dict[str, Any] = {
-        "image": launch.image,
-        "serviceAccountName": launch.service_account,
-        "imagePullSecrets": list(launch.pull_secrets),
-        "kubernetesVersion": launch.kubernetes_version,
-        "writeConditions": launch.write_conditions,
-        "maxNodesAtOnce": launch.max_nodes_at_once,
-        "environment": {plugin: dict(pairs) for plugin, pairs in launch.environment.items()},
-        "configKeys": {plugin: dict(keys) for plugin, keys in launch.config_keys.items()},
-        "plugins": [definition_document(each) for each in launch.definitions],
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False)
+    return json.dumps(launch_document(launch), indent=1, ensure_ascii=False)
 
 
 def decode(data: bytes) -> Launch:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
-from reporter.core.run.definition import Definition
+from reporter.core.run.definition import Definition, definition_document
 
 MOST_NODES_AT_ONCE = 200
 
@@ -36,3 +37,28 @@ class Launch:
     def definition(self, plugin: str) -> Definition:
         """Return a plugin's definition. Raises KeyError."""
         return self._by_name[plugin]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run is. `owner` is the ownerReference of its ConfigMap: with it goes what it owns."""
+
+    run: str
+    namespace: str
+    owner: Mapping[str, Any] | None
+    aggregator_url: str
+
+
+def launch_document(launch: Launch) -> dict[str, Any]:
+    """Write it as `wire.launch_file` reads it."""
+    return {
+        "image": launch.image,
+        "serviceAccountName": launch.service_account,
+        "imagePullSecrets": list(launch.pull_secrets),
+        "kubernetesVersion": launch.kubernetes_version,
+        "writeConditions": launch.write_conditions,
+        "maxNodesAtOnce": launch.max_nodes_at_once,
+        "environment": {plugin: dict(pairs) for plugin, pairs in launch.environment.items()},
+        "configKeys": {plugin: dict(keys) for plugin, keys in launch.config_keys.items()},
+        "plugins": [definition_document(each) for each in launch.definitions],
+    }

@@ -1,0 +1,154 @@
+"""The aggregator's Pod in a run that launches its plugins itself."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reporter.core.launch import names
+from reporter.core.launch.added_container import from_field, variables
+
+CONTAINER: Final = "kube-sonobuoy"
+"""The name by which `sonobuoy retrieve` finds it."""
+WORKERS_PORT: Final = 8080
+STATUS_PORT: Final = 8081
+PLAN_FILE: Final = "plan.json"
+LAUNCH_FILE: Final = "launch.json"
+DATA: Final = "data"
+
+_NAME = "status-aggregator"
+_PLAN_AT = "/run/plan"
+_TLS_AT = "/run/status-tls"
+_USER = 65532  # the image's
+
+
+def selector(run: str) -> dict[str, str]:
+    """Return the labels by which the aggregator's Pod is found."""
+    return {names.RUN_LABEL: run, "app.kubernetes.io/name": _NAME}
+
+
+def labels(run: str) -> dict[str, str]:
+    """Return the labels of the aggregator's own objects."""
+    return {**names.labels(run), "app.kubernetes.io/name": _NAME}
+
+
+def aggregator_pod(
+    run: str,
+    namespace: str,
+    image: str,
+    account: str,
+    *,
+    data: Mapping[str, Any] | None = None,
+    status_secret: str = "",
+    pull_secrets: tuple[str, ...] = (),
+    node_selector: Mapping[str, str] | None = None,
+    fixed_group: bool = True,
+    restart: str = "Always",
+) -> dict[str, Any]:
+    """Return its Pod template.
+
+    `data` is the volume of its state, nothing where a claim of that name is. `status_secret` names
+    the Secret for access from outside. Without `fixed_group` the platform gives users and groups.
+    """
+    pod: dict[str, Any] = {
+        "serviceAccountName": account,
+        "automountServiceAccountToken": True,
+        # A Service's environment variables must not be mistaken for our settings.
+        "enableServiceLinks": False,
+        "restartPolicy": restart,
+        "containers": [_container(run, namespace, image, status_secret)],
+        "volumes": [
+            {"name": "plan", "configMap": {"name": run}},
+            {"name": "tmp", "emptyDir": {}},
+            *([{"name": DATA, **data}] if data else []),
+            *([_tls_volume(status_secret)] if status_secret else []),
+        ],
+    }
+    if fixed_group:
+        # The image's user may write to the volume.
+        pod["securityContext"] = {
+            "fsGroup": _USER,
+            "fsGroupChangePolicy": "OnRootMismatch",
+        }
+    if pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in pull_secrets]
+    if node_selector:
+        pod["nodeSelector"] = dict(node_selector)
+    return {
+        "metadata": {
+            "labels": {
+                **labels(run),
+                # The `sonobuoy` command finds the run's status by this label.
+                "sonobuoy-component": "aggregator",
+                "sidecar.istio.io/inject": "false",
+            },
+            "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
+        },
+        "spec": pod,
+    }
+
+
+def _container(run: str, namespace: str, image: str, status_secret: str) -> dict[str, Any]:
+    service = f"{run}.{namespace}"
+    settings = {
+        "PLAN": f"{_PLAN_AT}/{PLAN_FILE}",
+        "LAUNCH": f"{_PLAN_AT}/{LAUNCH_FILE}",
+        "STATE": f"/{DATA}/state",
+        "OUTPUT": f"/{DATA}/output",
+        "ADVERTISE_ADDRESS": f"{service}.svc:{WORKERS_PORT}",
+        "SERVER_NAMES": f"{run},{service},{service}.svc,{service}.svc.cluster.local",
+    }
+    mounts = [
+        {"name": DATA, "mountPath": f"/{DATA}"},
+        {"name": "plan", "mountPath": _PLAN_AT, "readOnly": True},
+        {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the root is read-only
+    ]
+    scheme = {}
+    if status_secret:
+        settings |= {
+            "STATUS_TLS_CERT": f"{_TLS_AT}/tls.crt",
+            "STATUS_TLS_KEY": f"{_TLS_AT}/tls.key",
+            "STATUS_TLS_CLIENT_CA": f"{_TLS_AT}/ca.crt",
+        }
+        mounts.append({"name": "status-tls", "mountPath": _TLS_AT, "readOnly": True})
+        scheme = {"scheme": "HTTPS"}  # probes are served without a client certificate
+    live = {"httpGet": {"path": "/livez", "port": "status", **scheme}}
+    ready = {"httpGet": {"path": "/readyz", "port": "status", **scheme}}
+    return {
+        "name": CONTAINER,
+        "image": image,
+        "command": ["python3", "/app/cmd/status-aggregator.py", "run"],
+        "env": [
+            *variables(settings),
+            from_field("POD_NAME", "metadata.name"),
+            from_field("POD_NAMESPACE", "metadata.namespace"),
+        ],
+        "ports": [
+            {"name": "workers", "containerPort": WORKERS_PORT},
+            {"name": "status", "containerPort": STATUS_PORT},
+        ],
+        # Recovery after a crash takes long with many large results.
+        "startupProbe": {**live, "periodSeconds": 1, "failureThreshold": 600},
+        "readinessProbe": {**ready, "periodSeconds": 5},
+        "livenessProbe": {
+            **live,
+            "periodSeconds": 10,
+            "timeoutSeconds": 5,
+            "failureThreshold": 6,
+        },
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "128Mi"},
+            "limits": {"memory": "384Mi"},
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumeMounts": mounts,
+    }
+
+
+def _tls_volume(secret: str) -> dict[str, Any]:
+    return {"name": "status-tls", "secret": {"secretName": secret}}

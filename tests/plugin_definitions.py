@@ -1,0 +1,264 @@
+"""Definitions of plugins as people write them, by situation, and a launch of each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from reporter.core.launch.run_objects import RunOptions, config_keys, plugin_account
+from reporter.core.launch.spec import Launch, Place
+from reporter.core.run.definition import Definition
+from reporter.core.run.plan import Plan, Plugin
+from reporter.wire.definition import read_definitions
+
+RUN = "r1"
+NAMESPACE = "space"
+NODES = ("node1", "node2.example.com")
+IMAGE = "localhost/status-reporter:dev"
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": RUN, "uid": "0b0c"}
+PLACE = Place(RUN, NAMESPACE, OWNER, f"https://{RUN}.{NAMESPACE}.svc:8080")
+
+SYSTEMD_LOGS = """
+sonobuoy-config:
+  driver: DaemonSet
+  plugin-name: systemd-logs
+  result-format: raw
+spec:
+  command: [/bin/sh, -c, /get_systemd_logs.sh; while true; do sleep 3600; done]
+  env:
+  - name: CHROOT_DIR
+    value: /node
+  - name: RESULTS_DIR
+    value: /tmp/sonobuoy/results
+  - name: NODE_NAME
+    valueFrom:
+      fieldRef:
+        fieldPath: spec.nodeName
+  image: sonobuoy/systemd-logs:v0.4
+  imagePullPolicy: IfNotPresent
+  name: systemd-logs
+  securityContext:
+    privileged: true
+  volumeMounts:
+  - mountPath: /tmp/sonobuoy/results
+    name: results
+    readOnly: false
+  - mountPath: /node
+    name: root
+    readOnly: false
+"""
+KUBE_BENCH = """
+podSpec:
+  dnsPolicy: ClusterFirstWithHostNet
+  hostIPC: true
+  hostNetwork: true
+  hostPID: true
+  serviceAccountName: sonobuoy-serviceaccount
+  tolerations:
+  - effect: NoSchedule
+    key: node-role.kubernetes.io/master
+    operator: Exists
+  - key: CriticalAddonsOnly
+    operator: Exists
+  volumes:
+  - hostPath: {path: /var/lib/kubelet}
+    name: var-lib-kubelet
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+        - matchExpressions:
+          - key: node-role.kubernetes.io/control-plane
+            operator: DoesNotExist
+sonobuoy-config:
+  driver: DaemonSet
+  plugin-name: kube-bench-node
+  result-format: junit
+spec:
+  command: [/bin/sh]
+  args: [-c, /run-kube-bench.sh; while true; do echo Sleeping; sleep 3600; done]
+  env:
+  - name: KUBERNETES_VERSION
+    value: $(SONOBUOY_K8S_VERSION)
+  image: sonobuoy/kube-bench:$SONOBUOY_K8S_VERSION
+  name: plugin
+  volumeMounts:
+  - {mountPath: /tmp/sonobuoy/results, name: results}
+  - {mountPath: /var/lib/kubelet, name: var-lib-kubelet}
+"""
+E2E = """
+sonobuoy-config:
+  driver: Job
+  plugin-name: e2e
+  result-format: junit
+config-map:
+  settings.yaml: "a: 1"
+  sub/list.txt: "x"
+spec:
+  command: [/run_e2e.sh]
+  image: registry.k8s.io/conformance:$SONOBUOY_K8S_VERSION
+  name: e2e
+  volumeMounts:
+  - {mountPath: /tmp/sonobuoy/results, name: results, readOnly: false}
+  - {mountPath: /var/lib/sonobuoy, name: output-volume}
+extra-volumes:
+- name: output-volume
+  hostPath: {path: /var/lib/sonobuoy}
+"""
+
+
+def _ours(name: str, contract: str, pod: str, *, driver: str = "Job", **spec: str) -> str:
+    fields = "".join(f"\n  {field}: {value}" for field, value in spec.items())
+    return f"""
+apiVersion: status-reporter.io/v1
+kind: Plugin
+metadata: {{name: {name}}}
+spec:
+  driver: {driver}
+  contract: {contract}{fields}
+  template: {pod}
+"""
+
+
+RESTRICTED = (
+    "{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, runAsNonRoot: true,"
+    " seccompProfile: {type: RuntimeDefault}, runAsUser: 1000}"
+)
+_PLAIN = "{spec: {containers: [{name: adapter, image: busybox}]}}"
+YAML = {
+    "adapter as in the documentation": _ours(
+        "quota-check",
+        "result-file",
+        "{spec: {containers: [{name: adapter, image: busybox,"
+        " volumeMounts: [{name: results, mountPath: /results}]}]}}",
+        timeoutSeconds="300",
+    ),
+    "adapter that mounts nothing": _ours("bare", "result-file", _PLAIN),
+    "restricted adapter": _ours(
+        "restricted",
+        "result-file",
+        "{spec: {containers: [{name: adapter, image: busybox,"
+        f" securityContext: {RESTRICTED}}}]}}}}",
+    ),
+    "adapter on each node": _ours("per-node", "result-file", _PLAIN, driver="Node"),
+    "adapter on the node's network": _ours(
+        "network",
+        "result-file",
+        "{spec: {hostNetwork: true, terminationGracePeriodSeconds: 300,"
+        " containers: [{name: adapter, image: busybox}]}}",
+        driver="Node",
+        heartbeats="false",
+        cleanup="never",
+    ),
+    "adapter with everything of its own": _ours(
+        "own",
+        "result-file",
+        """
+    metadata:
+      labels: {team: storage, app.kubernetes.io/part-of: theirs}
+      annotations:
+        note: kept
+        sidecar.istio.io/inject: "true"
+        kubectl.kubernetes.io/default-container: main
+    spec:
+      serviceAccountName: theirs
+      restartPolicy: Never
+      imagePullSecrets: [{name: mine}, {name: pull}]
+      tolerations: [{key: special, operator: Exists}]
+      dnsPolicy: None
+      dnsConfig: {nameservers: [192.0.2.1]}
+      hostNetwork: true
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {team: storage}}}
+        nodeAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+          - {weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms:
+            - matchExpressions: [{key: zone, operator: In, values: [a, b]}]
+            - {}
+            - matchFields: [{key: metadata.name, operator: NotIn, values: [node9]}]
+      securityContext: {runAsUser: 0, fsGroup: 2000}
+      initContainers:
+      - {name: prepare, image: "busybox:$SONOBUOY_K8S_VERSION"}
+      - {name: proxy, image: busybox, restartPolicy: Always}
+      containers:
+      - {name: helper, image: busybox}
+      - name: main
+        image: busybox
+        env: [{name: HOME, value: /}, {name: EXTRA, value: old}]
+        volumeMounts: [{name: scratch, mountPath: /results/, subPath: out}]
+        securityContext: {runAsUser: 1000, runAsGroup: 1001}
+      volumes: [{name: scratch, emptyDir: {medium: Memory}}]
+""",
+        driver="Node",
+    ),
+    "Sonobuoy's systemd-logs": SYSTEMD_LOGS,
+    "Sonobuoy's kube-bench": KUBE_BENCH,
+    "Sonobuoy's e2e": E2E,
+    "worker with results in a place of the plugin's": _ours(
+        "elsewhere",
+        "done-file",
+        "{spec: {containers: [{name: plugin, image: busybox,"
+        " volumeMounts: [{name: results, mountPath: /out}]}]}}",
+        config="{a.conf: x}",
+        heartbeats="false",
+    ),
+    "worker beside a plugin that is root": _ours(
+        "root",
+        "done-file",
+        "{spec: {containers: [{name: plugin, image: busybox, securityContext: {runAsUser: 0}}]}}",
+    ),
+    "program that uploads by itself": _ours("upload", "link", _PLAIN),
+    "program that uploads by itself, on each node": _ours(
+        "upload-each",
+        "link",
+        "{spec: {containers: [{name: agent, image: busybox,"
+        " env: [{name: AGGREGATOR_URL, value: theirs}, {name: MINE, value: $(NODE_NAME)}]}]}}",
+        driver="Node",
+    ),
+}
+
+
+@cache
+def definition(situation: str) -> Definition:
+    """Read one of the table."""
+    read = read_definitions(YAML[situation].encode())
+    assert not read.mistakes, read.mistakes
+    ((_, found),) = read.definitions
+    return found
+
+
+def plugin_of(found: Definition, nodes: tuple[str, ...] = NODES) -> Plugin:
+    """The plugin of a plan that a definition becomes."""
+    per_node = found.driver == "Node"
+    return Plugin(
+        found.name,
+        nodes if per_node else (),
+        found.order,
+        found.heartbeats,
+        "plugin",
+        found.timeout_seconds,
+    )
+
+
+def launch_of(*definitions: Definition, run: str = RUN, image: str = IMAGE) -> Launch:
+    """What the launcher of these is told."""
+    return Launch(
+        image,
+        plugin_account(run),
+        definitions,
+        pull_secrets=("pull",),
+        kubernetes_version="v1.34.4",
+        environment={"own": {"EXTRA": "new", "MORE": "1"}},
+        config_keys=config_keys(definitions),
+    )
+
+
+def options_of(*definitions: Definition, **changes: object) -> RunOptions:
+    """A run of these, as `status-ctl run` would have it."""
+    plan = Plan(RUN, tuple(plugin_of(each) for each in definitions))
+    options = RunOptions(namespace=NAMESPACE, plan=plan, launch=launch_of(*definitions))
+    return replace(options, **changes)
