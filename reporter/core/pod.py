@@ -103,6 +103,15 @@ def read_pod(pod: Object, names: Names) -> Pod:
     )
 
 
+def read_container(pod: Object, name: str) -> Container:
+    """Read one container of whichever kind; one that waits for nothing where the API shows none."""
+    status = section(pod, "status")
+    for kind in ("containerStatuses", "initContainerStatuses"):
+        if any(text(shown, "name") == name for shown in items(status, kind)):
+            return _container(status, kind, name)
+    return Container(name)
+
+
 def find_form(spec: Object, reporter: str) -> Form | None:
     """Return the form in which the container `reporter` stands in the Pod.
 

@@ -6,6 +6,7 @@ So a launcher that was killed between two requests finds what it has made, and m
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from reporter.core.objects import section, text
@@ -44,6 +45,7 @@ def selector(run: str) -> str:
     return f"{RUN_LABEL}={run}"
 
 
+@lru_cache(maxsize=2**17)
 def entry_name(run: str, key: Key) -> str:
     """Return the name of an entry's Job, and of its Secret where it has one of its own.
 

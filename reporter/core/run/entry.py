@@ -41,11 +41,13 @@ __all__ = [
     "launch",
     "lose",
     "may_close",
+    "may_still_come",
     "next_close",
     "next_due",
     "receive",
     "returned",
     "silence",
+    "start",
 ]
 
 RETRY_WINDOW: Final = 120.0
@@ -78,7 +80,8 @@ class Entry:
     """What the run knows about one key, but for its progress and heartbeats.
 
     `superseded` is the record that the present one replaced, `attempts` the tries that failed,
-    `deadline` the moment its plugin's time is over.
+    `deadline` the moment its plugin's time is over, `started_at` when its container began, where
+    that is known.
     """
 
     key: Key
@@ -88,6 +91,7 @@ class Entry:
     attempts: int = 0
     launched_at: float | None = None
     deadline: float | None = None
+    started_at: float | None = None
 
     @property
     def state(self) -> State:
@@ -183,6 +187,13 @@ def launch(entry: Entry, at: float, timeout: float) -> Entry:
     return replace(entry, launched_at=at, deadline=at + timeout)
 
 
+def start(entry: Entry, at: float, timeout: float) -> Entry:
+    """Start the clock when the plugin's container has begun, once."""
+    if entry.started_at is not None:
+        return entry
+    return replace(entry, started_at=at, deadline=at + timeout)
+
+
 def returned(
     entry: Entry, at: float, outage: float, timeout: float, grace: float = RETURN_GRACE
 ) -> Entry:
@@ -263,9 +274,14 @@ def next_close(
         held = entry.record
         if held is None:
             return None
-        if held.rank <= Rank.AGGREGATOR and held.cause in _MAY_STILL_COME:
+        if may_still_come(held):
             moment = max(moment, max(held.at, back) + hold)
     return moment
+
+
+def may_still_come(held: Record) -> bool:
+    """Return whether it is a guess of ours, which its worker may still prove wrong."""
+    return held.rank <= Rank.AGGREGATOR and held.cause in _MAY_STILL_COME
 
 
 def _moved(old: Window | None, failure: Failure, window: float, cap: float) -> Window:

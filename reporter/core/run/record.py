@@ -68,7 +68,8 @@ class Failure:
     """Something that went wrong with a key, as seen by the aggregator.
 
     An `attempt` is an upload that failed and may be repeated; `final` gives the entry up.
-    `document` is the `error.json` to keep; empty: made from the rest.
+    `document` is the `error.json` to keep; empty: made from the rest. `verdict` is what the worker
+    is known to have said of the result that did not come (a word of `results.ResultStatus`).
     """
 
     kind: Literal["attempt", "final"]
@@ -77,6 +78,7 @@ class Failure:
     cause: Cause | None = None
     reason: str = ""
     document: str = ""
+    verdict: str = ""
 
 
 def record_of(failure: Failure) -> Record:
@@ -91,6 +93,7 @@ def record_of(failure: Failure) -> Record:
         reason=failure.reason,
         text=text,
         document=failure.document or error_document(text, failure.cause, failure.reason),
+        verdict=failure.verdict,
     )
 
 

@@ -1,0 +1,173 @@
+"""What the launcher does next: a function of the plan, what is stored, and what is seen.
+
+Level-based: each decision is made from the present alone, so that an event that was lost, came
+twice or late, and a restart, make no difference. `Memory` only has since when something stands.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from math import inf
+from typing import Final
+
+from reporter.core.launch.cleanup import END, STATE_LOST, clean_up
+from reporter.core.launch.names import entry_name
+from reporter.core.launch.situation import LATE
+from reporter.core.launch.turns import our_jobs, turns
+from reporter.core.launch.watched import watch
+from reporter.core.launch.world import Decision, Memory, PodShown, Run, World
+from reporter.core.run.entry import Entry
+from reporter.core.run.plan import Key
+from reporter.core.run.record import Cause, Failure
+
+__all__ = ["Decision", "Memory", "PodShown", "Run", "World", "decide"]
+
+LONGEST_END: Final = 600.0  # seconds of clean-up, those in which the API is away included
+_LOST: Final = (
+    "state lost: Jobs of this run exist, but the aggregator has no record of having launched them"
+)
+
+
+def decide(
+    run: Run,
+    entries: Mapping[Key, Entry],
+    world: World,
+    memory: Memory,
+    *,
+    now: float,
+    begun: bool,
+) -> Decision:
+    """Say what to do now. `entries` has every key of the plan.
+
+    `begun`: whether it is stored that launching has begun. Without it a launcher that was killed
+    after its first request would take what it has made for the work of one whose state is lost.
+    """
+    jobs = our_jobs(run, entries, world)
+    ending = all(entry.terminal for entry in entries.values())
+    memory = _after_absence(memory, world, now, ending=ending)
+    begun = begun or any(entry.launched_at is not None for entry in entries.values())
+    if not ending and not begun and world.unseen_since is None:
+        return _beginning(entries, memory, now, lost=bool(jobs))
+    watched = watch(run, entries, jobs, world, memory, now=now)
+    if world.unseen_since is not None:
+        over = memory.ending_since
+        return Decision(
+            memory,
+            start=watched.start,
+            shown=watched.shown,
+            next_look=None if over is None else over + LONGEST_END,
+            through=over is not None and now >= over + LONGEST_END,
+        )
+    create, refused = _launches(run, entries, jobs, world, now=now)
+    cleared = clean_up(run, entries, jobs, world, now=now, ending_since=memory.ending_since)
+    dues = [*watched.dues, *cleared.dues]
+    late = False
+    if memory.ending_since is not None and cleared.left:
+        dues.append(memory.ending_since + END)
+        late = now >= memory.ending_since + END
+    next_look = min((due for due in dues if due > now), default=None)
+    memory = replace(
+        memory,
+        tracks=watched.tracks,
+        next_look=next_look,
+        outages=_still_counting(memory, entries.values()),
+    )
+    return Decision(
+        memory,
+        create=tuple(create),
+        adopt=tuple(key for key in jobs if _unlaunched(entries[key])),
+        start=watched.start,
+        fail=watched.fail | refused,
+        take_logs=tuple(cleared.take_logs),
+        delete=tuple(cleared.delete),
+        delete_secrets=tuple(cleared.delete_secrets),
+        shown=watched.shown,
+        next_look=next_look,
+        through=ending and (late or not cleared.left),
+        stays=cleared.left if late else {},
+    )
+
+
+def _beginning(entries: Mapping[Key, Entry], memory: Memory, now: float, *, lost: bool) -> Decision:
+    """Begin, unless somebody has begun before and what he knew is lost."""
+    if not lost and not any(_is_lost(entry) for entry in entries.values()):
+        return Decision(memory, begin=True)
+    failure = Failure("final", now, _LOST, Cause.LOST, STATE_LOST)
+    return Decision(
+        memory, fail={key: failure for key, entry in entries.items() if not entry.terminal}
+    )
+
+
+def _launches(
+    run: Run,
+    entries: Mapping[Key, Entry],
+    jobs: Collection[Key],
+    world: World,
+    *,
+    now: float,
+) -> tuple[list[Key], dict[Key, Failure]]:
+    """Say whose Jobs to create, and who cannot have one."""
+    create, refused = [], {}
+    for key in turns(run, entries, jobs):
+        name = entry_name(run.name, key)
+        if name in world.jobs:
+            text = f"Job {name} exists already and does not belong to this run"
+            refused[key] = Failure("final", now, text, Cause.START_FAILED, "NameTaken")
+        elif name in world.denied:
+            text = f"Job {name} was refused: {world.denied[name]}"
+            refused[key] = Failure("final", now, text, Cause.START_FAILED, "JobRefused")
+        else:
+            create.append(key)
+    return create, refused
+
+
+def _after_absence(memory: Memory, world: World, now: float, *, ending: bool) -> Memory:
+    """Let the time in which nothing was seen not count: the API's, and pauses of this process."""
+    first = now if memory.first_look is None else memory.first_look
+    over = memory.ending_since
+    if ending and over is None:
+        over = now
+    memory = replace(memory, first_look=first, ending_since=over if ending else None)
+    away, unseen = memory.away_since, world.unseen_since
+    if unseen is not None:
+        return replace(memory, away_since=unseen if away is None else min(away, unseen))
+    if away is None:
+        due = memory.next_look
+        if due is None or now <= due + LATE:
+            return memory
+        away = due
+
+    def moved(since: float) -> float:
+        return since + max(0.0, now - max(away, since))
+
+    return replace(
+        memory,
+        tracks={
+            key: replace(track, since=moved(track.since)) for key, track in memory.tracks.items()
+        },
+        away_since=None,
+        outages=(*memory.outages, (away, now)),
+        ending_since=None if memory.ending_since is None else moved(memory.ending_since),
+    )
+
+
+def _still_counting(memory: Memory, entries: Iterable[Entry]) -> tuple[tuple[float, float], ...]:
+    """Return the outages that an entry which has not started yet has lived through."""
+    if not memory.outages:
+        return ()
+    oldest = min(
+        (
+            entry.launched_at
+            for entry in entries
+            if entry.launched_at is not None and entry.started_at is None and not entry.terminal
+        ),
+        default=inf,
+    )
+    return tuple(outage for outage in memory.outages if outage[1] > oldest)
+
+
+def _unlaunched(entry: Entry) -> bool:
+    return entry.launched_at is None and not entry.terminal
+
+
+def _is_lost(entry: Entry) -> bool:
+    return entry.record is not None and entry.record.reason == STATE_LOST

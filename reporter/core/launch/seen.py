@@ -1,0 +1,287 @@
+"""What was seen of a run's objects, as small values: made when an object arrives, which then goes.
+
+`core.pod` reads the Pods, `core.diagnosis` and `core.trouble` have the words.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from reporter.core.condition import read_job as read_facts
+from reporter.core.diagnosis.events import last_event
+from reporter.core.diagnosis.job import ended as is_over
+from reporter.core.diagnosis.pod import diagnose_pod
+from reporter.core.diagnosis.setting import REPORTER, find_setup
+from reporter.core.diagnosis.written_verdict import WrittenVerdict, written_verdicts
+from reporter.core.facts import Container, Pod, Running, Terminated, Waiting
+from reporter.core.interruption import ended_by_itself
+from reporter.core.launch.names import PLUGIN_LABEL, key_of
+from reporter.core.launch.scheduling import node_is_away
+from reporter.core.launch.spec import Launch
+from reporter.core.objects import epoch, items, moment, section, text
+from reporter.core.pod import EVICTING, Names, find_adapter, read_container
+from reporter.core.pod import read_pod as read_facts_of_pod
+from reporter.core.run.definition import RESERVED, Definition
+from reporter.core.run.plan import Key
+from reporter.core.text import clean
+from reporter.core.trouble import trouble_of
+
+Object = Mapping[str, Any]
+
+_WORKER: Final = RESERVED[1]
+_REFUSED: Final = frozenset({"FailedCreate"})
+_TEXT: Final = 1024  # bytes
+_NAMED: Final = EVICTING | {"DeadlineExceeded"}
+DELETED: Final = "PodDeleted"
+
+
+class Hindrance(StrEnum):
+    """What keeps a plugin's container from starting."""
+
+    NODE = "node"  # the only node that may run it is gone or cordoned
+    SCHEDULING = "scheduling"
+    IMAGE = "image"
+    SETUP = "setup"  # what waiting seldom resolves
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is in a container's way: the cluster's word, its message, and both as a sentence.
+
+    `repeated` says that the kubelet only repeats that it waits: the cause was shown before.
+    """
+
+    kind: Hindrance
+    reason: str
+    message: str
+    text: str
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Why a Pod is taken away, and how long its containers may take to end, in seconds."""
+
+    reason: str
+    text: str
+    grace: float
+
+
+@dataclass(frozen=True, slots=True)
+class SeenJob:
+    """A Job. `owner` is the UID of the ConfigMap that owns it, `failed` the reason of its failure.
+
+    `verdict` is the final word of our sidecar that stands on it.
+    """
+
+    name: str
+    uid: str = ""
+    key: Key | None = None
+    owner: str = ""
+    created_at: float | None = None
+    deleting: bool = False
+    over: bool = False
+    failed: str = ""
+    verdict: WrittenVerdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPod:
+    """A plugin's Pod. `job` and `job_uid` tell its Job; times are the API's.
+
+    `started_at` and `ended` are of the plugin's container, `by_itself` says that it ended before
+    anybody asked for it. `ours_running`: the container that uploads still runs, ours or, under the
+    contract `link`, the plugin's. `containers` are those that have a log.
+    """
+
+    name: str
+    uid: str = ""
+    job: str = ""
+    job_uid: str = ""
+    node: str = ""
+    phase: str = ""
+    created_at: float | None = None
+    container: str = ""
+    waiting: str = ""
+    started_at: float | None = None
+    trouble: Trouble | None = None
+    ended: Terminated | None = None
+    by_itself: bool = False
+    ours_running: bool = False
+    taken: Taken | None = None
+    restarts: int = 0
+    unready_at: float | None = None
+    containers: tuple[str, ...] = ()
+
+    @property
+    def over(self) -> bool:
+        """Whether no container of it runs or will."""
+        return self.phase in {"Succeeded", "Failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """That a Job's Pod was refused. `job` and `job_uid` tell the Job, `text` the API's words."""
+
+    job: str
+    job_uid: str
+    text: str
+    at: float
+
+
+def read_job(job: Object) -> SeenJob:
+    """Read an API Job. Never raises."""
+    metadata, facts = section(job, "metadata"), read_facts(job)
+    owners = items(metadata, "ownerReferences")
+    verdicts = [found for found in written_verdicts(job) if found.final]
+    return SeenJob(
+        name=text(metadata, "name"),
+        uid=facts.uid,
+        key=key_of(job),
+        owner=next((text(each, "uid") for each in owners if text(each, "kind") == "ConfigMap"), ""),
+        created_at=moment(metadata, "creationTimestamp"),
+        deleting=facts.deleting,
+        over=is_over(job),
+        failed=facts.failure,
+        verdict=verdicts[-1] if verdicts else None,
+    )
+
+
+def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
+    """Read an API Pod; nothing where its plugin is none of the run's. Never raises."""
+    metadata, spec = section(pod, "metadata"), section(pod, "spec")
+    try:
+        definition = launch.definition(text(section(metadata, "labels"), PLUGIN_LABEL))
+    except KeyError:
+        return None
+    name = _plugin_container(pod, definition)
+    # Our sidecar is read like any other: it, too, can be what a plugin waits for.
+    facts = read_facts_of_pod(pod, Names("", name))
+    own = read_container(pod, name)
+    uploads = own if definition.contract == "link" else read_container(pod, _ours(definition))
+    run = own.state if isinstance(own.state, Terminated) else None
+    return SeenPod(
+        name=facts.name,
+        uid=facts.uid,
+        job=facts.job_name,
+        job_uid=facts.job_uid,
+        node=text(spec, "nodeName"),
+        phase=facts.phase,
+        created_at=facts.created_at,
+        container=name,
+        waiting=own.state.reason if isinstance(own.state, Waiting) else "",
+        started_at=_started_at(own),
+        trouble=_trouble(pod, facts, definition),
+        ended=run,
+        by_itself=run is not None and ended_by_itself(facts, run),
+        ours_running=isinstance(uploads.state, Running) and not facts.finished,
+        taken=_taken(pod, facts),
+        restarts=own.restarts,
+        unready_at=_unready_at(section(pod, "status")),
+        containers=tuple(_logged(section(pod, "status"))),
+    )
+
+
+def read_event(event: Object) -> Refusal | None:
+    """Read an API Event; nothing where it does not tell that a Job's Pod was refused."""
+    about = section(event, "involvedObject")
+    said = last_event((event,), _REFUSED)
+    if text(about, "kind") != "Job" or not said:
+        return None
+    stamps = (text(event, "lastTimestamp"), text(event, "eventTime"), text(event, "firstTimestamp"))
+    at = next((found for stamp in stamps if (found := epoch(stamp))), 0.0)
+    return Refusal(text(about, "name"), text(about, "uid"), clean(said, _TEXT), at)
+
+
+def newest_pods(pods: Iterable[SeenPod]) -> dict[str, SeenPod]:
+    """Return by Job the Pod whose word counts: of two of one second that with the greater UID."""
+    found: dict[str, SeenPod] = {}
+    for pod in sorted(pods, key=lambda pod: (pod.created_at or 0.0, pod.uid)):
+        found[pod.job] = pod
+    return found
+
+
+def _ours(definition: Definition) -> str:
+    return REPORTER if definition.contract == "result-file" else _WORKER
+
+
+def _plugin_container(pod: Object, definition: Definition) -> str:
+    spec = section(pod, "spec")
+    setup = find_setup(spec) if definition.contract == "result-file" else None
+    names = setup.names if setup else Names(_ours(definition))
+    found, _, _ = find_adapter(pod, names)
+    others = (text(each, "name") for each in items(spec, "containers"))
+    return found or next((name for name in others if name not in RESERVED), "")
+
+
+def _started_at(container: Container) -> float | None:
+    """Return when its first run began, as far as the API still shows it."""
+    for run in (container.last, container.state):
+        if isinstance(run, Running | Terminated) and run.started_at is not None:
+            return run.started_at
+    return None
+
+
+def _trouble(pod: Object, facts: Pod, definition: Definition) -> Trouble | None:
+    if facts.phase == "Pending" and not text(section(pod, "spec"), "nodeName"):
+        return _unscheduled(pod, facts)
+    found = trouble_of(facts)
+    if found is None and definition.contract == "done-file":
+        # Its plugin runs, but without our worker nobody sends what it writes.
+        found = trouble_of(read_facts_of_pod(pod, Names("", _WORKER)))
+    if found is None:
+        return None
+    kind = Hindrance.SETUP if found.row != "W1" or found.at_once else Hindrance.IMAGE
+    said = found.text.partition(": ")[2]
+    reason, _, message = said.partition(": ")
+    if not reason.isalpha():
+        reason, message = "InitContainerFailed", said
+    return Trouble(kind, reason, clean(message, _TEXT), clean(found.text, _TEXT), found.back_off)
+
+
+def _unscheduled(pod: Object, facts: Pod) -> Trouble | None:
+    """What the scheduler says; nothing before it has said anything."""
+    said: Sequence[Object] = [
+        each
+        for each in items(section(pod, "status"), "conditions")
+        if text(each, "type") == "PodScheduled" and text(each, "status") != "True"
+    ]
+    if not said:
+        return None
+    reason, message = text(said[0], "reason"), text(said[0], "message")
+    away = reason == "Unschedulable" and node_is_away(message)
+    words = diagnose_pod(pod, None, (), "", facts.created_at or 0.0)
+    sentence = next(each.what for each in words if each.code in {"unschedulable", "gated"})
+    kind = Hindrance.NODE if away else Hindrance.SCHEDULING
+    return Trouble(kind, reason, clean(message, _TEXT), clean(sentence, _TEXT).rstrip("."))
+
+
+def _taken(pod: Object, facts: Pod) -> Taken | None:
+    """Say why the Pod is taken away; what the platform only means to do is no reason."""
+    if not (facts.deleting or facts.disrupted or facts.reason in _NAMED):
+        return None
+    sentence = next((each.what for each in diagnose_pod(pod, None, (), "", 0.0)), "")
+    reason = facts.reason if facts.reason in _NAMED else ""
+    if not reason and facts.disruption is not None:
+        reason = facts.disruption.reason
+    if not reason:
+        reason, sentence = DELETED, f"Pod {facts.name} was deleted before its result came"
+    grace = facts.grace if facts.deletion_grace is None else facts.deletion_grace
+    return Taken(reason, clean(sentence, _TEXT).rstrip("."), 0.0 if facts.finished else grace)
+
+
+def _unready_at(status: Object) -> float | None:
+    """Return since when the Pod's node is not Ready: its own containers are, the Pod is not."""
+    shown = {text(each, "type"): each for each in items(status, "conditions")}
+    ready, containers = shown.get("Ready", {}), shown.get("ContainersReady", {})
+    if text(ready, "status") != "False" or text(containers, "status") != "True":
+        return None
+    return moment(ready, "lastTransitionTime")
+
+
+def _logged(status: Object) -> Iterable[str]:
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for each in items(status, kind):
+            if "waiting" not in section(each, "state") or section(each, "lastState"):
+                yield text(each, "name")

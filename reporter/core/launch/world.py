@@ -1,0 +1,146 @@
+"""What the launcher knows when it decides, and what it decides. All times are Unix seconds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from reporter.core.launch.seen import Refusal, SeenJob, SeenPod
+from reporter.core.launch.spec import Launch
+from reporter.core.run.plan import Key, Plan
+from reporter.core.run.record import Cause, Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is launched. `owner` is the UID of the run's ConfigMap, which owns what is made."""
+
+    plan: Plan
+    launch: Launch
+    owner: str
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.plan.run
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What was seen of the cluster, by the names of Jobs; of several Pods the newest.
+
+    `taken_logs` are the entries whose logs were taken or given up, `secrets` the names of Secrets
+    that may exist. `denied` has the API's words where it refused a Job or its Secret for good.
+    `unseen_since` says since when the API has not shown the present.
+    """
+
+    jobs: Mapping[str, SeenJob]
+    pods: Mapping[str, SeenPod]
+    refusals: Mapping[str, Refusal]
+    taken_logs: frozenset[Key] = frozenset()
+    secrets: frozenset[str] = frozenset()
+    denied: Mapping[str, str] = field(default_factory=dict)
+    unseen_since: float | None = None
+
+
+class Row(StrEnum):
+    """What an entry is in; the clock of its failure begins anew with each."""
+
+    REFUSED = "refused"
+    STARTING = "starting"
+    SCHEDULING = "scheduling"
+    NODE = "node"
+    IMAGE = "image"
+    SETUP = "setup"
+    RUNNING = "running"
+    RESTARTED = "restarted"
+    UPLOADING = "uploading"  # its container has ended, ours has not
+    ENDED = "ended"
+    TAKEN = "taken"
+    GONE = "gone"
+    JOB_GONE = "job gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """An entry's row with its words. It fails after `patience` seconds; None: not for that.
+
+    `reason` and `message` are shown, `text` is the failure's. `verdict` is what our sidecar said.
+    """
+
+    row: Row
+    reason: str = ""
+    message: str = ""
+    text: str = ""
+    patience: float | None = None
+    cause: Cause = Cause.START_FAILED
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What is remembered of an open entry: its situation and since when it is in that row.
+
+    `job` is the UID of its Job and `pod` the name of its Pod, once they were seen. `end` is how
+    its Pod was last seen to end, for when it is gone.
+    """
+
+    situation: Situation
+    since: float
+    job: str = ""
+    pod: str = ""
+    end: Situation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one decision must know of the ones before; a restarted launcher begins with `Memory()`.
+
+    `first_look` is this process's first, `away_since` when the API was last seen before it was
+    not, `outages` the times that it was away, and `ending_since` when all entries were decided.
+    """
+
+    tracks: Mapping[Key, Track] = field(default_factory=dict)
+    first_look: float | None = None
+    next_look: float | None = None
+    away_since: float | None = None
+    outages: tuple[tuple[float, float], ...] = ()
+    ending_since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodShown:
+    """What an entry's Pod does, as `/status` shows it."""
+
+    name: str
+    node: str
+    phase: str
+    reason: str
+    message: str
+    since: float | None
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do now, in this order: fail, start, adopt, take logs, delete, begin, create.
+
+    `create` are the entries whose Jobs (and before them Secrets) are to be made, in order; `adopt`
+    those whose Job is there and ours, so that only the launch is to be stored. `begin`: store that
+    launching has begun, and decide again. `start` tells when a plugin's container began.
+    `delete` are names of Jobs, `delete_secrets` of Secrets. `next_look` is when time alone changes
+    something. `through`: nothing of the plugins is left but `stays`, which has the reasons by Job.
+    """
+
+    memory: Memory
+    begin: bool = False
+    create: tuple[Key, ...] = ()
+    adopt: tuple[Key, ...] = ()
+    start: Mapping[Key, float] = field(default_factory=dict)
+    fail: Mapping[Key, Failure] = field(default_factory=dict)
+    take_logs: tuple[Key, ...] = ()
+    delete: tuple[str, ...] = ()
+    delete_secrets: tuple[str, ...] = ()
+    shown: Mapping[Key, PodShown] = field(default_factory=dict)
+    next_look: float | None = None
+    through: bool = False
+    stays: Mapping[str, str] = field(default_factory=dict)
