@@ -47,7 +47,7 @@ class Taker(Protocol):
         """Say whether a body of that length fits on the disk."""
 
 
-class Uploads:
+class ResultUploads:
     """Takes uploads from requests."""
 
     def __init__(self, intake: Taker, limits: Limits) -> None:

@@ -12,7 +12,7 @@ from reporter.aggregator.http.heartbeat import Heartbeats
 from reporter.aggregator.http.identity import Identity, identity_of
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.progress import ProgressUpdates
-from reporter.aggregator.http.results import Taker, Uploads
+from reporter.aggregator.http.results import ResultUploads, Taker
 from reporter.aggregator.http.target import Route, Target, Targets
 from reporter.aggregator.http.tls_protocol import peer_of
 from reporter.aggregator.store import Store
@@ -45,7 +45,7 @@ class WorkerApp:
         self._store, self._run, self._keys = store, plan.run, frozenset(plan.keys)
         self._observer, self._clock = observer, clock
         self._targets = Targets(plan.keys)
-        self._uploads = Uploads(intake, limits)
+        self._uploads = ResultUploads(intake, limits)
         self._progress = ProgressUpdates(store, limits, intake.free_for, clock=clock, wall=wall)
         self._heartbeats = Heartbeats(store, interval, clock)
 

@@ -3,11 +3,12 @@
 `Intake` is the whole of it; everything else exported here is what it takes and gives.
 """
 
-from reporter.aggregator.uploads.intake import Intake, Sender
+from reporter.aggregator.uploads.intake import Intake
 from reporter.aggregator.uploads.meta import Meta, filename_of
 from reporter.aggregator.uploads.outcomes import Ended, UploadEnded
 from reporter.aggregator.uploads.recovery import Recovered
 from reporter.aggregator.uploads.reports import REPORT_BYTES
+from reporter.aggregator.uploads.slots import Sender
 
 __all__ = [
     "REPORT_BYTES",

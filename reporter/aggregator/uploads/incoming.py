@@ -24,6 +24,7 @@ from reporter.core.run.results import ResultStatus
 from reporter.core.run.upload import Outcome
 from reporter.core.text import clean
 from reporter.errors import InvalidPayload
+from reporter.settings.aggregator_limits import Limits
 from reporter.untar import Caps, NotTar, check
 from reporter.wire.result import MAX_BYTES
 
@@ -113,3 +114,17 @@ class Incoming:
             verdict=verdict,
             message="" if judged is None else judged.message,
         )
+
+
+def caps_of(limits: Limits) -> Caps:
+    """What an archive may hold."""
+    return Caps(
+        members=limits.archive_max_members,
+        file_bytes=limits.archive_max_file_bytes,
+        content_bytes=limits.archive_max_bytes,
+        ratio=limits.archive_max_ratio,
+        free_bytes=limits.archive_free_bytes,
+        header_bytes=limits.archive_max_header_bytes,
+        path_bytes=limits.archive_max_path_bytes,
+        seconds=limits.archive_seconds,
+    )

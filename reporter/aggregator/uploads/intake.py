@@ -5,60 +5,36 @@ answered survives a kill and a loss of power, and what was not leaves nothing th
 not remove. No HTTP in here.
 """
 
-import asyncio
 import contextlib
 import errno
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
-from typing import Final, Protocol
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Final
 
 from reporter.aggregator.store import Store, StoreBusy, StoreError, StoreFull
 from reporter.aggregator.store.blobs import MOST_PIECES, Blobs, StagedBody
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads import recovery
-from reporter.aggregator.uploads.incoming import Incoming
+from reporter.aggregator.uploads.incoming import Incoming, caps_of
 from reporter.aggregator.uploads.meta import Meta
 from reporter.aggregator.uploads.outcomes import FAILURES, Ended, UploadEnded, ended_by
 from reporter.aggregator.uploads.quarantine import Quarantine
-from reporter.aggregator.uploads.recovery import Recovered
-from reporter.aggregator.uploads.slots import Slots
+from reporter.aggregator.uploads.recovery import Recovered, recover
+from reporter.aggregator.uploads.slots import Sender, Slots, Uploads
 from reporter.aggregator.uploads.threads import Threads
 from reporter.core.run.entry import receive
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Failure, Rank, Record
 from reporter.core.run.snapshot import Phase, Snapshot
-from reporter.core.run.status import rfc3339
 from reporter.core.run.upload import Allowance, Outcome, Upload
 from reporter.runtime import log
 from reporter.settings.aggregator_limits import Limits
-from reporter.untar import Caps
 
 PIECE: Final = 256 * 1024  # bytes of one body in memory; also what is written and hashed at once
 _CHECK_BYTES: Final = 16 * 1024 * 1024  # of one body between two looks at the free space
-_AWAITED: Final = 20.0  # seconds in which who was told that we are busy comes again
 _CONNECTIONS: Final = 3_000
-
-
-class Sender(Protocol):
-    """Who sends a body."""
-
-    @property
-    def left(self) -> bool:
-        """Whether nobody is there any more."""
-
-    def waiting(self) -> AbstractContextManager[asyncio.Future[None]]:
-        """Leave the body with its sender; what it gives is done once that is gone."""
-
-    def sending(
-        self, late: Callable[[], float], *, waited: bool
-    ) -> AbstractContextManager[AsyncIterator[bytes]]:
-        """Give the body's pieces, which may raise `UploadEnded`.
-
-        `late` gives the seconds by which the time for all of them is over, `waited` says whether
-        the body had to wait.
-        """
 
 
 class Intake:
@@ -66,7 +42,7 @@ class Intake:
 
     All methods are called on one event loop and none blocks it. `wall` gives Unix seconds; `step`
     is told each step that is about to be final; of all uploads, `waiting` may wait for a slot,
-    `waiting_per_key` of one key. `recover` comes first.
+    `waiting_per_key` of one key. `recover` comes first. `uploads` are those that are here.
     """
 
     def __init__(
@@ -83,19 +59,22 @@ class Intake:
     ) -> None:
         self._layout, self._store, self._limits = layout, store, limits
         self._wall, self._step = wall, step
-        self._caps = _caps_of(limits)
         self._blobs = Blobs(layout, step)
         self._quarantine = Quarantine(layout, limits, step)
         self._threads = Threads(limits.unpack_threads)
-        self._slots = Slots(
+        slots = Slots(
             limits.max_uploads,
             limits.max_uploads_per_key,
             waiting=waiting,
             waiting_per_key=waiting_per_key,
         )
-        self._allowance = allowance or Allowance()
-        self._known: dict[Key, set[Upload]] = {}
-        self._turned_away: dict[Key, float] = {}
+        self.uploads = Uploads(
+            slots,
+            limits.slot_wait_seconds,
+            lambda key: store.entry(key).deadline,
+            allowance or Allowance(),
+            wall,
+        )
 
     # -- one upload ------------------------------------------------------------------------------
 
@@ -147,39 +126,18 @@ class Intake:
         """Have the upload known, and wait for a slot; `place` gives both back."""
         length = self._limits.max_result_bytes if meta.length is None else meta.length
         upload = Upload(self._wall(), length, retry=self._store.entry(key).retrying)
-        self._known.setdefault(key, set()).add(upload)
-        place.callback(self._forget, key, upload)
-        upload.waited = not self._slots.available(key)
-        if upload.waited and not self._slots.full(key):
-            with sender.waiting() as gone:
-                taken = await self._slots.take(key, self._limits.slot_wait_seconds, gone)
-        else:
-            taken = await self._slots.take(key, 0.0)
-        if not taken:
-            if sender.left:
-                raise UploadEnded(Outcome.LEFT)
-            self._turned_away[key] = self._wall() + _AWAITED
-            raise UploadEnded(Outcome.BUSY)
-        place.callback(self._slots.release, key)
+        await self.uploads.enter(key, upload, sender, place)
         return upload
-
-    def _forget(self, key: Key, upload: Upload) -> None:
-        self._known[key].discard(upload)
-        if not self._known[key]:
-            del self._known[key]
 
     async def _stage(
         self, key: Key, body: StagedBody, sender: Sender, upload: Upload
     ) -> list[bytes]:
         """Stage all but the last pieces: the thread of the next step writes them."""
         upload.began = self._wall()
-
-        def late() -> float:
-            return self._wall() - upload.cut_at(self._store.entry(key).deadline, self._allowance)
-
         pieces: list[bytes] = []
         held = total = checked = 0
         try:
+            late = partial(self.uploads.late, key, upload)
             with sender.sending(late, waited=upload.waited) as chunks:
                 async for chunk in chunks:
                     if held >= PIECE or len(pieces) >= MOST_PIECES:
@@ -205,7 +163,7 @@ class Intake:
         try:
             await self._threads.disk(self._complete, incoming, rest)
             if incoming.archive:
-                await self._threads.verify(incoming.verify, self._caps)
+                await self._threads.verify(incoming.verify, caps_of(self._limits))
                 await self._threads.disk(self._blobs.keep, incoming.body)
             return await self._commit(key, incoming.record(self._wall()))
         except FAILURES as error:
@@ -247,16 +205,7 @@ class Intake:
         try:
             refused = ended.outcome in (Outcome.REFUSED, Outcome.TOO_LARGE)
             if refused and self.free_for(0):
-                why = {
-                    "key": str(key),
-                    "reason": ended.reason,
-                    "at": rfc3339(self._wall()),
-                    "sha256": body.digest,
-                    "filename": meta.filename,
-                    "content_type": meta.content_type,
-                    "certificate": meta.serial,
-                }
-                self._quarantine.put(key, body, why)
+                self._quarantine.put(key, body, meta, ended.reason, at=self._wall())
         except OSError as error:
             log.get().warning("Refused upload was not kept", key=str(key), error=str(error))
         finally:
@@ -276,36 +225,6 @@ class Intake:
 
     # -- all of them -----------------------------------------------------------------------------
 
-    @property
-    def present(self) -> Mapping[Key, int]:
-        """The keys that have uploads, and how many, be they read or waiting to be read."""
-        return self._slots.present
-
-    @property
-    def holding(self) -> set[Key]:
-        """The keys that have an upload for which the run stays open."""
-        now = self._wall()
-        return {
-            key
-            for key, uploads in self._known.items()
-            if any(
-                each.holds(self._store.entry(key).deadline, now, self._allowance)
-                for each in uploads
-            )
-        }
-
-    @property
-    def excused(self) -> set[Key]:
-        """The keys whose retry windows are not over, as they have or would have an upload here."""
-        now = self._wall()
-        self._turned_away = {key: at for key, at in self._turned_away.items() if now < at}
-        return {*self._slots.present, *self._turned_away}
-
-    @property
-    def active(self) -> int:
-        """How many uploads are being read."""
-        return self._slots.taken
-
     def free_for(self, length: int) -> bool:
         """Whether a body of `length` bytes leaves the reserve free."""
         try:
@@ -314,20 +233,17 @@ class Intake:
             return False
 
     async def recover(self, snapshot: Snapshot) -> Recovered:
-        """Get the disk in order; nothing may be taken in before. Raises OSError, `StoreError`.
+        """Clean up what a killed process left; nothing may be taken in before.
 
-        Entries whose bytes are gone are told to the store.
+        Entries whose bytes are gone are told to the store. Raises OSError, `StoreError`.
         """
-        unfinished = await self._threads.disk(recovery.sweep, self._layout)
-        if snapshot.phase is Phase.CLOSED and snapshot.tar is not None:
-            return Recovered((), 0, unfinished)
-        await self._threads.disk(self._quarantine.resume)
-        entries = snapshot.entries.values()
-        lost, unknown = await self._threads.disk(recovery.resume_blobs, self._blobs, entries)
-        for key in lost:
+        found = await self._threads.disk(
+            recover, self._layout, self._blobs, self._quarantine, snapshot
+        )
+        for key in found.lost:
             log.get().error("Bytes of a result are gone", key=str(key))
             await self._store.lose(key, "the bytes of this result are gone", at=self._wall())
-        return Recovered(lost, unknown, unfinished)
+        return found
 
     async def quiet(self) -> None:
         """Wait for the uploads that go to their end, and keep no refused body from then on."""
@@ -348,17 +264,3 @@ class Intake:
 def _held(outcome: Outcome, record: Record | None) -> str:
     """The digest to tell: whoever is told that the run is closed asked for nothing that is held."""
     return "" if record is None or outcome is Outcome.CLOSED else record.digest
-
-
-def _caps_of(limits: Limits) -> Caps:
-    """What an archive may hold."""
-    return Caps(
-        members=limits.archive_max_members,
-        file_bytes=limits.archive_max_file_bytes,
-        content_bytes=limits.archive_max_bytes,
-        ratio=limits.archive_max_ratio,
-        free_bytes=limits.archive_free_bytes,
-        header_bytes=limits.archive_max_header_bytes,
-        path_bytes=limits.archive_max_path_bytes,
-        seconds=limits.archive_seconds,
-    )

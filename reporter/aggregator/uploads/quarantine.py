@@ -7,14 +7,15 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from reporter.aggregator.store.blobs import StagedBody
 from reporter.aggregator.store.files import Step, write_new
 from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.uploads.meta import Meta
 from reporter.core.run.plan import Key
+from reporter.core.run.status import rfc3339
 from reporter.settings.aggregator_limits import Limits
 
 _HEAD_BYTES: Final = 64 * 1024  # of a body that is too large to be kept whole
@@ -42,10 +43,10 @@ class Quarantine:
         with self._lock:
             self._open = False
 
-    def put(self, key: Key, body: StagedBody, why: Mapping[str, object]) -> None:
-        """Keep a staged body, or its head, and why it was refused. Raises OSError.
+    def put(self, key: Key, body: StagedBody, meta: Meta, reason: str, *, at: float) -> None:
+        """Keep a staged body, or its head, and why it was refused, `at` Unix seconds.
 
-        The staged file is used up if this succeeds.
+        The staged file is used up if this succeeds. Raises OSError.
         """
         body.write(())  # there is a file even if nothing came
         body.close()
@@ -58,7 +59,18 @@ class Quarantine:
             self._step("quarantine")
             tree.mkdir(mode=0o700)
             shutil.move(body.path, tree / BODY)
-            text = json.dumps({**why, "size": body.size, "kept": kept}, indent=2)
+            why = {
+                "key": str(key),
+                "reason": reason,
+                "at": rfc3339(at),
+                "sha256": body.digest,
+                "filename": meta.filename,
+                "content_type": meta.content_type,
+                "certificate": meta.serial,
+                "size": body.size,
+                "kept": kept,
+            }
+            text = json.dumps(why, indent=2)
             write_new(tree / WHY, text.encode())
             self._swap_in(tree, self._layout.refused(key), kept)
         finally:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from reporter.aggregator.store.blobs import Blobs
 from reporter.aggregator.store.files import remove_content
 from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.uploads.quarantine import Quarantine
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
+from reporter.core.run.snapshot import Phase, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +26,21 @@ class Recovered:
     unfinished: int
 
 
-def sweep(layout: Layout) -> int:
-    """Remove everything unfinished; how many things. Raises OSError."""
-    return remove_content(layout.staging) + remove_content(layout.unfinished)
-
-
-def resume_blobs(blobs: Blobs, entries: Iterable[Entry]) -> tuple[tuple[Key, ...], int]:
-    """Compare blobs with rows: the keys whose bytes are gone, and how many blobs were removed.
+def recover(layout: Layout, blobs: Blobs, quarantine: Quarantine, snapshot: Snapshot) -> Recovered:
+    """Remove everything unfinished and, unless the run is packed, compare blobs with rows.
 
     Raises OSError.
     """
+    unfinished = remove_content(layout.staging) + remove_content(layout.unfinished)
+    if snapshot.phase is Phase.CLOSED and snapshot.tar is not None:
+        return Recovered((), 0, unfinished)
+    quarantine.resume()
+    lost, unknown = _resume_blobs(blobs, snapshot.entries.values())
+    return Recovered(lost, unknown, unfinished)
+
+
+def _resume_blobs(blobs: Blobs, entries: Iterable[Entry]) -> tuple[tuple[Key, ...], int]:
+    """Return the keys whose bytes are gone, and how many unknown blobs were removed."""
     sizes: dict[str, int] = {}
     holders: Counter[str] = Counter()
     by_digest: list[tuple[str, Key]] = []

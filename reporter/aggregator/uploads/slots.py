@@ -1,10 +1,16 @@
-"""Who may be read when: places for uploads, and the queue in front of them."""
+"""The uploads that are here: which are read, which wait, and which keep the run open."""
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from typing import Final, Protocol
 
+from reporter.aggregator.uploads.outcomes import UploadEnded
 from reporter.core.run.plan import Key
+from reporter.core.run.upload import Allowance, Outcome, Upload
+
+_AWAITED: Final = 20.0  # seconds in which who was told that we are busy comes again
 
 
 class Slots:
@@ -94,3 +100,100 @@ class Slots:
         self._present[key] -= 1
         if not self._present[key]:
             del self._present[key]
+
+
+class Sender(Protocol):
+    """Who sends a body."""
+
+    @property
+    def left(self) -> bool:
+        """Whether nobody is there any more."""
+
+    def waiting(self) -> AbstractContextManager[asyncio.Future[None]]:
+        """Leave the body with its sender; what it gives is done once that is gone."""
+
+    def sending(
+        self, late: Callable[[], float], *, waited: bool
+    ) -> AbstractContextManager[AsyncIterator[bytes]]:
+        """Give the body's pieces, which may raise `UploadEnded`.
+
+        `late` gives the seconds by which the time for all of them is over, `waited` says whether
+        the body had to wait.
+        """
+
+
+class Uploads:
+    """The uploads of a run that wait or are read, each with its sender.
+
+    An upload waits at most `patience` seconds for its slot. `deadline` gives that of a key in Unix
+    seconds, which `wall` gives, too.
+    """
+
+    def __init__(
+        self,
+        slots: Slots,
+        patience: float,
+        deadline: Callable[[Key], float | None],
+        allowance: Allowance,
+        wall: Callable[[], float],
+    ) -> None:
+        self._slots, self._patience, self._deadline = slots, patience, deadline
+        self._allowance, self._wall = allowance, wall
+        self._known: dict[Key, set[Upload]] = {}
+        self._turned_away: dict[Key, float] = {}
+
+    async def enter(self, key: Key, upload: Upload, sender: Sender, place: ExitStack) -> None:
+        """Count an upload in and wait for its slot; `place` gives both back.
+
+        Raises `UploadEnded` when there is no slot for it, or its sender has left.
+        """
+        self._known.setdefault(key, set()).add(upload)
+        place.callback(self._forget, key, upload)
+        upload.waited = not self._slots.available(key)
+        if upload.waited and not self._slots.full(key):
+            with sender.waiting() as gone:
+                taken = await self._slots.take(key, self._patience, gone)
+        else:
+            taken = await self._slots.take(key, 0.0)
+        if not taken:
+            if sender.left:
+                raise UploadEnded(Outcome.LEFT)
+            self._turned_away[key] = self._wall() + _AWAITED
+            raise UploadEnded(Outcome.BUSY)
+        place.callback(self._slots.release, key)
+
+    def _forget(self, key: Key, upload: Upload) -> None:
+        self._known[key].discard(upload)
+        if not self._known[key]:
+            del self._known[key]
+
+    def late(self, key: Key, upload: Upload) -> float:
+        """Return by how many seconds the time for all of an upload is over."""
+        return self._wall() - upload.cut_at(self._deadline(key), self._allowance)
+
+    @property
+    def present(self) -> Mapping[Key, int]:
+        """The keys that have uploads, and how many, be they read or waiting to be read."""
+        return self._slots.present
+
+    @property
+    def holding(self) -> set[Key]:
+        """The keys that have an upload for which the run stays open."""
+        now = self._wall()
+        return {
+            key
+            for key, uploads in self._known.items()
+            if any(each.holds(self._deadline(key), now, self._allowance) for each in uploads)
+        }
+
+    @property
+    def excused(self) -> set[Key]:
+        """The keys whose retry windows are not over, as they have or would have an upload here."""
+        now = self._wall()
+        self._turned_away = {key: at for key, at in self._turned_away.items() if now < at}
+        return {*self._slots.present, *self._turned_away}
+
+    @property
+    def active(self) -> int:
+        """How many uploads are being read."""
+        return self._slots.taken

@@ -133,7 +133,7 @@ class Scene:
     async def holds(self, wire: Wire, want: bool = True) -> None:
         """Wait until uploads are being read, or none is."""
         async with asyncio.timeout(HANG):
-            while bool(self.intake.active) is not want:
+            while bool(self.intake.uploads.active) is not want:
                 await asyncio.sleep(0.005)
 
 

@@ -117,7 +117,7 @@ async def test_a_failure_nobody_thought_of(tmp_path):
 
         assert (500, b"", "close") == (*reply.said, reply.headers["connection"])
         assert ["oops"] == [str(error) for error in scene.seen.surprises]
-        assert ({}, 0) == (scene.intake.present, scene.intake.active)
+        assert ({}, 0) == (scene.intake.uploads.present, scene.intake.uploads.active)
         scene.seen.surprises.clear()
 
 

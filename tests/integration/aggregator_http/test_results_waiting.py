@@ -31,7 +31,7 @@ async def test_uploads_that_wait_for_a_slot(tmp_path):
             await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         third = asyncio.create_task(scene.put(E2E, b"third" * 100_000))
         await until_waiting(scene, 3)
-        assert 2 == scene.intake.active
+        assert 2 == scene.intake.uploads.active
 
         await one.send(b"lf")
         stored, waited = await one.reply(), await third
@@ -39,7 +39,7 @@ async def test_uploads_that_wait_for_a_slot(tmp_path):
         late = await two.reply()
 
         assert [200, 409, 409] == [stored.status, waited.status, late.status]
-        assert [] == list(scene.intake.present)
+        assert [] == list(scene.intake.uploads.present)
 
 
 @situation
@@ -54,8 +54,8 @@ async def test_a_slot_that_never_comes(tmp_path):
         assert (503, "true") == (reply.status, reply.headers["result-busy"])
         assert 0 < int(reply.headers["retry-after"]) <= 15
         assert (False, 0) == (scene.entry(NODE1).retrying, scene.entry(NODE1).attempts)
-        assert {E2E, NODE1} == set(scene.intake.excused)
-        assert {E2E} == set(scene.intake.holding)
+        assert {E2E, NODE1} == set(scene.intake.uploads.excused)
+        assert {E2E} == set(scene.intake.uploads.holding)
 
 
 @situation
@@ -69,7 +69,7 @@ async def test_more_than_four_that_wait_for_one_key(tmp_path):
         fifth, other = await scene.put(E2E, b"more"), await scene.put(NODE1, b"other")
 
         assert (503, "true") == (fifth.status, fifth.headers["result-busy"])
-        assert (200, 2) == (other.status, scene.intake.active)
+        assert (200, 2) == (other.status, scene.intake.uploads.active)
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ async def test_a_sender_that_leaves_while_it_waits(tmp_path, look, size):
         async with scene.connect(certs.client("sysd")) as leaver:
             await leaver.send(request("PUT", RESULT[NODE1], b"x" * 300_000)[:size])
             async with asyncio.timeout(HANG):
-                while NODE1 not in scene.intake.present:
+                while NODE1 not in scene.intake.uploads.present:
                     await asyncio.sleep(0.005)
         if look < HANG:
             async with asyncio.timeout(HANG):
-                while NODE1 in scene.intake.present:
+                while NODE1 in scene.intake.uploads.present:
                     await asyncio.sleep(0.005)
         await busy.send(b"lf")
         assert 200 == (await busy.reply()).status
@@ -98,7 +98,7 @@ async def test_a_sender_that_leaves_while_it_waits(tmp_path, look, size):
 
         assert {("results", 200), ("results", 400)} == set(scene.seen.requests)
         assert (False, 0) == (scene.entry(NODE1).retrying, scene.entry(NODE1).attempts)
-        assert {} == scene.intake.present
+        assert {} == scene.intake.uploads.present
 
 
 @pytest.mark.parametrize("rate", [2**20, 1], ids=["short", "as long as its length allows"])
@@ -114,15 +114,15 @@ async def test_an_upload_at_its_deadline(tmp_path, rate):
         await scene.store.launch("e2e", at=time.time() - 0.8)
         await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(wire)
-        assert {E2E} == set(scene.intake.holding)
+        assert {E2E} == set(scene.intake.uploads.holding)
         if rate == 1:  # four seconds
             await asyncio.sleep(1.0)
-            assert {E2E} == set(scene.intake.holding)
+            assert {E2E} == set(scene.intake.uploads.holding)
             await wire.send(b"lf")
 
         reply = await wire.reply()
         assert (200 if rate == 1 else 503) == reply.status
-        assert set() == set(scene.intake.holding)
+        assert set() == set(scene.intake.uploads.holding)
 
 
 @situation
@@ -135,9 +135,9 @@ async def test_an_upload_after_its_deadline(tmp_path):
         await scene.holds(busy)
         late = asyncio.create_task(scene.put(NODE1, b"late"))
         async with asyncio.timeout(HANG):
-            while NODE1 not in scene.intake.present:
+            while NODE1 not in scene.intake.uploads.present:
                 await asyncio.sleep(0.005)
-        assert {E2E} == set(scene.intake.holding)
+        assert {E2E} == set(scene.intake.uploads.holding)
         await busy.send(b"lf")
 
         assert 200 == (await late).status
@@ -154,9 +154,9 @@ async def test_a_retry_after_the_deadline_within_its_window(tmp_path):
         await scene.holds(busy)
         retry = asyncio.create_task(scene.put(NODE1, b"again"))
         async with asyncio.timeout(HANG):
-            while NODE1 not in scene.intake.present:
+            while NODE1 not in scene.intake.uploads.present:
                 await asyncio.sleep(0.005)
-        assert {E2E, NODE1} == set(scene.intake.holding)
+        assert {E2E, NODE1} == set(scene.intake.uploads.holding)
         await busy.send(b"lf")
 
         assert 200 == (await retry).status
@@ -168,14 +168,14 @@ async def test_keys_with_an_upload_are_named(tmp_path):
     async with serving(tmp_path) as scene, scene.connect() as wire:
         await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(wire)
-        assert [E2E] == list(scene.intake.present)
+        assert [E2E] == list(scene.intake.uploads.present)
 
         await wire.send(b"lf")
         assert 200 == (await wire.reply()).status
-        assert [] == list(scene.intake.present)
+        assert [] == list(scene.intake.uploads.present)
 
 
 async def until_waiting(scene: Scene, count: int) -> None:
     """Wait until so many uploads of e2e have come, be they read or not."""
-    while scene.intake.present.get(E2E, 0) < count:
+    while scene.intake.uploads.present.get(E2E, 0) < count:
         await asyncio.sleep(0.005)
