@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import section
-from reporter.core.run.definition import RESERVED, Definition
+from reporter.core.run.definition import RESERVED, RESERVED_VOLUMES, Definition
 from reporter.core.run.plan import Key
 
 Object = Mapping[str, Any]
 
 SIDECAR, WORKER = RESERVED
-CERTIFICATES: Final = "status-reporter-certificates"
-TOKEN: Final = "status-reporter-token"  # noqa: S105 - a volume
+CERTIFICATES, TOKEN, CONFIG = RESERVED_VOLUMES
 RESULT_FILE: Final = "adapter-result.json"
 
 _CERTIFICATES_AT = "/var/run/status-aggregator"

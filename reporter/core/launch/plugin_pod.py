@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any, Final
 
 from reporter.core.launch import added_container, names, placement
-from reporter.core.launch.added_container import Results, Setting
+from reporter.core.launch.added_container import CONFIG, Results, Setting
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import items, number, section, text
 from reporter.core.pod import Names, find_adapter
@@ -15,7 +15,6 @@ from reporter.core.run.plan import GLOBAL, Key, Plugin
 
 Object = Mapping[str, Any]
 
-CONFIG: Final = "status-reporter-config"
 CONFIG_AT: Final = "/tmp/sonobuoy/config"  # noqa: S108 - the path of Sonobuoy's plugins
 PROGRESS_PORT: Final = 8099
 GRACE: Final = 60  # seconds that our containers have for an upload after SIGTERM

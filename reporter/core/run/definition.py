@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from reporter.core import label_selector
 from reporter.core.objects import items, text
 
 Object = Mapping[str, Any]
@@ -22,6 +23,12 @@ API_VERSION: Final = "status-reporter.io/v1"
 START_TIMEOUT: Final = 600  # seconds from the creation of the Job to the start of the container
 RESERVED: Final = ("status-reporter", "status-worker")
 """Containers that are added to a plugin's Pod."""
+RESERVED_VOLUMES: Final = (
+    "status-reporter-certificates",
+    "status-reporter-token",
+    "status-reporter-config",
+)
+"""Volumes that are added to a plugin's Pod."""
 KUBERNETES_VERSION: Final = "$SONOBUOY_K8S_VERSION"
 ACCOUNT: Final = "sonobuoy-serviceaccount"
 
@@ -89,6 +96,10 @@ def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
             yield ("spec", "nodes"), "is only for the driver Node"
         if definition.dispatch == "daemonset":
             yield ("spec", "dispatch"), "is only for the driver Node"
+    try:
+        label_selector.parse(definition.nodes.selector)
+    except ValueError as error:
+        yield ("spec", "nodes", "selector"), str(error)
     if definition.contract == "result-file" and definition.result_format != "adapter":
         yield ("spec", "resultFormat"), "must be adapter for the contract result-file"
     spec = definition.template.get("spec", {})
@@ -102,6 +113,10 @@ def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
             yield where, f"{name!r} is reserved for the container that is added"
         elif name in [other for _, other in names[:at]]:
             yield where, f"another container is named {name!r}"
+    for at, volume in enumerate(items(spec, "volumes")):
+        if text(volume, "name") in RESERVED_VOLUMES:
+            where = ("spec", "template", "spec", "volumes", at, "name")
+            yield where, f"{volume['name']!r} is reserved for the volume that is added"
     if spec.get("restartPolicy", "Never") != "Never":
         yield ("spec", "template", "spec", "restartPolicy"), "must be Never"
 

@@ -14,6 +14,7 @@ from reporter.errors import ReporterError
 
 GLOBAL = "global"
 DEFAULT_TIMEOUT = 21_600
+LONGEST_REASON = 256  # characters
 LONGEST_TIMEOUT = 366 * 86_400  # certificates are valid for as long, and a date must exist for it
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -38,12 +39,20 @@ class Key(NamedTuple):
         return f"{self.plugin}/{self.node}"
 
 
+class Skipped(NamedTuple):
+    """A node on which a plugin does not run, and why."""
+
+    node: str
+    reason: str
+
+
 @dataclass(frozen=True)
 class Plugin:
     """A producer of results. No nodes: it runs once for the whole cluster.
 
     `order` is its launch group, `heartbeats` says that its workers are known to send them,
-    `identity` whether its workers share one client certificate or each node has its own.
+    `identity` whether its workers share one client certificate or each node has its own. `skipped`
+    is for people: nothing is expected of those nodes.
     """
 
     name: str
@@ -52,6 +61,7 @@ class Plugin:
     heartbeats: bool = False
     identity: Literal["plugin", "node"] = "plugin"
     timeout_seconds: int | None = None
+    skipped: tuple[Skipped, ...] = ()
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
@@ -119,7 +129,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 def differences(kept: Plan, given: Plan) -> list[str]:
     """Say in what a plan contradicts the one that its run began with.
 
-    The order in which plugins and nodes are listed makes no difference.
+    The order in which plugins and nodes are listed makes no difference, nor do skipped nodes.
     """
     found = []
     names = dict.fromkeys(plugin.name for plan in (kept, given) for plugin in plan.plugins)
@@ -152,6 +162,8 @@ def _plugin_document(plugin: Plugin) -> dict[str, Any]:
         document["nodes"] = list(plugin.nodes)
     if plugin.timeout_seconds is not None:
         document["timeout_seconds"] = plugin.timeout_seconds
+    if plugin.skipped:
+        document["skipped"] = [skipped._asdict() for skipped in plugin.skipped]
     return document
 
 
@@ -190,7 +202,28 @@ class _Reader:
             heartbeats,
             identity,
             self.timeout(item, "timeout_seconds", f"{where}."),
+            self.skipped(item.get("skipped"), f"{where}.skipped"),
         )
+
+    def skipped(self, value: object, where: str) -> tuple[Skipped, ...]:
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            self.problems.append(f"{where}: not a list")
+            return ()
+        found = []
+        for at, item in enumerate(value):
+            said = item if isinstance(item, dict) else {}
+            node, reason = said.get("node"), said.get("reason")
+            if not isinstance(node, str) or not _NODE.fullmatch(node):
+                self.problems.append(f"{where}[{at}].node: not a node name")
+            elif not isinstance(reason, str) or not 0 < len(reason) <= LONGEST_REASON:
+                self.problems.append(
+                    f"{where}[{at}].reason: not a text of at most {LONGEST_REASON} characters"
+                )
+            else:
+                found.append(Skipped(node, reason))
+        return tuple(found)
 
     def nodes(self, value: object, where: str) -> tuple[str, ...]:
         if value is None:

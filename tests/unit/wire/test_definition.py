@@ -314,6 +314,17 @@ def test_what_cannot_be_read(text, expected):
             id="one DaemonSet for a Job",
         ),
         pytest.param(
+            ours(driver="Node", more="  nodes: {selector: a in b}\n"),
+            "line 13: spec.nodes.selector: 'a in b' is not a label requirement",
+            id="selector of nodes",
+        ),
+        pytest.param(
+            ours(more="      volumes: [{name: status-reporter-token, emptyDir: {}}]\n"),
+            "line 13: spec.template.spec.volumes[0].name: 'status-reporter-token' is reserved for "
+            "the volume that is added",
+            id="our own volume",
+        ),
+        pytest.param(
             ours(more="  resultFormat: junit\n"),
             "line 13: spec.resultFormat: must be adapter for the contract result-file",
             id="format of a result file",

@@ -1,17 +1,20 @@
 """The run plan: which keys it makes, and what it refuses."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from reporter.core.run.plan import (
     DEFAULT_TIMEOUT,
     GLOBAL,
+    LONGEST_REASON,
     LONGEST_TIMEOUT,
     Key,
     Plan,
     PlanError,
     Plugin,
+    Skipped,
     differences,
     parse_plan,
     plan_document,
@@ -19,6 +22,7 @@ from reporter.core.run.plan import (
 
 NAME = "not a name (letters, digits, '.', '_', '-', at most 63, a letter or digit at both ends)"
 NODES = "not a list of names; leave it out for one global entry"
+REASON = f"not a text of at most {LONGEST_REASON} characters"
 SECONDS = f"not whole seconds from 1 to {LONGEST_TIMEOUT}"
 
 
@@ -131,6 +135,29 @@ def test_null_and_unknown_fields_are_as_if_absent():
             ],
             id="several problems at once",
         ),
+        pytest.param(
+            plugins({"name": "a", "skipped": {}}), ["plugins[0].skipped: not a list"], id="skipped"
+        ),
+        pytest.param(
+            plugins(
+                {
+                    "name": "a",
+                    "skipped": [
+                        "n1",
+                        {"node": "a/b", "reason": "x"},
+                        {"node": "n1"},
+                        {"node": "n1", "reason": ""},
+                        {"node": "n1", "reason": "x" * (LONGEST_REASON + 1)},
+                        {"node": "n1", "reason": "x" * LONGEST_REASON},
+                    ],
+                }
+            ),
+            [
+                *(f"plugins[0].skipped[{at}].node: not a node name" for at in (0, 1)),
+                *(f"plugins[0].skipped[{at}].reason: {REASON}" for at in (2, 3, 4)),
+            ],
+            id="skipped nodes without names or reasons",
+        ),
         *(
             pytest.param(
                 {**plugins({"name": "a", "timeout_seconds": value}), "timeout_seconds": value},
@@ -160,6 +187,7 @@ def test_names_that_are_accepted(name):
     [
         Plan("r1", ()),
         Plan("r1", (Plugin("e2e"), Plugin("s", ("b", "a"), 3, True, "node", 9)), 17),
+        Plan("r1", (Plugin("s", ("a",), skipped=(Skipped("b", "it is not Ready"),)),)),
     ],
 )
 def test_a_plan_survives_being_stored(plan):
@@ -182,6 +210,12 @@ KEPT = Plan("r", (Plugin("a", ("n1", "n2")), Plugin("b", timeout_seconds=9)), ti
         ),
         (Plan("r", KEPT.plugins[:1], 60), ["b is missing"]),
         (Plan("r", (*KEPT.plugins, Plugin("c")), 60), ["c is new"]),
+        (
+            Plan(
+                "r", (replace(KEPT.plugins[0], skipped=(Skipped("n3", "x"),)), KEPT.plugins[1]), 60
+            ),
+            [],
+        ),
         (Plan("r", KEPT.plugins, 61), ["a: timeout_seconds was 60, not 61"]),
         (
             Plan("r", (Plugin("a", ("n1", "n3"), 1, True, "node"), KEPT.plugins[1]), 60),
