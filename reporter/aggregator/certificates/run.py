@@ -29,24 +29,21 @@ from reporter.aggregator.certificates.issuing import (
     key_pem,
     server_names,
 )
+from reporter.core.run.identity import ANY_NODE, client_uri
 from reporter.core.run.plan import LONGEST_TIMEOUT, Key, Plan
 from reporter.runtime.private_file import private_directory, write_private
 
 __all__ = [
-    "ANY_NODE",
     "Authority",
     "CertificateError",
     "Issued",
     "Pair",
     "StatusIssued",
-    "client_uri",
     "issue_run",
     "issue_status",
     "validity",
 ]
 
-ANY_NODE = "*"
-"""The node part of a certificate that all nodes of a plugin share."""
 LONGER = 3600.0  # after the last timeout: retries, late results, the last answers
 NO_TIMEOUT = 48 * 3600.0
 NEAR_EXPIRY = 3600.0
@@ -72,11 +69,6 @@ class StatusIssued:
     ca: bytes
     server: Pair
     client: Pair
-
-
-def client_uri(run: str, plugin: str, node: str) -> str:
-    """Return the URI that says whom a client certificate speaks for."""
-    return f"urn:status-aggregator:{run}:{plugin}:{node}"
 
 
 def validity(plan: Plan) -> float:

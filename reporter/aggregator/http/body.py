@@ -11,8 +11,7 @@ from aiohttp.http import HttpVersion11
 
 from reporter.aggregator.http.answers import CONTINUE
 from reporter.aggregator.http.connection import Connection
-from reporter.aggregator.uploads import UploadEnded
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import Outcome, UploadEnded
 from reporter.settings.aggregator_limits import Limits
 
 _TELL_EVERY: Final = 1.0  # seconds between two calls of `heard`

@@ -17,8 +17,8 @@ from aiohttp.web_protocol import RequestHandler
 
 from reporter.aggregator.http import heads
 from reporter.aggregator.http.answers import Answer
-from reporter.aggregator.http.identity import Identity
 from reporter.aggregator.http.observer import Observer
+from reporter.core.run.identity import Identity
 from reporter.settings.aggregator_limits import Limits
 
 SENDER_LOOK = 5.0  # seconds between looks at the sender of a body that waits

@@ -16,12 +16,11 @@ from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.body import Body
 from reporter.aggregator.store import ProgressTaken, Store, StoreError
-from reporter.aggregator.uploads import UploadEnded
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, parse_progress, parse_update_id
 from reporter.core.run.progress_pieces import parse_in_pieces
 from reporter.core.run.snapshot import Phase
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import Outcome, UploadEnded
 from reporter.errors import InvalidPayload
 from reporter.settings.aggregator_limits import Limits
 

@@ -10,10 +10,10 @@ from aiohttp import web
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.body import Body
-from reporter.aggregator.uploads import Ended, Meta, Sender, filename_of
+from reporter.aggregator.uploads import Meta, Sender, filename_of
 from reporter.core.payloads import ADAPTER_RESULT
 from reporter.core.run.plan import Key
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import Ended, Outcome
 from reporter.settings.aggregator_limits import Limits
 
 _SOON: Final = (answers.retry_later(5),)

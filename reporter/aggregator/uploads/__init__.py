@@ -5,18 +5,15 @@
 
 from reporter.aggregator.uploads.intake import Intake
 from reporter.aggregator.uploads.meta import Meta, filename_of
-from reporter.aggregator.uploads.outcomes import Ended, UploadEnded
 from reporter.aggregator.uploads.recovery import Recovered
 from reporter.aggregator.uploads.reports import REPORT_BYTES
 from reporter.aggregator.uploads.slots import Sender
 
 __all__ = [
     "REPORT_BYTES",
-    "Ended",
     "Intake",
     "Meta",
     "Recovered",
     "Sender",
-    "UploadEnded",
     "filename_of",
 ]

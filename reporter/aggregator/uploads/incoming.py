@@ -6,7 +6,6 @@ from typing import Final
 
 from reporter.aggregator.store.blobs import StagedBody
 from reporter.aggregator.uploads.meta import Meta
-from reporter.aggregator.uploads.outcomes import UploadEnded
 from reporter.aggregator.uploads.reports import (
     FILE,
     REPORT_BYTES,
@@ -21,7 +20,7 @@ from reporter.aggregator.uploads.reports import (
 )
 from reporter.core.run.record import Cause, Rank, Record
 from reporter.core.run.results import ResultStatus
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import Outcome, UploadEnded
 from reporter.core.text import clean
 from reporter.errors import InvalidPayload
 from reporter.settings.aggregator_limits import Limits

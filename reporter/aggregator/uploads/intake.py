@@ -19,7 +19,6 @@ from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.incoming import Incoming, caps_of
 from reporter.aggregator.uploads.meta import Meta
-from reporter.aggregator.uploads.outcomes import FAILURES, Ended, UploadEnded, ended_by
 from reporter.aggregator.uploads.quarantine import Quarantine
 from reporter.aggregator.uploads.recovery import Recovered, recover
 from reporter.aggregator.uploads.slots import Sender, Slots, Uploads
@@ -28,13 +27,17 @@ from reporter.core.run.entry import receive
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Failure, Rank, Record
 from reporter.core.run.snapshot import Phase, Snapshot
-from reporter.core.run.upload import Allowance, Outcome, Upload
+from reporter.core.run.upload import Allowance, Ended, Outcome, Upload, UploadEnded
+from reporter.errors import InvalidPayload, ReporterError
 from reporter.runtime import log
 from reporter.settings.aggregator_limits import Limits
+from reporter.untar import BadArchive
 
 PIECE: Final = 256 * 1024  # bytes of one body in memory; also what is written and hashed at once
 _CHECK_BYTES: Final = 16 * 1024 * 1024  # of one body between two looks at the free space
 _CONNECTIONS: Final = 3_000
+_FAILURES: Final = (ReporterError, BadArchive, OSError)
+"""What may be raised on the way of an upload."""
 
 
 class Intake:
@@ -93,8 +96,8 @@ class Intake:
                 self._check_again(key, meta, sender)
                 rest = await self._stage(key, incoming.body, sender, upload)
                 return await self._threads.to_the_end(self._finish(key, incoming, rest))
-            except FAILURES as error:
-                return await self._threads.to_the_end(self._fail(key, incoming, ended_by(error)))
+            except _FAILURES as error:
+                return await self._threads.to_the_end(self._fail(key, incoming, _ended_by(error)))
 
     def _check(self, key: Key, meta: Meta) -> None:
         """Refuse what cannot be taken however its body turns out."""
@@ -153,7 +156,7 @@ class Intake:
                         await self._threads.disk(body.write, pieces)
                         raise self._too_large()
         except BaseException as error:
-            if not isinstance(error, FAILURES):
+            if not isinstance(error, _FAILURES):
                 await self._threads.disk(body.discard)
             raise
         return pieces
@@ -166,8 +169,8 @@ class Intake:
                 await self._threads.verify(incoming.verify, caps_of(self._limits))
                 await self._threads.disk(self._blobs.keep, incoming.body)
             return await self._commit(key, incoming.record(self._wall()))
-        except FAILURES as error:
-            return await self._fail(key, incoming, ended_by(error))
+        except _FAILURES as error:
+            return await self._fail(key, incoming, _ended_by(error))
 
     def _complete(self, incoming: Incoming, rest: list[bytes]) -> None:
         incoming.complete(rest)
@@ -264,3 +267,20 @@ class Intake:
 def _held(outcome: Outcome, record: Record | None) -> str:
     """The digest to tell: whoever is told that the run is closed asked for nothing that is held."""
     return "" if record is None or outcome is Outcome.CLOSED else record.digest
+
+
+def _ended_by(error: Exception) -> Ended:
+    """What an error on the way of a body means for its sender. Repeats no path of ours."""
+    match error:
+        case UploadEnded():
+            return error.ended
+        case InvalidPayload() | BadArchive():
+            return Ended(Outcome.REFUSED, str(error))
+        case StoreFull():
+            return Ended(Outcome.DISK_FULL, "no space left")
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return Ended(Outcome.DISK_FULL, "no space left")
+        case OSError():
+            return Ended(Outcome.UNWRITTEN, error.strerror or type(error).__name__)
+        case _:
+            return Ended(Outcome.UNWRITTEN, str(error))

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Final, Protocol
 
-from reporter.aggregator.uploads.outcomes import UploadEnded
 from reporter.core.run.plan import Key
-from reporter.core.run.upload import Allowance, Outcome, Upload
+from reporter.core.run.upload import Allowance, Outcome, Upload, UploadEnded
 
 _AWAITED: Final = 20.0  # seconds in which who was told that we are busy comes again
 

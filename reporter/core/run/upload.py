@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from reporter.errors import ReporterError
+
 FINISH: Final = 120.0
 FINISH_RATE: Final = 2**20  # bytes per second
 
@@ -39,6 +41,26 @@ class Outcome(StrEnum):
 _NO_TRY: Final = frozenset(
     {Outcome.ACCEPTED, Outcome.DUPLICATE, Outcome.CLOSED, Outcome.LEFT, Outcome.BUSY}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an upload ended. `reason` says in words why it was not taken.
+
+    `digest` is the SHA-256, in hexadecimal, of what is held for its key: its own body, or another.
+    """
+
+    outcome: Outcome
+    reason: str = ""
+    digest: str = ""
+
+
+class UploadEnded(ReporterError):
+    """Raised where an upload goes no further."""
+
+    def __init__(self, outcome: Outcome, reason: str = "", digest: str = "") -> None:
+        super().__init__(reason or str(outcome))
+        self.ended = Ended(outcome, reason, digest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from aiohttp.web import FileResponse
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.http import Audience, Listener, Results, StatusApp
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads import Ended, Intake, Meta, filename_of
+from reporter.aggregator.uploads import Intake, Meta, filename_of
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
 from reporter.core.run.snapshot import Phase
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import Ended, Outcome
 from reporter.metrics.page import Page
 from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore

@@ -3,9 +3,8 @@
 import pytest
 
 from reporter.aggregator.store import StoreError
-from reporter.aggregator.uploads import Ended
 from reporter.core.run.entry import Cause, Failure
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import Ended, Outcome
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http.scene import (
     E2E,

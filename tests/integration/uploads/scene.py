@@ -14,11 +14,11 @@ from typing import Any
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads import Ended, Intake, Meta
+from reporter.aggregator.uploads import Intake, Meta
 from reporter.core.run.entry import Marked
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import Ended, Outcome
 from reporter.settings.aggregator_limits import Limits
 from tests.aggregators.stores import QuickStore, volatile
 from tests.archives.packed import packed

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.store import StoreError, StoreFull
-from reporter.aggregator.uploads import Ended
 from reporter.core.run.entry import State
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import Ended, Outcome
 from reporter.runtime import log
 from tests.archives.tars import file, link, tgz
 from tests.integration.uploads.scene import (

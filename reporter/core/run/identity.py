@@ -7,7 +7,13 @@ from typing import Any
 from reporter.core.run.plan import Key
 
 ANY_NODE = "*"
+"""The node part of a certificate that all nodes of a plugin share."""
 _OURS = "urn:status-aggregator:"
+
+
+def client_uri(run: str, plugin: str, node: str) -> str:
+    """Return the URI that says whom a client certificate speaks for."""
+    return f"{_OURS}{run}:{plugin}:{node}"
 
 
 @dataclass(frozen=True, slots=True)
