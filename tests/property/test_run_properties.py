@@ -19,12 +19,12 @@ from reporter.core.run.entry import (
     State,
     due,
     fail,
-    launch,
     may_close,
     next_close,
     next_due,
     receive,
     returned,
+    start,
 )
 from reporter.core.run.plan import Key, Plan, Plugin, parse_plan, plan_document
 from reporter.core.run.progress import (
@@ -120,7 +120,7 @@ def test_an_event_told_twice_in_a_row_changes_nothing_more(events, event):
 @given(st.lists(st.floats(START, START + 2_000), min_size=1, max_size=12), st.floats(1, 10_000))
 def test_a_window_ends_and_never_moves_back(moments, timeout):
     """At most 600 s after the first failure; time does something exactly when it is due."""
-    entry = launch(Entry(KEY), START, timeout)
+    entry = start(Entry(KEY), START, timeout)
     for at in moments:
         before = entry.window
         entry, _ = fail(entry, Failure("attempt", at, "cut"), closed=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,7 @@ from reporter.aggregator.store.engine import Changes, Engine
 from reporter.aggregator.store.operations import REVISIONS, Run, Windows
 from reporter.aggregator.store.write_behind import RUN_BYTES, LatestBeats, LatestProgress
 from reporter.core.run.entry import Entry, Failure, Marked, Record
+from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
@@ -60,6 +61,8 @@ class CachedStore:
         # What readers share for as long as it is true.
         self._snapshot: Snapshot | None = None
         self._views: dict[str, Mapping[Key, Any]] = {}
+        self._pods: Mapping[Key, PodShown] = {}
+        self._launcher: LauncherShown | None = None
         self._subscribers: dict[object, Callable[[], None]] = {}
         self._telling = False
         self._wanted, self._writing = asyncio.Event(), asyncio.Lock()
@@ -99,8 +102,22 @@ class CachedStore:
         return marked
 
     async def launch(self, plugin: str, *, at: float) -> None:
-        """Note the launch of a plugin."""
+        """Note the launch of a plugin that nobody watches."""
         await self._engine.commit(operations.launch(plugin, at))
+
+    async def begin_launching(self) -> None:
+        """Note that there may be objects of the run."""
+        await self._engine.commit(operations.begin_launching())
+
+    async def launch_entries(self, keys: Collection[Key], *, at: float) -> None:
+        """Note the launch of entries."""
+        if keys:
+            await self._engine.commit(operations.launch_entries(keys, at))
+
+    async def start_entries(self, starts: Mapping[Key, float]) -> None:
+        """Start the clocks of entries."""
+        if starts:
+            await self._engine.commit(operations.start_entries(starts))
 
     async def workers_return(self, *, at: float) -> None:
         """Note that workers can connect again."""
@@ -185,6 +202,12 @@ class CachedStore:
         self._views.pop("beats", None)
         self._snapshot = None
 
+    def show_launch(self, pods: Mapping[Key, PodShown], launcher: LauncherShown) -> None:
+        """Show what the launcher sees."""
+        if (pods, launcher) != (self._pods, self._launcher):
+            self._pods, self._launcher = pods, launcher
+            self.renew()
+
     def renew(self) -> None:
         """Let the revision grow."""
         self._wanted.set()
@@ -205,6 +228,8 @@ class CachedStore:
                 beats=self._view("beats", self._beats.shown),
                 tar=self._run.tar,
                 error=self._run.error,
+                pods=self._pods,
+                launcher=self._launcher,
             )
         return self._snapshot
 
@@ -223,6 +248,11 @@ class CachedStore:
     def phase(self) -> Phase:
         """The phase of the run."""
         return self._run.phase
+
+    @property
+    def launching(self) -> bool:
+        """Whether there may be objects of the run."""
+        return self._run.launching
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Have `callback` called after changes."""

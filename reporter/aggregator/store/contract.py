@@ -15,11 +15,12 @@ transaction of the engine, and what is only in memory can be rebuilt from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from reporter.core.run.entry import Entry, Failure, Marked, Outcome, Record
+from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
@@ -116,10 +117,29 @@ class Store(Protocol):
         """Do `mark_failed` for many keys in one step: all of it lasts, or nothing does."""
 
     async def launch(self, plugin: str, *, at: float) -> None:
-        """Note that a plugin was started, which sets the deadline of its entries.
+        """Note that a plugin which nobody watches was started: the clocks of its entries begin.
 
         The first launch stands, so a restarted aggregator may say it again.
         """
+
+    async def begin_launching(self) -> None:
+        """Note that there may be objects of the run in the cluster. On disk when this returns."""
+
+    @property
+    def launching(self) -> bool:
+        """Whether `begin_launching` was said, by this process or one before."""
+
+    async def launch_entries(self, keys: Collection[Key], *, at: float) -> None:
+        """Note that the API server took the Jobs of these entries; the first launch stands."""
+
+    async def start_entries(self, starts: Mapping[Key, float]) -> None:
+        """Start the clock of each entry at that time (Unix s), which sets its deadline.
+
+        The first start stands. On disk when this returns.
+        """
+
+    def show_launch(self, pods: Mapping[Key, PodShown], launcher: LauncherShown) -> None:
+        """Show what the entries' Pods do, and how the launcher is. In memory only."""
 
     async def workers_return(self, *, at: float) -> None:
         """Note that workers can connect again since `at`; until then they could not.

@@ -36,7 +36,8 @@ class Run:
     """The one row about the run itself.
 
     `revision` is the end of the promised range. `alive_at` is when a process last said that it was
-    there, `unpacked_since` when the packing failed first (Unix seconds).
+    there, `unpacked_since` when the packing failed first (Unix seconds). `launching` says that its
+    plugins are launched by us, and that there may be objects of theirs.
     """
 
     plan: Plan
@@ -47,6 +48,7 @@ class Run:
     error: str | None = None
     alive_at: float = 0.0
     unpacked_since: float | None = None
+    launching: bool = False
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,7 @@ def mark_failed(failures: Mapping[Key, Failure], windows: Windows) -> Operation[
 
 
 def launch(plugin: str, at: float) -> Operation[None]:
-    """Set the deadline of the plugin's entries, unless they have one."""
+    """Note the launch of the plugin's entries, and start their clocks, unless they have begun."""
 
     def operation(transaction: Transaction) -> None:
         plan = known(transaction).plan
@@ -218,8 +220,43 @@ def launch(plugin: str, at: float) -> Operation[None]:
         _change(
             transaction,
             found.keys if found else (),
-            lambda entry: (rules.launch(entry, at, timeout), None),
+            lambda entry: (rules.start(rules.launch(entry, at), at, timeout), None),
         )
+
+    return operation
+
+
+def begin_launching() -> Operation[None]:
+    """Note that objects of the run may exist from now on."""
+
+    def operation(transaction: Transaction) -> None:
+        run = known(transaction)
+        if not run.launching:
+            transaction.put_run(replace(run, launching=True))
+
+    return operation
+
+
+def launch_entries(keys: Collection[Key], at: float) -> Operation[None]:
+    """Note the launch of some entries."""
+
+    def operation(transaction: Transaction) -> None:
+        _change(transaction, keys, lambda entry: (rules.launch(entry, at), None))
+
+    return operation
+
+
+def start_entries(starts: Mapping[Key, float]) -> Operation[None]:
+    """Start the clocks of some entries."""
+
+    def operation(transaction: Transaction) -> None:
+        plan = known(transaction).plan
+
+        def rule(entry: Entry) -> tuple[Entry, None]:
+            timeout = plan.timeout_of(entry.key.plugin)
+            return rules.start(entry, starts[entry.key], timeout), None
+
+        _change(transaction, starts.keys(), rule)
 
     return operation
 

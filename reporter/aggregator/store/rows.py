@@ -29,7 +29,7 @@ def dump(value: object) -> str:
 
 
 def entry_row(entry: Entry) -> Row:
-    """Columns of `entry`: plugin, node, state, rank, window, attempts, launched_at, deadline.
+    """Columns of `entry`: its key, state, rank, window, attempts, and three times.
 
     State and rank are there for people who look; they follow from the records.
     """
@@ -42,12 +42,13 @@ def entry_row(entry: Entry) -> Row:
         entry.attempts,
         entry.launched_at,
         entry.deadline,
+        entry.started_at,
     )
 
 
 def entry_of(key: Key, row: Row, records: dict[str, Record]) -> Entry:
-    """Take an entry from window, attempts, launched_at, deadline and its records by standing."""
-    window, attempts, launched_at, deadline = row
+    """Take an entry from window, attempts, three times, and its records by standing."""
+    window, attempts, launched_at, deadline, started_at = row
     return Entry(
         key,
         records.get("held"),
@@ -56,6 +57,7 @@ def entry_of(key: Key, row: Row, records: dict[str, Record]) -> Entry:
         attempts,
         launched_at,
         deadline,
+        started_at,
     )
 
 

@@ -32,7 +32,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             tar TEXT,
             error TEXT,
             alive_at REAL NOT NULL,
-            unpacked_since REAL
+            unpacked_since REAL,
+            launching INTEGER NOT NULL
         )""",
         """CREATE TABLE entry (
             plugin TEXT NOT NULL,
@@ -43,6 +44,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             attempts INTEGER NOT NULL,
             launched_at REAL,
             deadline REAL,
+            started_at REAL,
             PRIMARY KEY (plugin, node)
         ) WITHOUT ROWID""",
         """CREATE TABLE record (
@@ -77,7 +79,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 """What brings the database from one version to the next, statement by statement."""
 
-FIRST = 2
+FIRST = 3
 """The version after the first of these steps. What was before it was never released."""
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "glusterfs", "lustre"}

@@ -15,17 +15,19 @@ from reporter.core.run.plan import Key, parse_plan, plan_document
 from reporter.core.run.progress import Sent, newest
 from reporter.core.run.snapshot import Phase
 
-_PUT_ENTRY = """INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+_PUT_ENTRY = """INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET state = excluded.state, rank = excluded.rank,
     retry_window = excluded.retry_window, attempts = excluded.attempts,
-    launched_at = excluded.launched_at, deadline = excluded.deadline"""
+    launched_at = excluded.launched_at, deadline = excluded.deadline,
+    started_at = excluded.started_at"""
 _PUT_PROGRESS = """INSERT INTO progress VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET at = excluded.at, sent = excluded.sent
     WHERE excluded.at > progress.at"""
 _PUT_BEAT = """INSERT INTO beat VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET armed = max(armed, excluded.armed),
     heard_at = max(heard_at, excluded.heard_at)"""
-_ENTRIES = """SELECT plugin, node, retry_window, attempts, launched_at, deadline FROM entry
+_ENTRIES = """SELECT plugin, node, retry_window, attempts, launched_at, deadline, started_at
+    FROM entry
     WHERE (plugin, node) IN
     (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))"""
 _RECORDS = """SELECT plugin, node, standing, rank, at, digest, size, details FROM record
@@ -71,12 +73,12 @@ class SqliteTransaction:
         """The run; read once, because the plan is long and nobody else writes."""
         if self._run is None:
             row = self._connection.execute(
-                "SELECT plan, started_at, phase, revision, tar, error, alive_at, unpacked_since"
-                " FROM run"
+                "SELECT plan, started_at, phase, revision, tar, error, alive_at, unpacked_since,"
+                " launching FROM run"
             ).fetchone()
             if row is None:
                 return None
-            plan, started_at, phase, revision, tar, error, alive_at, unpacked_since = row
+            plan, started_at, phase, revision, tar, error, alive_at, unpacked_since, launching = row
             self._run = Run(
                 parse_plan(json.loads(plan)),
                 started_at,
@@ -86,6 +88,7 @@ class SqliteTransaction:
                 None if error is None else json.loads(error),
                 alive_at,
                 unpacked_since,
+                bool(launching),
             )
         return self._run
 
@@ -103,18 +106,19 @@ class SqliteTransaction:
             None if run.error is None else rows.dump(run.error),
             run.alive_at,
             run.unpacked_since,
+            int(run.launching),
         )
         if self.run is None:
             plan = rows.dump(plan_document(run.plan))
             self._connection.execute(
                 "INSERT INTO run (one, id, plan, started_at, phase, revision, tar, error, alive_at,"
-                " unpacked_since) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " unpacked_since, launching) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (run.plan.run, plan, run.started_at, *facts),
             )
         else:
             self._connection.execute(
                 "UPDATE run SET phase = ?, revision = ?, tar = ?, error = ?, alive_at = ?,"
-                " unpacked_since = ?",
+                " unpacked_since = ?, launching = ?",
                 facts,
             )
         self._run = run

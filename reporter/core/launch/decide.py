@@ -14,12 +14,12 @@ from reporter.core.launch.names import entry_name
 from reporter.core.launch.situation import LATE
 from reporter.core.launch.turns import our_jobs, turns
 from reporter.core.launch.watched import watch
-from reporter.core.launch.world import Decision, Memory, PodShown, Run, World
+from reporter.core.launch.world import Decision, Memory, Run, World
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Cause, Failure
 
-__all__ = ["Decision", "Memory", "PodShown", "Run", "World", "decide"]
+__all__ = ["Decision", "Memory", "Run", "World", "decide"]
 
 LONGEST_END: Final = 600.0  # seconds of clean-up, those in which the API is away included
 _LOST: Final = (

@@ -7,8 +7,9 @@ from typing import Final
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import SeenJob, SeenPod
 from reporter.core.launch.situation import LATE, MINUTE, situation
-from reporter.core.launch.world import Memory, PodShown, Row, Run, Situation, Track, World
+from reporter.core.launch.world import Memory, Row, Run, Situation, Track, World
 from reporter.core.run.entry import Entry
+from reporter.core.run.launched import PodShown
 from reporter.core.run.plan import GLOBAL, Key
 from reporter.core.run.record import Failure
 from reporter.core.text import go_duration

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from reporter.core.launch.seen import Refusal, SeenJob, SeenPod
 from reporter.core.launch.spec import Launch
+from reporter.core.run.launched import PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Cause, Failure
 
@@ -105,19 +106,6 @@ class Memory:
     away_since: float | None = None
     outages: tuple[tuple[float, float], ...] = ()
     ending_since: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PodShown:
-    """What an entry's Pod does, as `/status` shows it."""
-
-    name: str
-    node: str
-    phase: str
-    reason: str
-    message: str
-    since: float | None
-    restarts: int
 
 
 @dataclass(frozen=True, slots=True)

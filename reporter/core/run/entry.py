@@ -80,8 +80,8 @@ class Entry:
     """What the run knows about one key, but for its progress and heartbeats.
 
     `superseded` is the record that the present one replaced, `attempts` the tries that failed,
-    `deadline` the moment its plugin's time is over, `started_at` when its container began, where
-    that is known.
+    `started_at` when its clock began: with its container where that is watched, else with its
+    launch. `deadline` is the moment its time is over.
     """
 
     key: Key
@@ -180,15 +180,13 @@ def lose(entry: Entry, at: float, text: str) -> Entry:
     return replace(entry, record=record, window=None)
 
 
-def launch(entry: Entry, at: float, timeout: float) -> Entry:
-    """Start the plugin's clock, once: a restart of the aggregator gives no new time."""
-    if entry.launched_at is not None:
-        return entry
-    return replace(entry, launched_at=at, deadline=at + timeout)
+def launch(entry: Entry, at: float) -> Entry:
+    """Note that it was launched, once."""
+    return entry if entry.launched_at is not None else replace(entry, launched_at=at)
 
 
 def start(entry: Entry, at: float, timeout: float) -> Entry:
-    """Start the clock when the plugin's container has begun, once."""
+    """Start its clock, once: a restart of the aggregator gives no new time."""
     if entry.started_at is not None:
         return entry
     return replace(entry, started_at=at, deadline=at + timeout)
@@ -207,8 +205,8 @@ def returned(
     window, deadline = entry.window, entry.deadline
     if window is not None:
         window = replace(window, until=max(window.until, at + grace))
-    if deadline is not None and entry.launched_at is not None:
-        left = entry.launched_at + 2 * timeout - deadline
+    if deadline is not None and entry.started_at is not None:
+        left = entry.started_at + 2 * timeout - deadline
         if left > 0:
             deadline = max(deadline + min(outage, left), at + grace)
     return replace(entry, window=window, deadline=deadline)

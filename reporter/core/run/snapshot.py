@@ -5,12 +5,13 @@ Immutable: readers need no lock. How it is shown is not here (`status`, `annotat
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 from reporter.core.run.beats import Beat
 from reporter.core.run.entry import Entry, State
+from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Sent
 
@@ -47,7 +48,8 @@ class Snapshot:
     """Everything that is known about a run.
 
     `entries` has every key of the plan, in its order; `progress` and `beats` only the keys that
-    sent any. `started_at` is Unix seconds. `error` says why the aggregator itself failed.
+    sent any. `started_at` is Unix seconds. `error` says why the aggregator itself failed. `pods`
+    has what is known of the entries' Pods, `launcher` how it is, where there is one.
     """
 
     plan: Plan
@@ -59,6 +61,8 @@ class Snapshot:
     beats: Mapping[Key, Beat]
     tar: Tar | None = None
     error: str | None = None
+    pods: Mapping[Key, PodShown] = field(default_factory=dict)
+    launcher: LauncherShown | None = None
 
     @property
     def closed(self) -> bool:

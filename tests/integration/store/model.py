@@ -20,6 +20,7 @@ class Item:
     why: str = ""
     tries: int = 0
     launched: float | None = None
+    started: float | None = None
     deadline: float | None = None
     total: int = 0
     completed: int = 0
@@ -91,10 +92,21 @@ class Model:
 
     def launch(self, plugin: str, at: float) -> None:
         """A plugin was started."""
-        for key, item in self.items.items():
-            if key[0] == plugin and item.launched is None:
-                item.launched = at
-                item.deadline = at + self.timeouts[plugin]
+        for key in self.items:
+            if key[0] == plugin:
+                self.launch_entry(key, at)
+                self.start_entry(key, at)
+
+    def launch_entry(self, key: Any, at: float) -> None:
+        """One of its Jobs was taken."""
+        item = self.items[key]
+        item.launched = at if item.launched is None else item.launched
+
+    def start_entry(self, key: Any, at: float) -> None:
+        """Its container began."""
+        item = self.items[key]
+        if item.started is None:
+            item.started, item.deadline = at, at + self.timeouts[key[0]]
 
     def progress(self, key: Any, update: dict[str, Any], sender: tuple[str, int] | None) -> str:
         """An update: `total` and `completed`, or `more`, `failing` and `grow`."""
@@ -149,8 +161,8 @@ class Model:
                 continue
             if item.first is not None:
                 item.until = max(item.until, at + GRACE)
-            if item.deadline is not None and item.launched is not None:
-                given = item.deadline - item.launched - self.timeouts[key[0]]
+            if item.deadline is not None and item.started is not None:
+                given = item.deadline - item.started - self.timeouts[key[0]]
                 if given < self.timeouts[key[0]]:
                     more = min(outage, self.timeouts[key[0]] - given)
                     item.deadline = max(item.deadline + more, at + GRACE)
@@ -164,6 +176,7 @@ class Model:
                 "window": None if item.first is None else (item.first, item.until, item.why),
                 "tries": item.tries,
                 "launched": item.launched,
+                "started": item.started,
                 "deadline": item.deadline,
                 "progress": (item.total, item.completed, item.failing) if item.sent else None,
                 "beat": None if item.heard is None else (item.heard, item.armed),

@@ -44,7 +44,10 @@ TAR = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:00Z", "ab" * 3
 Step = Callable[[Store], Awaitable[object]]
 
 STEPS: tuple[Step, ...] = (
+    lambda store: store.begin_launching(),
     lambda store: store.launch("e2e", at=NOW),
+    lambda store: store.launch_entries([NODE1, NODE2], at=NOW),
+    lambda store: store.start_entries({NODE1: NOW + 5}),
     lambda store: store.record_progress(E2E, replacing(3), UpdateId("a", 1), at=NOW),
     lambda store: store.record_progress(E2E, appending(5, "x"), UpdateId("a", 2), at=NOW),
     lambda store: store.mark_failed(E2E, failed_try()),

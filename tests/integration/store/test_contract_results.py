@@ -14,6 +14,7 @@ from reporter.aggregator.store import (
 )
 from reporter.aggregator.store.operations import Windows
 from reporter.core.run.entry import Cause, Marked, Outcome, Rank, State
+from reporter.core.run.launched import LauncherShown, PodShown, Step
 from reporter.core.run.snapshot import Phase
 from tests.integration.store.contract import NOBODY, TAR, beat, complete
 from tests.integration.store.world import (
@@ -176,6 +177,49 @@ async def test_the_first_launch_sets_the_deadline_from_the_plan(world: World):
         assert [(NOW, NOW + 100), (NOW, NOW + 50), (NOW, NOW + 50)] == [
             (entry.launched_at, entry.deadline) for entry in store.snapshot().entries.values()
         ]
+
+
+@on_loop
+async def test_a_clock_that_begins_with_the_container(world: World):
+    """Nothing runs out before; what a restarted launcher says again changes nothing."""
+    async with world.opened() as store:
+        assert not store.launching
+        await store.begin_launching()
+        await store.launch_entries([NODE1, NODE2], at=NOW)
+        await store.launch_entries([], at=NOW)
+        await store.start_entries({NODE1: NOW + 7})
+        await store.start_entries({})
+    async with world.opened() as store:
+        assert store.launching
+        await store.begin_launching()
+        await store.launch_entries([NODE1], at=NOW + 99)
+        await store.start_entries({NODE1: NOW + 99})
+
+        assert [
+            (None, None, None),
+            (NOW, NOW + 7, NOW + 57),
+            (NOW, None, None),
+        ] == [
+            (entry.launched_at, entry.started_at, entry.deadline)
+            for entry in store.snapshot().entries.values()
+        ]
+
+
+@on_loop
+async def test_what_the_launcher_shows(world: World):
+    """A new revision when it differs, and none when it is the same; none of it is kept."""
+    pod = PodShown("p-1", "node1", "Pending", "ImagePullBackOff", "no such image", NOW, 0)
+    launcher = LauncherShown(Step.WATCHING)
+    async with world.opened() as store:
+        before = store.snapshot().revision
+        store.show_launch({NODE1: pod}, launcher)
+        shown = store.snapshot()
+        assert ({NODE1: pod}, launcher) == (shown.pods, shown.launcher)
+        assert shown.revision > before
+        store.show_launch({NODE1: pod}, LauncherShown(Step.WATCHING))
+        assert shown.revision == store.snapshot().revision
+    async with world.opened() as store:
+        assert ({}, None) == (store.snapshot().pods, store.snapshot().launcher)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tests.integration.store.story import FLEET, GROWN, STEPS, lasting
 from tests.integration.store.world import NOW, World
 
 KILLS = 4
-SHOWN = 2  # this many steps are done when a replacing update was shown and perhaps not written
+SHOWN = 5  # this many steps are done when a replacing update was shown and perhaps not written
 SEED = int(os.environ.get("STORE_KILL_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 
 
@@ -89,13 +89,13 @@ def test_killed_in_a_migration_the_schema_is_old_or_new(plays: Player, quick_fol
         asyncio.run(found(world))
         said = plays.play("migrate", folder, at)
         assert columns(world.path) in [
-            (2, 0, None),
-            (3, 1, (1,)),
-            (4, 2, (1, 2)),
-            (5, 3, (1, 2, 30)),
+            (3, 0, None),
+            (4, 1, (1,)),
+            (5, 2, (1, 2)),
+            (6, 3, (1, 2, 30)),
         ], at
         schema.open_database(world.path, sqlite3.connect, migrations=GROWN).close()
-        assert (5, 3, (1, 2, 30)) == columns(world.path)
+        assert (6, 3, (1, 2, 30)) == columns(world.path)
         if said and said[-1][0] == "left":
             break
     assert at > 12

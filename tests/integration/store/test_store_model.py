@@ -57,6 +57,7 @@ def _item(snapshot: Snapshot, key: Key) -> dict[str, Any]:
         "window": window and (window.first, window.until, window.text),
         "tries": entry.attempts,
         "launched": entry.launched_at,
+        "started": entry.started_at,
         "deadline": entry.deadline,
         "progress": progress and (progress.total, progress.completed, list(progress.failures)),
         "beat": beat and (beat.heard_at, beat.armed),
@@ -150,6 +151,18 @@ class Ledgers(RuleBasedStateMachine):
         """Perhaps again."""
         self.model.launch(plugin, self.now)
         self.do(self.store.launch(plugin, at=self.now))
+
+    @rule(key=KEYS)
+    def a_job_is_taken(self, key: Key) -> None:
+        """Perhaps again."""
+        self.model.launch_entry(key, self.now)
+        self.do(self.store.launch_entries([key], at=self.now))
+
+    @rule(key=KEYS)
+    def a_container_begins(self, key: Key) -> None:
+        """Perhaps it is told again."""
+        self.model.start_entry(key, self.now)
+        self.do(self.store.start_entries({key: self.now}))
 
     @rule(key=KEYS, completed=st.integers(-2, 9), sender=SENDERS)
     def progress_is_replaced(self, key: Key, completed: int, sender: UpdateId | None) -> None:

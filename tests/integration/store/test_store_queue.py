@@ -163,7 +163,8 @@ async def test_many_keys_take_as_many_statements_as_one(tmp_path: Path, disk):
         disk.before = statements.append
         lost = dict.fromkeys(plan.keys, gave_up())
         for call, most in (
-            (lambda: store.launch("load", at=NOW), 7),
+            (lambda: store.launch_entries(plan.keys, at=NOW), 7),
+            (lambda: store.start_entries(dict.fromkeys(plan.keys, NOW)), 7),
             (lambda: store.mark_all_failed(dict.fromkeys(plan.keys, failed_try())), 7),
             (lambda: store.workers_return(at=NOW + 99), 9),
             (lambda: store.mark_all_failed(lost), 7),

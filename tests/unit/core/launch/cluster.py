@@ -189,7 +189,7 @@ class Launcher:
     def launch(self, *keys, at=NOW):
         """Their Jobs were created then."""
         for key in keys:
-            self.entries[key] = launched(self.entries[key], at, 0)
+            self.entries[key] = launched(self.entries[key], at)
         return self
 
     def started(self, key, at=NOW):

@@ -9,10 +9,10 @@ from reporter.core.run.entry import (
     State,
     due,
     fail,
-    launch,
     may_close,
     next_close,
     receive,
+    start,
 )
 from reporter.core.run.plan import Key
 from tests.unit.core.run.world import LOST, RESULT, START, WORKER_ERROR, ours
@@ -105,7 +105,7 @@ def test_a_bad_upload_and_no_retry():
 def test_an_upload_that_is_being_read_at_its_deadline():
     """A57: timed out, then the result comes, and only then the run closes."""
     first, second, last = run_of(RESULT, RESULT, None)
-    last = launch(last, START, 60.0)
+    last = start(last, START, 60.0)
     reading = {last.key}
     last, _ = fail(last, due(last, START + 60), closed=False)
     assert State.TIMED_OUT is last.state

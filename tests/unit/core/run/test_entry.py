@@ -22,6 +22,7 @@ from reporter.core.run.entry import (
     receive,
     returned,
     silence,
+    start,
 )
 from tests.unit.core.run.world import E2E, LOST, RESULT, START, WORKER_ERROR, ours
 
@@ -228,14 +229,25 @@ def test_both_timeouts_begin_with_the_words_that_readers_look_for(cause, text, e
     assert (expected, expected) == (record.text, json.loads(record.document)["error"])
 
 
-def test_the_deadline_counts_from_the_launch_and_only_once():
+def test_the_deadline_counts_from_the_start_and_only_once():
     """A restart of the aggregator launches nothing anew."""
-    launched = launch(OPEN, START, 60.0)
-    assert (START, START + 60) == (launched.launched_at, launched.deadline)
-    assert launched == launch(launched, START + 50, 60.0)
+    launched = start(launch(OPEN, START), START + 5, 60.0)
+    assert (START, START + 5, START + 65) == (
+        launched.launched_at,
+        launched.started_at,
+        launched.deadline,
+    )
+    assert launched == start(launch(launched, START + 50), START + 50, 60.0)
 
 
-LAUNCHED = launch(OPEN, START, 60.0)
+def test_pulling_an_image_takes_nothing_of_a_plugins_time():
+    """Launched, but not started: no deadline, and an outage has none to move."""
+    launched = launch(OPEN, START)
+    assert (None, None) == (launched.deadline, next_due(launched))
+    assert launched == returned(launched, START + 500, 400.0, 60.0)
+
+
+LAUNCHED = start(launch(OPEN, START), START, 60.0)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ TAR = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:09Z", "ab" * 3
 
 OPEN = {
     "never heard": Entry(NODE1),
-    "launched": Entry(NODE1, launched_at=START, deadline=START + 9),
+    "launched": Entry(NODE1, launched_at=START, deadline=START + 9, started_at=START),
     "retrying": Entry(NODE1, window=Window(START, START + 120, "reset"), attempts=3),
 }
 DECIDED: dict[str, Record] = {

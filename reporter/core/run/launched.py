@@ -1,0 +1,44 @@
+"""What a run's launcher tells people: what each entry's Pod does, and how it is itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class PodShown:
+    """What an entry's Pod does. `since` is Unix seconds: how long it has been so."""
+
+    name: str
+    node: str
+    phase: str
+    reason: str
+    message: str
+    since: float | None
+    restarts: int
+
+
+class Step(StrEnum):
+    """How far the launcher is."""
+
+    LAUNCHING = "launching"  # some entry has no Job yet
+    WATCHING = "watching"
+    REMOVING = "removing"  # all entries are decided
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps the launcher from its work since that time (Unix seconds)."""
+
+    since: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherShown:
+    """How the launcher is. `stays` has, by the names of Jobs, why they could not be removed."""
+
+    step: Step
+    degraded: Trouble | None = None
+    stays: Mapping[str, str] = field(default_factory=dict)
