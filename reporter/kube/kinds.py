@@ -38,6 +38,8 @@ KINDS = {
         Kind("Secret", "", "secrets"),
         Kind("Service", "", "services"),
         Kind("ServiceAccount", "", "serviceaccounts"),
+        Kind("DaemonSet", "apps", "daemonsets"),
+        Kind("Deployment", "apps", "deployments"),
         Kind("StatefulSet", "apps", "statefulsets"),
         Kind(
             "SelfSubjectAccessReview",
@@ -45,6 +47,7 @@ KINDS = {
             "selfsubjectaccessreviews",
             namespaced=False,
         ),
+        Kind("CronJob", "batch", "cronjobs"),
         Kind("Job", "batch", "jobs"),
         Kind("NetworkPolicy", "networking.k8s.io", "networkpolicies"),
         Kind("ClusterRole", _RBAC, "clusterroles", namespaced=False),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reporter.errors import Unavailable
-from reporter.kube.answers import MAX_OBJECT, MAX_REFUSAL, decode_object, refusal
+from reporter.kube.answers import MAX_OBJECT, MAX_REFUSAL, decode_json, decode_object, refusal
 from reporter.kube.client import JSON, Client, Request, transport
 from reporter.kube.kinds import KINDS
 from reporter.kube.log_stream import LogStream
@@ -53,6 +53,14 @@ class Objects:
         self._client, self._clock = client, clock
         self._api = client.open()
         self._used_at = clock()
+
+    def server_version(self, *, timeout: float = 5.0) -> str:
+        """Return the API server's version, as `v1.34.1`. Everybody may ask for it."""
+        found = decode_json(self._answer(Request("GET", "/version", {}, {}), timeout))
+        version = found.get("gitVersion")
+        if not isinstance(version, str):
+            raise Unavailable("the response is not a version")
+        return version
 
     def create(
         self,

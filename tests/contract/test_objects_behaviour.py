@@ -268,3 +268,11 @@ def test_a_log_that_is_not_there(api: Server) -> None:
     assert (400, "BadRequest") == (wrong.status, wrong.reason)
     assert "container other is not valid for pod" in wrong.message
     assert 204 == api.call("GET", f"{where}?container=adapter").status
+
+
+def test_the_version_is_told_to_everybody(api: Server) -> None:
+    """Also to who may do nothing else."""
+    reply = api.call("GET", "/version", token=api.token("nothing"))
+
+    assert 200 == reply.status
+    assert reply.json["gitVersion"].startswith("v1.")

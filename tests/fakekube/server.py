@@ -27,6 +27,8 @@ from tests.fakekube.store import Store
 from tests.fakekube.stream import Event, Stream
 from tests.http_server import Connection, Dropped, HttpServer, Request, head
 
+VERSION = "v1.34.4"
+
 
 class Backend(Protocol):
     """What the server asks of the fake."""
@@ -103,6 +105,8 @@ class _Exchange:
         backend = self._backend
         target = target_of(entry.path)
         try:
+            if entry.path == "/version":
+                return 200, {"major": "1", "minor": "34", "gitVersion": VERSION}, {}
             if target is None:
                 role = backend.tokens.role_of(entry.headers.get("authorization"))
                 return 403, unknown_path(role, entry.path).body, {}
