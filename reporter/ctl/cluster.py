@@ -22,11 +22,16 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 NEEDS = "access to a cluster requires the extra [sidecar] of the package: {} is not installed"
 
 
-def cluster_arguments(parser: argparse.ArgumentParser, *, everywhere: bool) -> None:
-    """Declare `-n`, `--context`, `--kubeconfig`, and `-A` where it makes sense."""
+def cluster_arguments(
+    parser: argparse.ArgumentParser, *, everywhere: bool, default: str = "the context's"
+) -> None:
+    """Declare `-n`, `--context`, `--kubeconfig`, and `-A` where it makes sense.
+
+    `default` says which namespace is meant without `-n`.
+    """
     group = parser.add_argument_group("cluster")
     group.add_argument(
-        "-n", "--namespace", metavar="NS", help="the namespace (default: the context's)"
+        "-n", "--namespace", metavar="NS", help=f"the namespace (default: {default})"
     )
     if everywhere:
         group.add_argument(
@@ -82,6 +87,11 @@ def job_name(written: str, options: argparse.Namespace) -> str:
     if sort not in _SORTS or len(name) > 253 or not _NAME.fullmatch(name):
         options.error(f"not a valid Job name: {written!r}")
     return name
+
+
+def words(error: KubeError) -> str:
+    """Return the API server's own words, or what has become of the request."""
+    return error.said or str(error)
 
 
 def said(error: KubeError) -> str:

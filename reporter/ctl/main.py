@@ -26,6 +26,9 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
+    Command("run", "run", "start plugins in the cluster and collect their results"),
+    Command("logs", "logs", "print the logs of a run's Pods"),
+    Command("delete", "delete", "delete a run and everything that belongs to it"),
     Command("status", "status", "show the status of a run"),
     Command("wait", "wait", "wait until a run is over, or until Jobs have their verdicts"),
     Command("watch", "watch", "watch a run until it is over"),
@@ -38,8 +41,8 @@ COMMANDS = (
     Command("images", "images", "list the images that plugins need"),
     Command("completion", "completion", "print a shell completion script"),
 )
-_OWN_SIGNALS = ("try", "validate", "images", "completion")
-"""Commands that ask nobody else: one has its own word on signals, one has no time for any."""
+_OWN_SIGNALS = ("try", "run", "validate", "images", "completion")
+"""Commands that ask nobody else, or that have their own word on signals."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

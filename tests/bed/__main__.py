@@ -41,6 +41,8 @@ def up(folder: Path) -> None:
     print(f"  alias kubectl={binaries.program('kubectl')}")
     print("  kubectl apply -k deploy/examples/native")
     print("  .venv/bin/status-ctl wait greeting")
+    print(f"  export STATUS_CTL_IMAGE={PRODUCT_IMAGE}")
+    print("  .venv/bin/status-ctl run -f deploy/plugins/first-run.yaml --wait")
 
 
 def down(folder: Path) -> None:

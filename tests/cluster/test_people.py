@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.bed import node
 from tests.bed.controlplane import ControlPlane
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,20 +17,6 @@ EXPORTED = 'print(open("/data/export/secrets.yaml").read())'
 BOUND = 300.0
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster for people; one of a machine at a time."""
-    if reason := node.why_not():
-        pytest.skip(reason)
-    folder = tmp_path_factory.mktemp("people")
-    command = [sys.executable, "-m", "tests.bed"]
-    subprocess.run([*command, "up", "--dir", str(folder)], cwd=ROOT, timeout=600, check=True)
-    try:
-        yield ControlPlane(folder)
-    finally:
-        subprocess.run([*command, "down", "--dir", str(folder)], cwd=ROOT, timeout=300, check=True)
 
 
 def status_ctl(cluster: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -161,11 +161,13 @@ class Home:
         columns: int = 100,
         rows: int = 30,
         seen: Callable[[str, int], object] = lambda *_: None,
+        typed: str = "",
         **environ: str,
     ) -> tuple[int, str]:
         """Run it on a terminal: exit code, and all that was written there.
 
-        `seen` is called with what was written so far, and the process's id.
+        `seen` is called with what was written so far, and the process's id; `typed` is what a
+        person types ahead.
         """
         controller, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -179,6 +181,7 @@ class Home:
             start_new_session=True,
         )
         os.close(terminal)
+        os.write(controller, typed.encode())
         killer = threading.Timer(BOUND, process.kill)
         killer.start()
         written = b""

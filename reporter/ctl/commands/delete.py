@@ -1,0 +1,119 @@
+"""`status-ctl delete`: takes a run out of the cluster, and leaves nothing of it."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from reporter.core.launch.names import is_run_name
+from reporter.core.objects import section, text
+from reporter.core.run.annotation import RUN_ANNOTATION
+from reporter.core.run.reading import plain_json
+from reporter.ctl import cluster
+from reporter.ctl.exits import FAILED, GOOD, CannotTell
+from reporter.ctl.launch.remove import PATIENCE, Removal
+from reporter.ctl.launch.standing import find_run
+from reporter.ctl.quantities import wait_time
+from reporter.ctl.show.tell import tell
+from reporter.errors import KubeError, NotFound
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+DESCRIPTION = """\
+Deletes a run: its aggregator with the results, its Jobs, and everything else that has its label,
+and waits until it is gone. The namespace is deleted too if the run has made it and nothing else is
+in it. It may be repeated.
+
+A run that goes on, or whose results were not downloaded, is deleted only with --yes or after a
+question on the terminal.
+
+exit codes:
+  0    nothing of the run is left
+  1    not deleted, or something is left; it says what and why
+  2    usage error
+  4    cannot tell: not reachable, forbidden, no such run
+  130  Ctrl-C"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=wait_time,
+        default=PATIENCE,
+        help="how long to wait until everything is gone (default: 2m)",
+    )
+    cluster.cluster_arguments(
+        parser, everywhere=False, default="the context's, then status-reporter-RUN"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask, delete, say what stays; return the exit code."""
+    name = options.name.removeprefix("run/")
+    if not is_run_name(name):
+        options.error(f"not a valid run name: {options.name!r}")
+    api, namespace = cluster.open_cluster(options)
+    assert namespace is not None
+    try:
+        found = find_run(api, name, namespace, only_there=bool(options.namespace))
+        if found is None:
+            raise CannotTell(f"no run {name!r} in namespace {namespace}")
+        if not options.yes and (doubt := _doubt(api, found, name)) and not _confirmed(name, doubt):
+            tell(f"run {name} was not deleted: {doubt}; --yes deletes it all the same")
+            return FAILED
+    except KubeError as error:
+        raise CannotTell(cluster.said(error)) from None
+    removal = Removal(api, found, name, patience=options.timeout)
+    stays = removal.aggregator() or removal.rest() or removal.namespace()
+    gone = ", ".join(f"{kind} {count}" for kind, count in sorted(removal.removed.items()))
+    if stays:
+        tell(f"something of run {name} is left:\n  " + "\n  ".join(stays))
+        return FAILED
+    tell(f"run {name} deleted from namespace {found}: {gone or 'nothing was left'}")
+    return GOOD
+
+
+def _doubt(api: "KubeApi", namespace: str, name: str) -> str:
+    """Say why nobody may want to lose it; empty where there is no reason."""
+    try:
+        pod = api.get_pod(namespace, f"{name}-0", timeout=cluster.TIMEOUT)
+    except NotFound:
+        if _exists(api, "StatefulSet", namespace, name):
+            return "its aggregator does not run"
+        if _exists(api, "PersistentVolumeClaim", namespace, f"data-{name}-0"):
+            return "its results are on a volume that would be deleted"
+        return ""
+    status = _status(section(pod, "metadata", "annotations"))
+    if status.get("final") is not True:
+        return "it goes on"
+    if not text(status, "retrieved_at") and not text(status, "uploaded_at"):
+        return "its results were not downloaded"
+    return ""
+
+
+def _status(annotations: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        return section(plain_json(text(annotations, RUN_ANNOTATION)))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _exists(api: "KubeApi", kind: str, namespace: str, name: str) -> bool:
+    try:
+        api.get(kind, namespace, name, timeout=cluster.TIMEOUT)
+    except NotFound:
+        return False
+    return True
+
+
+def _confirmed(name: str, doubt: str) -> bool:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write(f"Delete run {name}? {doubt[:1].upper()}{doubt[1:]}. [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

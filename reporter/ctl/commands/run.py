@@ -1,0 +1,223 @@
+"""`status-ctl run`: from plugin definitions to a run in the cluster, and with --wait to its end."""
+
+import argparse
+import secrets
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from reporter.core.launch.pod_security import pod_security
+from reporter.core.launch.request import Request, make_launch, unmet
+from reporter.core.launch.run_objects import RunOptions, objects
+from reporter.core.objects import text
+from reporter.ctl import cluster
+from reporter.ctl.commands import wait
+from reporter.ctl.definitions import load
+from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, USAGE
+from reporter.ctl.interrupt import at_once
+from reporter.ctl.launch import asked
+from reporter.ctl.launch.check import Checked, check, wait_for_account
+from reporter.ctl.launch.create import Creation, NotCreated, shown
+from reporter.ctl.launch.ready import wait_ready
+from reporter.ctl.launch.standing import OWN, RunInCluster, hints
+from reporter.ctl.launch.templates import templates
+from reporter.ctl.quantities import length
+from reporter.ctl.run import exit_code as run_exit
+from reporter.ctl.show import output as show
+from reporter.ctl.show.run_table import put_run
+from reporter.ctl.show.tell import tell
+from reporter.errors import KubeError
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+DESCRIPTION = """\
+Starts the plugins of definitions in the cluster: a Job for each, or one for each node, and an
+aggregator that watches them, collects their results and judges them. With --wait it shows the
+progress and ends with the run.
+
+Everything is checked first, and all problems are printed, before anything stays in the cluster.
+Without -n the run has a namespace of its own, status-reporter-RUN. Ctrl-C while waiting does not
+stop the run.
+
+exit codes:
+  0    started; with --wait: passed
+  1    cannot be started, the aggregator is not ready in time; with --wait: a result is missing or
+       reports a failed check
+  2    usage error, a definition is invalid, or a file cannot be read
+  3    timed out
+  4    cannot tell: not reachable, forbidden
+  130  Ctrl-C"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    asked.arguments(parser)
+    parser.add_argument("--wait", action="store_true", help="wait until the run is over")
+    parser.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=length,
+        help="how long --wait waits, as 90s, 30m or 6h (default: until the end)",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be created (YAML unless -o says otherwise), and create nothing",
+    )
+    run_exit.arguments(parser)
+    show.arguments(parser)
+    cluster.cluster_arguments(parser, everywhere=False, default="a new one, status-reporter-RUN")
+    parser.add_argument(
+        "--create-namespace", action="store_true", help="create the namespace of -n as well"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, check, create, wait; return the exit code."""
+    if options.create_namespace and not options.namespace:
+        options.error("--create-namespace requires -n")
+    if options.timeout is not None and not options.wait:
+        options.error("--timeout requires --wait")
+    try:
+        loaded = load(options.files)
+    except OSError as error:
+        tell(f"cannot read {error.filename}: {error.strerror}")
+        return USAGE
+    if loaded.problems:
+        tell("\n".join(f"{place}: {what}" for place, what in loaded.problems))
+        return USAGE
+    with at_once():
+        api, _ = cluster.open_cluster(options)
+        wanted = asked.request(options, [each for _, each in loaded.definitions], api)
+    if problems := unmet(wanted):
+        tell("\n".join(problems))
+        return USAGE
+    own = not options.namespace or options.create_namespace
+    namespace = options.namespace or OWN.format(wanted.run)
+    chosen = asked.run_options(wanted, options, namespace, own_namespace=own)
+    if options.dry_run:
+        _print(objects(chosen), options)
+        return GOOD
+    for each in wanted.definitions:
+        for remark in each.remarks:
+            tell(f"plugin {each.name}: {remark}")
+    made = _start(api, chosen, wanted, options)
+    if made is None:
+        return FAILED
+    with at_once():
+        return _follow(api, made, options)
+
+
+def _start(
+    api: "KubeApi", chosen: RunOptions, wanted: Request, options: argparse.Namespace
+) -> RunOptions | None:
+    """Check and create everything; nothing if it cannot be. What was made does not stay then."""
+    creation = Creation(api, chosen.namespace, secrets.token_hex(8))
+    complete = False
+    try:
+        if chosen.create_namespace:
+            creation.create([each for each in objects(chosen) if text(each, "kind") == "Namespace"])
+            wait_for_account(api, chosen.namespace)
+        found = _checked(api, chosen)
+        if found.problems:
+            tell("the run cannot be started:\n  " + "\n  ".join(found.problems))
+            return None
+        if not found.conditions:
+            launch = make_launch(replace(wanted, write_conditions=False))
+            chosen = replace(chosen, launch=launch)
+            tell("you may not grant jobs/status: verdicts are not written on the Jobs")
+        for remark in found.remarks:
+            tell(remark)
+        creation.create([each for each in objects(chosen) if text(each, "kind") != "Namespace"])
+        complete = True
+    except NotCreated as error:
+        tell(f"the run cannot be started:\n  {error}")
+        return None
+    except KubeError as error:
+        tell(f"the run cannot be started:\n  {cluster.words(error)}")
+        return None
+    finally:
+        if not complete:
+            for line in creation.undo():
+                tell(f"not removed: {line}")
+    _announce(chosen, options)
+    return chosen
+
+
+def _checked(api: "KubeApi", chosen: RunOptions) -> Checked:
+    made = objects(chosen)
+    return check(
+        api,
+        chosen.namespace,
+        [each for each in made if text(each, "kind") != "Namespace"],
+        templates(chosen, made),
+        chosen.launch.pull_secrets,
+        shared=not chosen.create_namespace,
+    )
+
+
+def _announce(chosen: RunOptions, options: argparse.Namespace) -> None:
+    """Say what was created, and what a person may not expect of it."""
+    plugins, entries = len(chosen.plan.plugins), len(chosen.plan.keys)
+    where = f"{'new ' if chosen.create_namespace else ''}namespace {chosen.namespace}"
+    tell(f"run {chosen.run} created in {where} (plugins: {plugins}, expected results: {entries})")
+    level, reasons = pod_security(chosen.launch.definitions)
+    for reason in reasons if chosen.create_namespace else ():
+        tell(f"the namespace allows Pod Security level {level}: {reason}")
+    skipped = {each for plugin in chosen.plan.plugins for each in plugin.skipped}
+    for each in sorted(skipped):
+        tell(f"node {each.node} is left out: {each.reason}")
+    if chosen.storage is None:
+        tell("no volume: the results are lost when the aggregator's Pod is replaced")
+    if not options.wait and options.output == "name":
+        show.put_names([f"run/{chosen.run}"])
+
+
+def _follow(api: "KubeApi", chosen: RunOptions, options: argparse.Namespace) -> int:
+    """Wait until the aggregator is ready, and with --wait until the end of the run."""
+    after = hints(chosen.run, chosen.namespace, options, own=chosen.create_namespace)
+    try:
+        in_the_way = wait_ready(api, chosen.namespace, chosen.run, tell)
+        if in_the_way:
+            tell("the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
+            tell(after)
+            return FAILED
+        tell("the aggregator is ready")
+        if not options.wait:
+            tell(after)
+            return GOOD
+        return _wait(RunInCluster(api, chosen.namespace, chosen.run), options, after)
+    except KeyboardInterrupt:
+        tell(f"the run goes on\n{after}")
+        raise
+
+
+def _wait(origin: RunInCluster, options: argparse.Namespace, after: str) -> int:
+    bar = wait.RunBar(sys.stderr)
+    try:
+        code, look = wait.wait(
+            origin, wait.END, options.timeout, False, bar, delivery_only=options.delivery_only
+        )
+    finally:
+        bar.clear()
+    if look.document is not None:
+        put_run(look.document, options)
+    if code == TIME_OVER:
+        tell(f"timed out: {look.detail or 'the run is not over'}; it goes on")
+    tell(after)
+    return code
+
+
+def _print(made: Sequence[dict[str, Any]], options: argparse.Namespace) -> None:
+    """Print the objects as they would be created, for kubectl and others."""
+    match options.output:
+        case "name":
+            show.put_names(map(shown, made))
+        case "json":
+            show.put_data("json", {"apiVersion": "v1", "kind": "List", "items": list(made)})
+        case _:
+            for each in made:
+                sys.stdout.write("---\n")
+                show.put_data("yaml", each)

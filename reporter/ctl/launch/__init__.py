@@ -1,0 +1,1 @@
+"""What `run`, `logs` and `delete` do in the cluster: survey, check, create, find, remove."""

@@ -1,0 +1,170 @@
+"""The options of `status-ctl run`, and what they ask for."""
+
+import argparse
+import os
+import secrets
+from collections.abc import Sequence
+from string import ascii_lowercase
+from typing import TYPE_CHECKING
+
+from reporter import __version__
+from reporter.core.launch.request import Request, make_launch, make_plan, variable
+from reporter.core.launch.run_objects import RunOptions
+from reporter.core.run.definition import Definition
+from reporter.core.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
+from reporter.ctl.cluster import TIMEOUT, said
+from reporter.ctl.exits import CannotTell
+from reporter.ctl.launch.survey import choose_nodes
+from reporter.ctl.quantities import length, size
+from reporter.errors import KubeError
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+STORAGE = "10Gi"
+NO_STORAGE = "none"
+_LETTERS = 6
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that say what to run and with what."""
+    what = parser.add_argument_group("what to run")
+    what.add_argument(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        action="append",
+        required=True,
+        dest="files",
+        help="plugin definitions: a YAML file, a directory, or - for standard input; repeatable",
+    )
+    what.add_argument("--name", metavar="RUN", help="the run's name (default: run- and 6 letters)")
+    nodes = what.add_mutually_exclusive_group()
+    nodes.add_argument(
+        "--nodes",
+        metavar="SELECTOR",
+        default="",
+        help="nodes for plugins of the driver Node, by their labels (default: all that fit)",
+    )
+    nodes.add_argument(
+        "--node",
+        metavar="NAME,...",
+        default="",
+        help="nodes for plugins of the driver Node, by name; needs no right to list nodes",
+    )
+    what.add_argument(
+        "--plugin-timeout",
+        metavar="TIME",
+        type=_plugin_timeout,
+        default=DEFAULT_TIMEOUT,
+        help="how long a plugin may take that does not say so itself (default: 6h)",
+    )
+    what.add_argument(
+        "--plugin-env",
+        metavar="PLUGIN.NAME=VALUE",
+        action="append",
+        default=[],
+        help="set an environment variable in a plugin's containers; repeatable",
+    )
+    what.add_argument(
+        "--cleanup",
+        choices=("always", "success", "never"),
+        help="when the Jobs of plugins are deleted (default: as each definition says)",
+    )
+    how = parser.add_argument_group("how to run it")
+    how.add_argument(
+        "--image",
+        default=os.environ.get("STATUS_CTL_IMAGE") or f"status-reporter:{__version__}",
+        help="the status reporter's image (default: %(default)s, or STATUS_CTL_IMAGE)",
+    )
+    how.add_argument(
+        "--image-pull-secret",
+        metavar="SECRET",
+        action="append",
+        default=[],
+        help="a Secret of the namespace for pulling images; repeatable",
+    )
+    how.add_argument(
+        "--service-account",
+        metavar="NAME",
+        default="",
+        help="for plugins that name no service account (default: one of the run's own, without "
+        "rights to anything else)",
+    )
+    how.add_argument(
+        "--storage",
+        metavar="SIZE",
+        type=_storage,
+        default=STORAGE,
+        help="the size of the volume for the results, or `none`: they are lost when the "
+        "aggregator's Pod is replaced (default: %(default)s)",
+    )
+    how.add_argument(
+        "--storage-class",
+        metavar="CLASS",
+        default="",
+        help="the volume's storage class (default: the cluster's)",
+    )
+
+
+def request(
+    options: argparse.Namespace, definitions: Sequence[Definition], api: "KubeApi"
+) -> Request:
+    """Return what is asked for, on which nodes. Raises CannotTell."""
+    environment: dict[str, dict[str, str]] = {}
+    names = [each.name for each in definitions]
+    for written in options.plugin_env:
+        try:
+            plugin, name, value = variable(written, names)
+        except ValueError as error:
+            options.error(f"--plugin-env: {error}")
+        environment.setdefault(plugin, {})[name] = value
+    try:
+        version = api.server_version(timeout=TIMEOUT)
+    except KubeError as error:
+        raise CannotTell(said(error)) from None
+    return Request(
+        run=options.name or _drawn(),
+        definitions=tuple(definitions),
+        image=options.image,
+        timeout=options.plugin_timeout,
+        nodes=choose_nodes(
+            api, definitions, options.nodes, list(filter(None, options.node.split(",")))
+        ),
+        pull_secrets=tuple(options.image_pull_secret),
+        service_account=options.service_account,
+        kubernetes_version=version,
+        cleanup=options.cleanup,
+        environment=environment,
+    )
+
+
+def run_options(
+    asked: Request, options: argparse.Namespace, namespace: str, *, own_namespace: bool
+) -> RunOptions:
+    """Return what the objects of the run are made from."""
+    return RunOptions(
+        namespace=namespace,
+        plan=make_plan(asked),
+        launch=make_launch(asked),
+        storage=None if options.storage == NO_STORAGE else options.storage,
+        storage_class=options.storage_class,
+        create_namespace=own_namespace,
+    )
+
+
+def _drawn() -> str:
+    return "run-" + "".join(secrets.choice(ascii_lowercase) for _ in range(_LETTERS))
+
+
+def _plugin_timeout(written: str) -> int:
+    seconds = length(written)
+    if not 0 < seconds <= LONGEST_TIMEOUT:
+        raise argparse.ArgumentTypeError(f"not a time between 1s and 366 days: {written!r}")
+    return seconds
+
+
+def _storage(written: str) -> str:
+    if written != NO_STORAGE:
+        size(written)
+    return written

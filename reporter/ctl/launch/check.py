@@ -1,0 +1,205 @@
+"""What speaks against a run, asked of the API server before anything exists.
+
+Every object, and a Pod of each template, is created as a dry run: that names missing rights (also
+those that may not be granted on), admission policies, quotas, Pod Security and accounts that do not
+exist. All answers together are the answer.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from reporter.core.objects import items, section, text
+from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.launch.create import Object, shown
+from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
+
+AT_ONCE = 8
+ACCOUNT = "default"
+_ACCOUNT_WAIT = 15.0  # seconds in which a new namespace gets its account
+_PAUSE = 0.05
+_STRANGERS = "app.kubernetes.io/part-of!=status-reporter"
+
+
+class CheckApi(Protocol):
+    """The calls made here."""
+
+    def create(
+        self,
+        kind: str,
+        namespace: str | None,
+        body: Object,
+        *,
+        dry_run: bool = ...,
+        timeout: float = ...,
+    ) -> dict[str, Any]:
+        """Say what would be created."""
+
+    def get(
+        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
+    ) -> dict[str, Any]:
+        """Return the object."""
+
+    def list_page(
+        self,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = ...,
+        *,
+        limit: int = ...,
+        timeout: float = ...,
+    ) -> Any:
+        """Return a part of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A Pod template and whose it is, as `plugin cis`."""
+
+    whose: str
+    pod: Object
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was found; `conditions` says whether the verdicts may be written on the Jobs."""
+
+    problems: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    conditions: bool = True
+
+
+def wait_for_account(
+    api: CheckApi,
+    namespace: str,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return when a new namespace has its account: before, every Pod is refused. KubeError."""
+    end = clock() + _ACCOUNT_WAIT
+    while True:
+        try:
+            api.get("ServiceAccount", namespace, ACCOUNT, timeout=TIMEOUT)
+            return
+        except NotFound:
+            if clock() >= end:
+                raise
+            sleep(_PAUSE)
+
+
+def check(
+    api: CheckApi,
+    namespace: str,
+    objects: Sequence[Object],
+    templates: Sequence[Template],
+    pull_secrets: Sequence[str],
+    *,
+    shared: bool,
+) -> Checked:
+    """Ask all of it at once. `shared` says that the namespace is not the run's own."""
+    found = Checked()
+    own = frozenset(
+        text(section(each, "metadata"), "name")
+        for each in objects
+        if text(each, "kind") == "ServiceAccount"
+    )
+    with ThreadPoolExecutor(AT_ONCE, "check") as pool:
+        answers = [
+            *(pool.submit(_object, api, namespace, each) for each in objects),
+            *(pool.submit(_pod, api, namespace, each, own) for each in templates),
+            *(pool.submit(_pull_secret, api, namespace, each) for each in pull_secrets),
+        ]
+        strangers = pool.submit(_strangers, api, namespace) if shared else None
+        for answer in answers:
+            said = answer.result()
+            if said == _CONDITIONS:
+                found.conditions = False
+            elif said and said not in found.problems:
+                found.problems.append(said)
+    if strangers is not None and (remark := strangers.result()):
+        found.remarks.append(remark)
+    return found
+
+
+_CONDITIONS = "conditions"
+
+
+def _object(api: CheckApi, namespace: str, wanted: Object) -> str:
+    kind = text(wanted, "kind")
+    where = None if kind == "Namespace" else namespace
+    try:
+        api.create(kind, where, wanted, dry_run=True, timeout=TIMEOUT)
+    except NotFound as error:
+        # Whoever may not bind every Role is asked about a Role that is not there yet.
+        return (
+            ""
+            if kind == "RoleBinding" and "roles" in str(error)
+            else f"{shown(wanted)}: {words(error)}"
+        )
+    except AlreadyExists as error:
+        return f"{shown(wanted)}: {words(error)}; choose another --name, or delete what has it"
+    except Forbidden as error:
+        if kind == "Role" and _without_conditions(api, namespace, wanted):
+            return _CONDITIONS
+        return f"{shown(wanted)}: {words(error)}"
+    except KubeError as error:
+        return f"{shown(wanted)}: {words(error)}"
+    return ""
+
+
+def _without_conditions(api: CheckApi, namespace: str, role: Object) -> bool:
+    """Return whether only the right to write the status of Jobs may not be granted on."""
+    rules = [each for each in items(role, "rules") if each.get("resources") != ["jobs/status"]]
+    if len(rules) == len(list(items(role, "rules"))):
+        return False
+    try:
+        api.create("Role", namespace, {**role, "rules": rules}, dry_run=True, timeout=TIMEOUT)
+    except KubeError:
+        return False
+    return True
+
+
+def _pod(api: CheckApi, namespace: str, template: Template, own: frozenset[str]) -> str:
+    spec = dict(section(template.pod, "spec"))
+    if text(spec, "serviceAccountName") in own:
+        # It does not exist yet, and what is refused for an account is refused for any.
+        spec["serviceAccountName"] = ACCOUNT
+    metadata: Mapping[str, Any] = section(template.pod, "metadata")
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**metadata, "name": "status-reporter-check"},
+        "spec": spec,
+    }
+    try:
+        api.create("Pod", namespace, body, dry_run=True, timeout=TIMEOUT)
+    except KubeError as error:
+        return f"{template.whose}: its Pod would be refused: {words(error)}"
+    return ""
+
+
+def _pull_secret(api: CheckApi, namespace: str, name: str) -> str:
+    try:
+        api.get("Secret", namespace, name, timeout=TIMEOUT)
+    except NotFound:
+        return f"--image-pull-secret {name}: there is no such Secret in namespace {namespace}"
+    except KubeError:
+        return ""  # who may not read it may use it all the same
+    return ""
+
+
+def _strangers(api: CheckApi, namespace: str) -> str:
+    for kind in ("Pod", "Secret"):
+        try:
+            listed = api.list_page(kind, namespace, _STRANGERS, limit=1, timeout=TIMEOUT)
+        except KubeError:
+            continue
+        if listed.items:
+            return (
+                f"namespace {namespace} is shared: whoever controls the run's aggregator can read "
+                "every Secret in it; without -n a run has a namespace of its own"
+            )
+    return ""

@@ -1,0 +1,155 @@
+"""Creating the objects of a run: each by POST, in order, and away again if one of them fails.
+
+Nothing is applied over what exists: an object of that name that this command has not made is an
+error, and stays as it is.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import random
+from typing import Any, Final, Protocol
+
+from reporter.core.objects import section, text
+from reporter.core.retry import next_delay
+from reporter.ctl.cluster import TIMEOUT, words
+from reporter.errors import Conflict, KubeError, NotFound, Unavailable
+
+CREATION: Final = "status-reporter.io/creation"
+"""An annotation with what the command has drawn by lot, so that it knows its own again."""
+_TRIES: Final = 5
+
+Object = Mapping[str, Any]
+
+
+class CreateApi(Protocol):
+    """The calls made here."""
+
+    def create(
+        self, kind: str, namespace: str | None, body: Object, *, timeout: float = ...
+    ) -> dict[str, Any]:
+        """Create it. Raises Conflict where there is one of that name."""
+
+    def get(
+        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
+    ) -> dict[str, Any]:
+        """Return it."""
+
+    def delete(
+        self,
+        kind: str,
+        namespace: str | None,
+        name: str,
+        *,
+        uid: str | None = ...,
+        timeout: float = ...,
+    ) -> None:
+        """Delete it. Raises Conflict where another one has that name now."""
+
+
+class NotCreated(Exception):
+    """An object could not be created; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was created."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+def shown(found: Object) -> str:
+    """Return kind and name as other commands print them."""
+    return f"{text(found, 'kind').lower()}/{text(section(found, 'metadata'), 'name')}"
+
+
+class Creation:
+    """What one command creates in a namespace. `token` is drawn by lot for it."""
+
+    def __init__(
+        self,
+        api: CreateApi,
+        namespace: str,
+        token: str,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        rng: Callable[[], float] = random,
+    ) -> None:
+        self._api, self._namespace, self._token = api, namespace, token
+        self._sleep, self._rng = sleep, rng
+        self.made: list[Made] = []
+
+    def create(self, objects: Sequence[Object]) -> None:
+        """Create them in this order. Raises NotCreated."""
+        for each in objects:
+            self.made.append(self._create(each))
+
+    def undo(self) -> list[str]:
+        """Delete what was made, the last first; return what is still there and why.
+
+        A namespace takes everything in it along.
+        """
+        own = [each for each in self.made if each.kind == "Namespace"]
+        kept = []
+        for each in reversed(own or self.made):
+            try:
+                self._api.delete(
+                    each.kind, self._where(each.kind), each.name, uid=each.uid, timeout=TIMEOUT
+                )
+            except (NotFound, Conflict):
+                continue
+            except KubeError as error:
+                kept.append(f"{each.kind.lower()}/{each.name}: {words(error)}")
+        self.made.clear()
+        return kept
+
+    def _create(self, wanted: Object) -> Made:
+        kind, name = text(wanted, "kind"), text(section(wanted, "metadata"), "name")
+        body = self._marked(wanted)
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return self._mine(self._api.create(kind, self._where(kind), body, timeout=TIMEOUT))
+            except Conflict as error:
+                return self._mine(self._standing(kind, name), error)
+            except Unavailable as error:
+                # It may exist all the same: then the next try conflicts with it.
+                delay = next_delay(tries, self._rng, retry_after=error.retry_after)
+                if tries == _TRIES or delay is None:
+                    self._note_if_there(kind, name)
+                    raise NotCreated(f"{shown(wanted)}: {words(error)}") from None
+                self._sleep(delay)
+            except KubeError as error:
+                raise NotCreated(f"{shown(wanted)}: {words(error)}") from None
+
+    def _standing(self, kind: str, name: str) -> Object:
+        try:
+            return self._api.get(kind, self._where(kind), name, timeout=TIMEOUT)
+        except KubeError as error:
+            raise NotCreated(f"{kind.lower()}/{name}: already exists ({words(error)})") from None
+
+    def _mine(self, found: Object, conflict: KubeError | None = None) -> Made:
+        metadata = section(found, "metadata")
+        if conflict is not None and (
+            text(section(metadata, "annotations"), CREATION) != self._token
+        ):
+            raise NotCreated(f"{shown(found)}: {words(conflict)}")
+        return Made(text(found, "kind"), text(metadata, "name"), text(metadata, "uid"))
+
+    def _note_if_there(self, kind: str, name: str) -> None:
+        """What may have been made without a word has to go with the rest."""
+        try:
+            self.made.append(self._mine(self._standing(kind, name), Conflict("")))
+        except NotCreated:
+            return
+
+    def _marked(self, wanted: Object) -> dict[str, Any]:
+        metadata = section(wanted, "metadata")
+        annotations = {**section(metadata, "annotations"), CREATION: self._token}
+        return {**wanted, "metadata": {**metadata, "annotations": annotations}}
+
+    def _where(self, kind: str) -> str | None:
+        return None if kind == "Namespace" else self._namespace

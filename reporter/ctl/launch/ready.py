@@ -1,0 +1,127 @@
+"""Waiting until a run's aggregator is ready, and saying in words why it is not."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from reporter.core.diagnosis.finding import Finding, Weight
+from reporter.core.diagnosis.pod import diagnose_pod
+from reporter.core.objects import items, section, text
+from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.launch.create import Object
+from reporter.errors import KubeError, NotFound
+
+PATIENCE = 120.0
+_PAUSE = 0.25  # seconds between two looks, and after the first seconds
+_LATER = 1.0
+_SETTLED = 5.0  # seconds after which a Pod that cannot be scheduled is worth a word
+_AT_ONCE = frozenset({"image-trouble", "config-trouble", "crash-loop", "start-trouble"})
+_CLAIM = (
+    "The volume claim {} is pending: name a storage class with --storage-class, or run with "
+    "--storage none."
+)
+
+
+class ReadyApi(Protocol):
+    """The calls made here."""
+
+    def get(
+        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
+    ) -> dict[str, Any]:
+        """Return the object."""
+
+    def list_events(
+        self, namespace: str, field_selector: str, *, timeout: float = ...
+    ) -> list[dict[str, Any]]:
+        """Return the events with these fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The clocks of a wait: monotonic, of the wall, and how to pass time."""
+
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+
+def wait_ready(
+    api: ReadyApi,
+    namespace: str,
+    run: str,
+    tell: Callable[[str], None],
+    *,
+    patience: float = PATIENCE,
+    times: Time | None = None,
+) -> list[str]:
+    """Return nothing once the Pod `RUN-0` is ready, else why it is not after `patience` seconds.
+
+    What is in its way is told as soon as it is known, each line once.
+    """
+    times = times or Time()
+    began, told = times.clock(), set[str]()
+    while True:
+        late = times.clock() >= began + patience
+        settled = late or times.clock() >= began + _SETTLED
+        try:
+            pod = _pod(api, namespace, run)
+            if pod is not None and _ready(pod):
+                return []
+            found = [
+                line
+                for finding in _in_the_way(api, namespace, run, pod, times.wall())
+                if settled or finding.code in _AT_ONCE
+                for line in filter(None, (finding.what, finding.todo))
+            ]
+            if settled and pod is not None:
+                found += _claim(api, namespace, run)
+        except KubeError as error:
+            found = [words(error)]
+        if late:
+            return found or [f"the Pod {run}-0 has not become ready"]
+        for line in found:
+            if line not in told:
+                told.add(line)
+                tell(line)
+        times.sleep(_LATER if settled else _PAUSE)
+
+
+def _pod(api: ReadyApi, namespace: str, run: str) -> Object | None:
+    try:
+        return api.get("Pod", namespace, f"{run}-0", timeout=TIMEOUT)
+    except NotFound:
+        return None
+
+
+def _ready(pod: Object) -> bool:
+    return any(
+        text(each, "type") == "Ready" and text(each, "status") == "True"
+        for each in items(section(pod, "status"), "conditions")
+    )
+
+
+def _in_the_way(
+    api: ReadyApi, namespace: str, run: str, pod: Object | None, now: float
+) -> Iterator[Finding]:
+    if pod is None:
+        selected = f"involvedObject.kind=StatefulSet,involvedObject.name={run}"
+        for event in api.list_events(namespace, selected, timeout=TIMEOUT):
+            if text(event, "reason") == "FailedCreate":
+                yield Finding("refused", Weight.PROBLEM, text(event, "message"))
+        return
+    uid = text(section(pod, "metadata"), "uid")
+    events = api.list_events(namespace, f"involvedObject.uid={uid}", timeout=TIMEOUT)
+    for finding in diagnose_pod(pod, None, events, "", now):
+        if finding.weight is not Weight.INFO:
+            yield finding
+
+
+def _claim(api: ReadyApi, namespace: str, run: str) -> list[str]:
+    name = f"data-{run}-0"
+    try:
+        claim = api.get("PersistentVolumeClaim", namespace, name, timeout=TIMEOUT)
+    except KubeError:
+        return []
+    pending = text(section(claim, "status"), "phase") == "Pending"
+    return [_CLAIM.format(name)] if pending else []

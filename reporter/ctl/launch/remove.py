@@ -1,0 +1,203 @@
+"""Taking a run out of the cluster: first the aggregator, then all that has the run's label.
+
+Level-based: what is listed is deleted, until nothing is listed any more. So it may be interrupted
+and repeated, and what somebody made meanwhile goes too.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from reporter.core.launch.names import RUN_LABEL, selector
+from reporter.core.launch.run_objects import CREATED_BY
+from reporter.core.objects import section, text
+from reporter.ctl.cluster import TIMEOUT, words
+from reporter.errors import Conflict, Forbidden, KubeError, NotFound
+
+PATIENCE = 120.0
+_PAUSE = 0.25
+_AT_ONCE = 8
+_LOCK: Final = "ConfigMap"
+"""The plan is the last to go: while it is there, nobody starts another run of that name."""
+_KINDS: Final = (
+    "Job",
+    "Pod",
+    "Secret",
+    "Service",
+    "NetworkPolicy",
+    "PersistentVolumeClaim",
+    "RoleBinding",
+    "Role",
+    "ServiceAccount",
+)
+_LIVING: Final = (*_KINDS, "StatefulSet", _LOCK, "Deployment", "DaemonSet", "CronJob")
+"""What makes a namespace worth keeping."""
+_GIVEN: Final = {("ServiceAccount", "default"), (_LOCK, "kube-root-ca.crt")}
+"""What every namespace has."""
+
+
+class RemoveApi(Protocol):
+    """The calls made here."""
+
+    def get(
+        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
+    ) -> dict[str, Any]:
+        """Return the object."""
+
+    def list_all(
+        self, kind: str, namespace: str | None, label_selector: str = ..., *, timeout: float = ...
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the objects with these labels."""
+
+    def delete(
+        self,
+        kind: str,
+        namespace: str | None,
+        name: str,
+        *,
+        uid: str | None = ...,
+        timeout: float = ...,
+    ) -> None:
+        """Delete it. Raises Conflict where another one has that name now."""
+
+
+@dataclass(slots=True)
+class Times:
+    """How time is told and passed."""
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+class Removal:
+    """One run that is removed, within `patience` seconds."""
+
+    def __init__(
+        self,
+        api: RemoveApi,
+        namespace: str,
+        run: str,
+        *,
+        patience: float = PATIENCE,
+        times: Times | None = None,
+    ) -> None:
+        self._api, self._namespace, self._run = api, namespace, run
+        self._times = times or Times()
+        self._end = self._times.clock() + patience
+        self._refused: dict[tuple[str, str], str] = {}
+        self._unread: dict[str, str] = {}
+        self.removed: dict[str, int] = {}
+        """How many objects of each kind there were."""
+        self._seen: set[tuple[str, str]] = set()
+
+    def aggregator(self) -> list[str]:
+        """Remove the aggregator, so that nobody creates behind our back; return what stays."""
+        pod = f"{self._run}-0"
+        return self._until_gone(lambda: [*self._listed("StatefulSet"), *self._one("Pod", pod)])
+
+    def rest(self) -> list[str]:
+        """Remove everything else; return what stays and why."""
+        return self._until_gone(
+            lambda: [found for kind in _KINDS for found in self._listed(kind)]
+        ) or self._until_gone(lambda: self._listed(_LOCK))
+
+    def namespace(self) -> list[str]:
+        """Remove the namespace if `run` has made it and nothing else lives in it.
+
+        Return what stays; nothing also where the namespace is not the run's.
+        """
+        try:
+            found = self._api.get("Namespace", None, self._namespace, timeout=TIMEOUT)
+        except KubeError:
+            return []  # who may not see it did not make it
+        if text(section(found, "metadata", "annotations"), CREATED_BY) != self._run:
+            return []
+        name = f"namespace/{self._namespace}"
+        try:
+            living = next(self._living(), "")
+        except KubeError as error:
+            return [f"{name}: cannot tell what else is in it: {words(error)}"]
+        if living:
+            return [f"{name}: {living} is in it"]
+        return self._until_gone(lambda: self._one("Namespace", self._namespace))
+
+    def _living(self) -> Iterator[str]:
+        for kind in _LIVING:
+            for found in self._api.list_all(kind, self._namespace, timeout=TIMEOUT):
+                name = text(section(found, "metadata"), "name")
+                if (kind, name) not in _GIVEN:
+                    yield f"{kind.lower()}/{name}"
+
+    def _until_gone(self, listed: Callable[[], list["_Found"]]) -> list[str]:
+        while True:
+            try:
+                found, trouble = listed(), ""
+            except KubeError as error:
+                found, trouble = [], words(error)
+            if not found and not trouble:
+                return [f"{kind.lower()}s: {why}" for kind, why in self._unread.items()]
+            with ThreadPoolExecutor(_AT_ONCE, "delete") as pool:
+                list(pool.map(self._delete, (each for each in found if not each.deleting)))
+            if self._times.clock() >= self._end:
+                return [trouble] if trouble else [self._why(each) for each in found]
+            self._times.sleep(_PAUSE)
+
+    def _listed(self, kind: str) -> list["_Found"]:
+        listed = self._api.list_all(kind, self._namespace, selector(self._run), timeout=TIMEOUT)
+        try:
+            return self._noted(_Found(kind, each) for each in listed)
+        except Forbidden as error:
+            self._unread[kind] = words(error)
+            return []
+
+    def _one(self, kind: str, name: str) -> list["_Found"]:
+        where = None if kind == "Namespace" else self._namespace
+        try:
+            found = self._api.get(kind, where, name, timeout=TIMEOUT)
+        except NotFound:
+            return []
+        if text(section(found, "metadata", "labels"), RUN_LABEL) != self._run:
+            return []
+        return self._noted(iter([_Found(kind, found)]))
+
+    def _noted(self, found: Iterator["_Found"]) -> list["_Found"]:
+        kept = list(found)
+        for each in kept:
+            if (each.kind, each.uid) not in self._seen:
+                self._seen.add((each.kind, each.uid))
+                self.removed[each.kind] = self.removed.get(each.kind, 0) + 1
+        return kept
+
+    def _delete(self, found: "_Found") -> None:
+        where = None if found.kind == "Namespace" else self._namespace
+        try:
+            self._api.delete(found.kind, where, found.name, uid=found.uid, timeout=TIMEOUT)
+        except (NotFound, Conflict):
+            return
+        except KubeError as error:
+            self._refused[found.kind, found.name] = words(error)
+
+    def _why(self, found: "_Found") -> str:
+        refused = self._refused.get((found.kind, found.name))
+        return f"{found.kind.lower()}/{found.name}: {found.held_by() or refused or 'still there'}"
+
+
+class _Found:
+    """An object that is still there."""
+
+    def __init__(self, kind: str, found: Mapping[str, Any]) -> None:
+        self._metadata = section(found, "metadata")
+        self._node = text(section(found, "spec"), "nodeName") if kind == "Pod" else ""
+        self.kind = kind
+        self.name, self.uid = text(self._metadata, "name"), text(self._metadata, "uid")
+        self.deleting = bool(text(self._metadata, "deletionTimestamp"))
+
+    def held_by(self) -> str:
+        """Say what keeps an object that is being deleted."""
+        if not self.deleting:
+            return ""
+        if finalizers := self._metadata.get("finalizers"):
+            return f"waits for its finalizers ({', '.join(map(str, finalizers))})"
+        return f"is being deleted; its node is {self._node}" if self._node else "is being deleted"

@@ -1,0 +1,100 @@
+"""A run that stands in the cluster: how to ask how it is, and what a person can do with it."""
+
+import argparse
+import shlex
+from typing import TYPE_CHECKING
+
+from reporter.core.launch.names import RUN_LABEL, selector
+from reporter.core.launch.run_objects import CREATED_BY
+from reporter.core.objects import section
+from reporter.core.run.reading import Found, read_status
+from reporter.core.run.view import Look, of_reading
+from reporter.ctl.cluster import TIMEOUT
+from reporter.ctl.run.server import ANSWER
+from reporter.errors import Forbidden, KubeError, NotFound
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+OWN = "status-reporter-{}"
+"""The namespace that a run makes for itself."""
+_TRACES = ("StatefulSet", "Job", "Secret", "Role")
+"""Kinds of which a run that is not wholly deleted has something left."""
+
+
+class RunInCluster:
+    """The annotations on the Pod of a run's aggregator. An `Origin`."""
+
+    pause = 1.0
+
+    def __init__(self, api: "KubeApi", namespace: str, run: str) -> None:
+        self._api, self._namespace, self._pod = api, namespace, f"{run}-0"
+        self.name = f"run {run} in namespace {namespace}"
+
+    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
+        """Ask the API server; what it has is not long."""
+        try:
+            pod = self._api.get_pod(self._namespace, self._pod, timeout=timeout)
+        except NotFound as error:
+            return Look(Found.NOT_FOUND, detail=str(error))
+        except Forbidden as error:
+            return Look(Found.FORBIDDEN, detail=str(error))
+        except KubeError as error:
+            return Look(Found.UNREACHABLE, detail=str(error))
+        return of_reading(read_status(pod))
+
+
+def hints(run: str, namespace: str, options: argparse.Namespace, *, own: bool) -> str:
+    """Return what can be done with a run, as commands; its own namespace is found by its name."""
+    where = "" if own and not options.namespace else f" -n {namespace}"
+    for name in ("context", "kubeconfig"):
+        if given := getattr(options, name):
+            where += f" --{name} {shlex.quote(given)}"
+    lines = [
+        ("look at it", f"status-ctl status {run}{where}"),
+        ("wait for it", f"status-ctl wait {run}{where}"),
+        ("download the results", f"status-ctl retrieve {run}{where}"),
+        ("delete it", f"status-ctl delete {run}{where}"),
+    ]
+    widest = max(len(what) for what, _ in lines)
+    return "\n".join(
+        ["what to do with the run:", *(f"  {what:<{widest}}  {how}" for what, how in lines)]
+    )
+
+
+def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> str | None:
+    """Return the namespace that has something of the run. Raises KubeError.
+
+    That is `namespace`, else, unless `only_there`, the one that a run of that name makes. A run
+    has its plan as long as it is there; what a deletion that was interrupted has left may lack it.
+    """
+    places = [namespace] if only_there else [namespace, OWN.format(run)]
+    looks = [
+        *((_has_plan, place) for place in places),
+        *((_has_rest, place) for place in places),
+        *((_is_made_by, place) for place in places),
+    ]
+    for look, place in looks:
+        try:
+            if look(api, place, run):
+                return place
+        except (NotFound, Forbidden):
+            continue
+    return None
+
+
+def _has_plan(api: "KubeApi", namespace: str, run: str) -> bool:
+    found = api.get("ConfigMap", namespace, run, timeout=TIMEOUT)
+    return section(found, "metadata", "labels").get(RUN_LABEL) == run
+
+
+def _has_rest(api: "KubeApi", namespace: str, run: str) -> bool:
+    return any(
+        api.list_page(kind, namespace, selector(run), limit=1, timeout=TIMEOUT).items
+        for kind in _TRACES
+    )
+
+
+def _is_made_by(api: "KubeApi", namespace: str, run: str) -> bool:
+    found = api.get("Namespace", None, namespace, timeout=TIMEOUT)
+    return section(found, "metadata", "annotations").get(CREATED_BY) == run

@@ -1,0 +1,91 @@
+"""What a cluster's controllers do for a run that is created on the fake API server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any, Self
+
+from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
+from tests.fakekube import FakeKube, make_job, make_pod
+from tests.fakekube.answers import ApiError
+
+RUN_LABEL = "status-reporter.io/run"
+
+
+class Controllers:
+    """Gives namespaces their account, and StatefulSets their Pod, ready and with `annotations`.
+
+    Without `ready` the Pod is as the API server makes it.
+    """
+
+    def __init__(self, fake: FakeKube, *, ready: bool = True) -> None:
+        self._fake, self._ready = fake, ready
+        self.annotations: dict[str, str] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._fake.noted()
+        self._thread.join()
+
+    def _work(self) -> None:
+        store = self._fake.store
+        while not self._stop.is_set():
+            with self._fake.changed:
+                for found in store.find("Namespace", None):
+                    account = {"metadata": {"name": "default", "namespace": name_of(found)}}
+                    self._create("ServiceAccount", account)
+                for found in store.find("StatefulSet", None):
+                    self._create("Pod", self._pod(found))
+                self._fake.changed.wait(0.05)
+
+    def _create(self, kind: str, wanted: dict[str, Any]) -> None:
+        try:
+            self._fake.store.create(kind, wanted)
+        except ApiError:
+            return  # it is there
+
+    def _pod(self, owner: dict[str, Any]) -> dict[str, Any]:
+        meta = owner["metadata"]
+        pod = make_pod(
+            make_job(namespace=meta["namespace"]),
+            name=f"{meta['name']}-0",
+            annotations=dict(self.annotations),
+        )
+        pod["metadata"].pop("uid", None)
+        pod["metadata"]["labels"] = dict(owner["spec"]["template"]["metadata"]["labels"])
+        pod["metadata"]["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": meta["name"]}
+            | {"uid": meta["uid"], "controller": True}
+        ]
+        if self._ready:
+            pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        return pod
+
+
+def name_of(found: dict[str, Any]) -> str:
+    """Return an object's name."""
+    return str(found["metadata"]["name"])
+
+
+def shown(status: str, *plugins: dict[str, Any], final: bool = True, **more: Any) -> dict[str, str]:
+    """Return the annotations of an aggregator whose run is like this."""
+    ours = {"run": "first", "status": status, "final": final, "result_status": "", **more}
+    theirs = {"plugins": list(plugins) or None, "status": status, "tar-info": {"name": ""}}
+    return {STATUS_ANNOTATION: json.dumps(theirs), RUN_ANNOTATION: json.dumps(ours)}
+
+
+def standing(fake: FakeKube, run: str) -> list[str]:
+    """Return what has the run's label, as KIND/NAME."""
+    return sorted(
+        f"{kind}/{name}"
+        for kind, _, name in list(fake.store._objects)
+        for found in [fake.store._objects[kind, _, name]]
+        if found["metadata"].get("labels", {}).get(RUN_LABEL) == run
+    )

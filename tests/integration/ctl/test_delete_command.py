@@ -1,0 +1,271 @@
+"""`status-ctl delete` against the fake API server: in what order, what stays, and when it asks."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.fakekube import Answer, FakeKube, make_job, make_pod
+from tests.integration.ctl.cluster import kubeconfig
+from tests.integration.ctl.launched import RUN_LABEL, shown, standing
+from tests.integration.ctl.scripted import Home
+
+OWN = "status-reporter-first"
+DONE = shown("complete", retrieved_at="2030-01-01T12:00:00Z")
+KINDS = (
+    "ConfigMap",
+    "ServiceAccount",
+    "Role",
+    "RoleBinding",
+    "Service",
+    "NetworkPolicy",
+    "StatefulSet",
+    "PersistentVolumeClaim",
+    "Secret",
+)
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeKube]:
+    """An API server and its administrator."""
+    with FakeKube() as fake:
+        fake.write_token(fake.token("admin"))
+        yield fake
+
+
+@pytest.fixture
+def there(home: Home, fake: FakeKube) -> Home:
+    """A home with a kubeconfig."""
+    kubeconfig(home.folder / ".kube" / "config", fake)
+    return home
+
+
+def meta(name: str, namespace: str, run: str = "first", **more: Any) -> dict[str, Any]:
+    labels = {"labels": {RUN_LABEL: run}}
+    return {"metadata": {"name": name, "namespace": namespace, **labels, **more}}
+
+
+def add_run(
+    fake: FakeKube,
+    annotations: dict[str, str] | None = None,
+    *,
+    run: str = "first",
+    namespace: str = OWN,
+) -> None:
+    """Put a run there: its objects, the aggregator's Pod, and a Job with its Pod."""
+    owned = {}
+    for kind in KINDS:
+        name = f"data-{run}-0" if kind == "PersistentVolumeClaim" else run
+        owned[kind] = fake.store.create(kind, meta(name, namespace, run))["metadata"]["uid"]
+    add_pod(fake, f"{run}-0", run, namespace, owned["StatefulSet"], annotations or {})
+    job = make_job(f"{run}-quota-1", namespace)
+    job["metadata"] |= {"labels": {RUN_LABEL: run}, "uid": f"{run}-quota"}
+    fake.create_job(job)
+    add_pod(fake, f"{run}-quota-1-x", run, namespace, f"{run}-quota", {})
+
+
+def add_pod(
+    fake: FakeKube, name: str, run: str, namespace: str, owner: str, annotations: dict[str, str]
+) -> None:
+    pod = make_pod(make_job(namespace=namespace), name=name, annotations=annotations)
+    pod["metadata"] |= {"labels": {RUN_LABEL: run}, "uid": name}
+    pod["metadata"]["ownerReferences"] = [{"uid": owner}]
+    fake.create_pod(pod)
+
+
+def add_namespace(fake: FakeKube, run: str = "first") -> None:
+    """The namespace that a run has made for itself."""
+    created = {"annotations": {"status-reporter.io/created-by-run": run}}
+    fake.store.create("Namespace", meta(f"status-reporter-{run}", "", run, **created))
+
+
+def deleted(fake: FakeKube) -> list[str]:
+    return [entry.path.split("/")[-2] for entry in fake.requests("DELETE") if entry.status == 200]
+
+
+class TestRemoves:
+    """Everything of the run, and nothing else."""
+
+    def test_the_aggregator_first_and_the_plan_last(self, there: Home, fake: FakeKube) -> None:
+        """So that nobody creates behind its back, and nobody takes the name too early."""
+        add_namespace(fake)
+        add_run(fake, DONE)
+        code, _, err = there.run("delete", "first")
+
+        assert 0 == code, err
+        assert ("statefulsets", "configmaps", "namespaces") == (
+            deleted(fake)[0],
+            *deleted(fake)[-2:],
+        )
+        assert [] == standing(fake, "first")
+        assert "run first deleted from namespace status-reporter-first: ConfigMap 1, " in err
+
+    def test_jobs_with_their_pods(self, there: Home, fake: FakeKube) -> None:
+        """A Job that is deleted without a policy leaves them behind."""
+        add_run(fake, DONE)
+        there.run("delete", "first")
+
+        asked = fake.requests("DELETE", "/jobs/")
+        assert ["Background"] == [entry.json["propagationPolicy"] for entry in asked]
+
+    def test_nothing_of_another_run_beside_it(self, there: Home, fake: FakeKube) -> None:
+        add_run(fake, DONE, namespace="default")
+        add_run(fake, DONE, run="second", namespace="default")
+        before = standing(fake, "second")
+        code, _, err = there.run("delete", "run/first", "-n", "default")
+
+        assert 0 == code, err
+        assert [] == standing(fake, "first")
+        assert before == standing(fake, "second")
+
+    def test_no_namespace_that_the_run_has_not_made(self, there: Home, fake: FakeKube) -> None:
+        fake.store.create("Namespace", {"metadata": {"name": "team-a"}})
+        add_run(fake, DONE, namespace="team-a")
+        code, _, _ = there.run("delete", "first", "-n", "team-a")
+
+        assert 0 == code
+        assert "team-a" == fake.store.get("Namespace", "", "team-a")["metadata"]["name"]
+
+    def test_a_namespace_in_which_somebody_else_lives_stays(
+        self, there: Home, fake: FakeKube
+    ) -> None:
+        """It says who."""
+        add_namespace(fake)
+        add_run(fake, DONE)
+        fake.store.create("ConfigMap", {"metadata": {"name": "theirs", "namespace": OWN}})
+        code, _, err = there.run("delete", "first")
+
+        assert 1 == code
+        assert f"namespace/{OWN}: configmap/theirs is in it" in err
+        assert ["Namespace/" + OWN] == standing(fake, "first")
+
+    def test_what_every_namespace_has_does_not_keep_it(self, there: Home, fake: FakeKube) -> None:
+        add_namespace(fake)
+        add_run(fake, DONE)
+        for kind, name in (("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")):
+            fake.store.create(kind, {"metadata": {"name": name, "namespace": OWN}})
+        code, _, err = there.run("delete", "first")
+
+        assert 0 == code, err
+        assert [] == standing(fake, "first")
+
+    def test_the_rest_of_a_deletion_that_was_interrupted(self, there: Home, fake: FakeKube) -> None:
+        """The plan has gone already, or all but the namespace."""
+        add_namespace(fake)
+        fake.store.create("Secret", meta("first-quota", OWN))
+        assert 0 == there.run("delete", "first")[0]
+        add_namespace(fake)
+        assert 0 == there.run("delete", "first")[0]
+
+        assert [] == standing(fake, "first")
+
+    def test_in_spite_of_an_api_server_that_is_busy(self, there: Home, fake: FakeKube) -> None:
+        add_run(fake, DONE)
+        fake.fail(Answer(503), method="DELETE", times=3)
+        fake.fail(Answer(429), method="GET", path="/secrets", times=2)
+        code, _, err = there.run("delete", "first")
+
+        assert 0 == code, err
+        assert [] == standing(fake, "first")
+
+
+class TestStays:
+    """What is left is named with the reason."""
+
+    def test_what_may_not_be_deleted(self, there: Home, fake: FakeKube) -> None:
+        """The plan stays then: the run is still there."""
+        add_run(fake, DONE)
+        denied = {"kind": "Status", "reason": "Forbidden", "message": "webhook says no"}
+        fake.fail(Answer(403, body=denied), method="DELETE", path="/secrets", times=None)
+        code, _, err = there.run("delete", "first", "--timeout", "1s")
+
+        assert 1 == code
+        assert [
+            "status-ctl: something of run first is left:",
+            "  secret/first: webhook says no",
+        ] == err.splitlines()
+        assert ["ConfigMap/first", "Secret/first"] == standing(fake, "first")
+
+    def test_what_a_finalizer_keeps(self, there: Home, fake: FakeKube) -> None:
+        add_run(fake, DONE)
+        held = {"finalizers": ["example.com/hold"], "deletionTimestamp": "2030-01-01T12:00:00Z"}
+        fake.store.update(
+            "Secret", OWN, "first", lambda found: {**found, "metadata": found["metadata"] | held}
+        )
+        code, _, err = there.run("delete", "first", "--timeout", "1s")
+
+        assert 1 == code
+        assert "  secret/first: waits for its finalizers (example.com/hold)" in err
+
+    def test_what_may_not_even_be_listed(self, there: Home, fake: FakeKube) -> None:
+        """At once: asking again gives nobody a right."""
+        add_run(fake, DONE)
+        fake.fail(Answer(403), method="GET", path="/roles", times=None)
+        began = time.monotonic()
+        code, _, err = there.run("delete", "first")
+
+        assert 1 == code
+        assert "  roles: " in err
+        assert time.monotonic() - began < 60
+        assert "ConfigMap/first" in standing(fake, "first")
+
+
+class TestAsks:
+    """Before something is lost."""
+
+    @pytest.mark.parametrize(
+        ("annotations", "doubt"),
+        [
+            ({}, "it goes on"),
+            (shown("running", final=False), "it goes on"),
+            (shown("complete"), "its results were not downloaded"),
+            (shown("failed", retrieved_at=None), "its results were not downloaded"),
+        ],
+    )
+    def test_nothing_is_deleted_without_a_yes(
+        self, there: Home, fake: FakeKube, annotations: dict[str, str], doubt: str
+    ) -> None:
+        """A script says --yes."""
+        add_run(fake, annotations)
+        code, _, err = there.run("delete", "first")
+
+        assert (1, f"run first was not deleted: {doubt}; --yes deletes it all the same") == (
+            code,
+            err.strip().removeprefix("status-ctl: "),
+        )
+        assert [] == fake.requests("DELETE")
+        assert 0 == there.run("delete", "first", "--yes")[0]
+        assert [] == standing(fake, "first")
+
+    @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
+    def test_on_a_terminal_it_asks(
+        self, there: Home, fake: FakeKube, typed: str, code: int
+    ) -> None:
+        add_run(fake, shown("complete"))
+        found, out = there.terminal("delete", "first", typed=typed)
+
+        assert code == found
+        assert "Delete run first? Its results were not downloaded. [y/N]" in out
+        assert (code == 0) == ([] == standing(fake, "first"))
+
+    def test_a_run_whose_aggregator_is_gone_has_results_on_its_volume(
+        self, there: Home, fake: FakeKube
+    ) -> None:
+        fake.store.create("ConfigMap", meta("first", "default"))
+        fake.store.create("PersistentVolumeClaim", meta("data-first-0", "default"))
+        code, _, err = there.run("delete", "first")
+
+        assert 1 == code
+        assert "its results are on a volume that would be deleted" in err
+
+    def test_no_such_run(self, there: Home, fake: FakeKube) -> None:
+        code, _, err = there.run("delete", "first")
+
+        assert (4, "status-ctl: no run 'first' in namespace default\n") == (code, err)
+
+    def test_no_such_name(self, there: Home) -> None:
+        code, _, err = there.run("delete", "First")
+
+        assert 2 == code
+        assert "not a valid run name: 'First'" in err

@@ -1,0 +1,116 @@
+"""`status-ctl logs`: whose lines, with which names before them, and until when."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fakekube import FakeKube, make_job, make_pod, running, waiting
+from tests.integration.ctl.cluster import kubeconfig
+from tests.integration.ctl.launched import RUN_LABEL, shown
+from tests.integration.ctl.scripted import Home
+
+OWN = "status-reporter-first"
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeKube]:
+    """A run with its aggregator and the Pods of two plugins."""
+    with FakeKube() as fake:
+        fake.write_token(fake.token("admin"))
+        plan = {"name": "first", "namespace": OWN, "labels": {RUN_LABEL: "first"}}
+        fake.store.create("ConfigMap", {"metadata": plan})
+        add_pod(fake, "first-0", "", "", b"aggregator\n")
+        add_pod(fake, "first-cis-1-x", "cis", "node1", b"  one\ntwo\n")
+        add_pod(fake, "first-cis-2-x", "cis", "node2", b"three")
+        add_pod(fake, "first-quota-1-x", "quota", "global", b"\x1b[31mfour\xff\n")
+        yield fake
+
+
+@pytest.fixture
+def there(home: Home, fake: FakeKube) -> Home:
+    """A home with a kubeconfig."""
+    kubeconfig(home.folder / ".kube" / "config", fake)
+    return home
+
+
+def add_pod(fake: FakeKube, name: str, plugin: str, node: str, log: bytes) -> None:
+    pod = make_pod(make_job(namespace=OWN), name=name)
+    pod["metadata"]["labels"] = {RUN_LABEL: "first"}
+    pod["metadata"]["uid"] = name
+    if plugin:
+        whose = {"status-reporter.io/plugin": plugin, "status-reporter.io/node": node}
+        pod["metadata"]["annotations"] = whose
+    pod["spec"]["containers"] = [{"name": "main"}, {"name": "slow"}]
+    pod["spec"]["initContainers"] = []
+    pod["status"]["initContainerStatuses"] = []
+    pod["status"]["containerStatuses"] = [
+        {"name": "main", "state": running()},
+        {"name": "slow", "state": waiting()},
+    ]
+    fake.create_pod(pod)
+    fake.store.logs[OWN, name, "main"] = log
+
+
+def test_every_line_says_whose_it_is(there: Home) -> None:
+    """Indented as it was, without what a terminal would obey; nothing of what has not begun."""
+    code, out, err = there.run("logs", "first")
+
+    assert (0, "") == (code, err)
+    assert [
+        "[first-0/main] aggregator",
+        "[first-cis-1-x/main]   one",
+        "[first-cis-1-x/main] two",
+        "[first-cis-2-x/main] three",
+        "[first-quota-1-x/main] [31mfour\ufffd",
+    ] == out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        (("--plugin", "cis"), ["  one", "two", "three"]),
+        (("--node", "node2"), ["three"]),
+        (("--plugin", "cis", "--node", "node1"), ["  one", "two"]),
+    ],
+)
+def test_of_one_plugin_or_one_node(
+    there: Home, arguments: tuple[str, ...], lines: list[str]
+) -> None:
+    code, out, _ = there.run("logs", "run/first", *arguments)
+
+    assert 0 == code
+    assert lines == [line.partition("] ")[2] for line in out.splitlines()]
+
+
+def test_pods_that_are_gone_have_left_their_logs_in_the_results(there: Home) -> None:
+    code, out, err = there.run("logs", "first", "--plugin", "none")
+
+    assert (4, "") == (code, out)
+    assert "no Pod of run first fits; the logs of deleted ones are in the results" in err
+
+
+def test_followed_until_the_run_is_over(there: Home, fake: FakeKube) -> None:
+    """Pods that come later are followed too."""
+    running_now = shown("running", final=False)
+    fake.update_pod(
+        "first-0", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
+    )
+    with there.started("logs", "first", "-f") as process:
+        assert process.stdout is not None
+        first = [process.stdout.readline().decode().strip() for _ in range(5)]
+        add_pod(fake, "first-late-x", "late", "global", b"late\n")
+        late = process.stdout.readline().decode().strip()
+        done = shown("complete")
+        fake.update_pod(
+            "first-0", lambda pod: pod["metadata"].update(annotations=done), namespace=OWN
+        )
+        assert 0 == process.wait(60)
+
+    assert 5 == len(set(first))
+    assert "[first-late-x/main] late" == late
+
+
+def test_no_such_run(there: Home) -> None:
+    code, _, err = there.run("logs", "second")
+
+    assert (4, "status-ctl: no run 'second' in namespace default\n") == (code, err)

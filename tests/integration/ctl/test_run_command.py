@@ -1,0 +1,372 @@
+"""`status-ctl run` against the fake API server: what it checks, creates, takes back and says."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.fakekube import Answer, FakeKube, Reset
+from tests.integration.ctl.cluster import kubeconfig, plugin
+from tests.integration.ctl.launched import Controllers, name_of, shown, standing
+from tests.integration.ctl.scripted import Home, interrupt
+
+DEFINITION = """\
+apiVersion: status-reporter.io/v1
+kind: Plugin
+metadata: {name: quota}
+spec:
+  driver: Job
+  contract: result-file
+  template:
+    spec:
+      containers:
+        - {name: adapter, image: busybox, command: ["true"]}
+"""
+EACH_NODE = DEFINITION.replace("quota", "kernel").replace("driver: Job", "driver: Node")
+CREATED = [
+    "configmaps",
+    "serviceaccounts",
+    "roles",
+    "rolebindings",
+    "serviceaccounts",
+    "roles",
+    "rolebindings",
+    "services",
+    "networkpolicies",
+    "statefulsets",
+]
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeKube]:
+    """An API server and its administrator, with one node."""
+    with FakeKube() as fake:
+        fake.write_token(fake.token("admin"))
+        add_node(fake, "node1")
+        yield fake
+
+
+@pytest.fixture
+def controllers(fake: FakeKube) -> Iterator[Controllers]:
+    """What makes the aggregator's Pod."""
+    with Controllers(fake) as controllers:
+        yield controllers
+
+
+@pytest.fixture
+def there(home: Home, fake: FakeKube) -> Home:
+    """A home with a kubeconfig and a definition."""
+    kubeconfig(home.folder / ".kube" / "config", fake)
+    write(home, "quota.yaml", DEFINITION)
+    return home
+
+
+def write(home: Home, name: str, content: str) -> None:
+    (home.folder / name).write_text(content)
+
+
+def add_node(fake: FakeKube, name: str, **labels: str) -> None:
+    """Put a Linux node there that is ready."""
+    fake.store.create(
+        "Node",
+        {
+            "metadata": {"name": name, "labels": {"kubernetes.io/os": "linux", **labels}},
+            "spec": {},
+        },
+    )
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    fake.store.update("Node", "", name, lambda node: node | {"status": ready})
+
+
+def start(there: Home, *more: str) -> tuple[int, str, str]:
+    return there.run("run", "-f", "quota.yaml", "--name", "first", *more)
+
+
+def posts(fake: FakeKube, *, dry: bool = False) -> list[str]:
+    """Return what was created, by the last part of the path."""
+    return [
+        entry.path.rpartition("/")[2]
+        for entry in fake.requests("POST")
+        if ("dryRun" in entry.query) == dry and entry.status == 201
+    ]
+
+
+class TestCreates:
+    """What is there afterwards."""
+
+    def test_a_namespace_of_its_own_and_the_run_in_it(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """The ConfigMap is the lock on the name and comes first, the aggregator last."""
+        code, out, err = start(there)
+
+        assert (0, "") == (code, out), err
+        assert ["namespaces", *CREATED] == posts(fake)
+        assert [
+            "status-ctl: run first created in new namespace status-reporter-first (plugins: 1, "
+            "expected results: 1)",
+            "status-ctl: the namespace allows Pod Security level baseline: quota needs baseline: "
+            "allowPrivilegeEscalation, capabilities, runAsNonRoot, seccompProfile",
+            "status-ctl: the aggregator is ready",
+            "status-ctl: what to do with the run:",
+            "  look at it            status-ctl status first",
+            "  wait for it           status-ctl wait first",
+            "  download the results  status-ctl retrieve first",
+            "  delete it             status-ctl delete first",
+        ] == err.splitlines()
+
+    def test_only_by_creating(self, there: Home, fake: FakeKube, controllers: Controllers) -> None:
+        """Server-side apply would take over what is a stranger's."""
+        start(there)
+
+        assert {"GET", "POST"} == {entry.method for entry in fake.requests()}
+
+    def test_in_a_namespace_that_is_there(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """The hints name it, and its other inhabitants are a reason for a warning."""
+        fake.store.create("Secret", {"metadata": {"name": "theirs", "namespace": "default"}})
+        fake.store.create("ServiceAccount", {"metadata": {"name": "default"}})
+        code, _, err = start(there, "-n", "default")
+
+        assert 0 == code, err
+        assert CREATED == posts(fake)
+        assert "namespace default is shared: whoever controls the run's aggregator" in err
+        assert "status-ctl delete first -n default" in err
+
+    def test_the_plan_has_the_nodes_that_were_there(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        add_node(fake, "node2", disk="ssd")
+        write(there, "kernel.yaml", EACH_NODE)
+        code, _, err = start(there, "-f", "kernel.yaml", "--nodes", "disk=ssd")
+
+        assert 0 == code, err
+        made = fake.store.get("ConfigMap", "status-reporter-first", "first")
+        plan = json.loads(made["data"]["plan.json"])
+        assert [None, ["node2"]] == [each.get("nodes") for each in plan["plugins"]]
+
+    def test_nodes_that_are_named_need_not_be_listed(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        write(there, "kernel.yaml", EACH_NODE)
+        code, _, err = start(there, "-f", "kernel.yaml", "--node", "node7,node8")
+
+        assert 0 == code, err
+        assert [] == fake.requests("GET", "/nodes")
+        assert "expected results: 3" in err
+
+    def test_an_answer_that_got_lost_is_no_stranger(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """The object was made all the same: it is known again by what the command has put on it."""
+
+        def real(entry: Any) -> bool:
+            return "dryRun" not in entry.query
+
+        fake.fail(Reset(apply=True), method="POST", path="/configmaps", where=real)
+        fake.fail(Answer(503, apply=True), method="POST", path="/statefulsets", where=real)
+        code, _, err = start(there)
+
+        assert 0 == code, err
+        assert "StatefulSet/first" in standing(fake, "first")
+
+
+class TestPrints:
+    """`--dry-run`."""
+
+    def test_everything_and_creates_nothing(self, there: Home, fake: FakeKube) -> None:
+        """As kubectl reads it."""
+        code, out, err = start(there, "--dry-run")
+        kinds = [each["kind"] for each in yaml.safe_load_all(out)]
+
+        assert (0, "") == (code, err)
+        assert ["Namespace", "ConfigMap", "StatefulSet"] == [kinds[0], kinds[1], kinds[-1]]
+        assert [] == fake.requests("POST")
+
+    def test_as_json_for_other_programs(self, there: Home) -> None:
+        code, out, _ = start(there, "--dry-run", "-o", "json", "-n", "team-a")
+
+        assert 0 == code
+        assert "List" == json.loads(out)["kind"]
+        assert {"team-a"} == {each["metadata"]["namespace"] for each in json.loads(out)["items"]}
+
+    def test_names_only(self, there: Home) -> None:
+        _, out, _ = start(there, "--dry-run", "-o", "name", "-n", "team-a")
+
+        assert "configmap/first" == out.splitlines()[0]
+
+
+class TestRefuses:
+    """What is said before anything exists."""
+
+    def test_all_problems_at_once(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """Nothing of the stranger's is touched, nothing of ours stays."""
+        for kind in ("ConfigMap", "Service"):
+            fake.store.create(kind, {"metadata": {"name": "first"}})
+        fake.store.create("ServiceAccount", {"metadata": {"name": "default"}})
+        words = 'pods "x" is forbidden: violates PodSecurity "restricted:latest": hostPath'
+        denied = {"kind": "Status", "reason": "Forbidden", "message": words, "code": 403}
+        fake.fail(Answer(403, body=denied), method="POST", path="/pods", times=None)
+        code, _, err = start(there, "-n", "default", "--image-pull-secret", "mirror")
+
+        assert 1 == code
+        assert [
+            "status-ctl: the run cannot be started:",
+            '  configmap/first: configmaps "first" already exists; choose another --name, or '
+            "delete what has it",
+            '  service/first: services "first" already exists; choose another --name, or delete '
+            "what has it",
+            f"  the aggregator: its Pod would be refused: {words}",
+            f"  plugin quota: its Pod would be refused: {words}",
+            "  --image-pull-secret mirror: there is no such Secret in namespace default",
+        ] == err.splitlines()
+        assert [] == posts(fake)
+        assert [] == fake.requests("DELETE")
+
+    def test_the_namespace_goes_again_if_a_check_fails(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        fake.fail(Answer(403), method="POST", path="/services", times=None)
+        code, _, err = start(there)
+
+        assert 1 == code
+        assert "service/first: " in err
+        assert ["namespaces"] == posts(fake)
+        assert [] == standing(fake, "first")
+
+    def test_a_namespace_of_that_name_is_somebody_elses(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        fake.store.create("Namespace", {"metadata": {"name": "status-reporter-first"}})
+        code, _, err = start(there)
+
+        assert 1 == code
+        assert 'namespaces "status-reporter-first" already exists' in err
+        assert "status-reporter-first" in [name_of(n) for n in fake.store.find("Namespace", None)]
+
+    def test_what_fails_half_way_is_taken_back(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """Nothing that was there before goes with it."""
+        fake.store.create("ServiceAccount", {"metadata": {"name": "default"}})
+        fake.store.create("Role", {"metadata": {"name": "theirs"}})
+        fake.fail(
+            Answer(403),
+            method="POST",
+            path="/statefulsets",
+            where=lambda entry: "dryRun" not in entry.query,
+            times=None,
+        )
+        code, _, err = start(there, "-n", "default")
+
+        assert 1 == code
+        assert "the run cannot be started:\n  statefulset/first: " in err
+        assert [] == standing(fake, "first")
+        assert "theirs" == fake.store.get("Role", "default", "theirs")["metadata"]["name"]
+
+    def test_who_may_not_grant_the_status_of_jobs_gets_a_run_without_conditions(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """As the administrator of a namespace."""
+        fake.fail(
+            Answer(403),
+            method="POST",
+            path="/roles",
+            where=lambda entry: b"jobs/status" in entry.body,
+            times=None,
+        )
+        code, _, err = start(there)
+
+        assert 0 == code, err
+        assert "you may not grant jobs/status: verdicts are not written on the Jobs" in err
+        made = fake.store.get("ConfigMap", "status-reporter-first", "first")
+        assert json.loads(made["data"]["launch.json"])["writeConditions"] is False
+
+    @pytest.mark.parametrize(
+        ("more", "code", "said"),
+        [
+            (("--timeout", "1m"), 2, "--timeout requires --wait"),
+            (("--create-namespace",), 2, "--create-namespace requires -n"),
+            (("--plugin-env", "nobody.A=1"), 2, "no plugin of this run fits 'nobody.A'"),
+            (("--storage", "much"), 2, "not a size like 64Mi or 1G: 'much'"),
+            (("--plugin-timeout", "0"), 2, "not a time between 1s and 366 days"),
+            (("--name", "First"), 2, "'First' is not a valid run name"),
+            (("-f", "absent.yaml"), 2, "cannot read absent.yaml: No such file or directory"),
+            (("-f", "quota.yaml"), 2, "another plugin is named 'quota'"),
+            (("--context", "nowhere"), 4, "cannot read from the cluster (unavailable)"),
+        ],
+    )
+    def test_wrong_usage(
+        self, there: Home, fake: FakeKube, more: tuple[str, ...], code: int, said: str
+    ) -> None:
+        """Nothing is created."""
+        found, out, err = start(there, *more)
+
+        assert (code, "") == (found, out)
+        assert said in err
+        assert [] == posts(fake)
+
+    def test_a_cluster_without_a_fitting_node(self, there: Home, fake: FakeKube) -> None:
+        write(there, "kernel.yaml", EACH_NODE)
+        code, _, err = start(there, "-f", "kernel.yaml", "--nodes", "disk=tape")
+
+        assert 2 == code
+        assert "plugin kernel: no node to run on" in err
+
+
+class TestWaits:
+    """`--wait`."""
+
+    def test_until_the_verdict(self, there: Home, fake: FakeKube, controllers: Controllers) -> None:
+        """As `wait` does: the table, and the same exit codes."""
+        controllers.annotations = shown(
+            "complete",
+            plugin("quota", status="complete", verdict="failed"),
+            result_status="failed",
+            why={"quota/global": {"reason": "QuotaMissing", "message": "no quota"}},
+        )
+        code, out, err = start(there, "--wait")
+
+        assert 1 == code, err
+        assert "QuotaMissing: no quota" in out
+        assert "status-ctl retrieve first" in err
+
+    def test_no_longer_than_the_timeout(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """The run goes on, and that is said."""
+        controllers.annotations = shown("running", plugin("quota"), final=False)
+        code, _, err = start(there, "--wait", "--timeout", "1s")
+
+        assert 3 == code
+        assert "timed out: the run is not over; it goes on" in err
+
+    def test_ctrl_c_leaves_the_run(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        controllers.annotations = shown("running", plugin("quota"), final=False)
+        arguments = ("run", "-f", "quota.yaml", "--name", "first", "--wait")
+        with there.started(*arguments) as process:
+            pod = "/namespaces/status-reporter-first/pods/first-0"
+            fake.wait_for(lambda: len(fake.requests("GET", pod)) > 1)
+            interrupt(process.pid)
+            _, err = process.communicate(timeout=60)
+
+        assert 130 == process.returncode
+        assert b"the run goes on\n" in err
+        assert b"status-ctl delete first" in err
+        assert "StatefulSet/first" in standing(fake, "first")
+
+
+def test_definitions_from_standard_input_are_read_like_files(there: Home) -> None:
+    """A pipe at a person's fingertips."""
+    code, out, err = there.run("run", "-f", str(Path("/dev/null")), "--dry-run")
+
+    assert (2, "") == (code, out)
+    assert "no plugin definition in it" in err

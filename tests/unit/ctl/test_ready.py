@@ -1,0 +1,129 @@
+"""Waiting for a run's aggregator: until when, and what is told meanwhile."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reporter.ctl.launch.ready import Time, wait_ready
+from reporter.errors import Forbidden, NotFound, Unavailable
+from tests.fakekube import make_job, make_pod
+
+PULL = "ImagePullBackOff"
+
+
+class World:
+    """An API server whose objects change while time goes by, one second a look."""
+
+    def __init__(self, pod: Callable[[float], Any], **more: Any) -> None:
+        self._pod, self._more, self.now = pod, more, 0.0
+        self.times = Time(lambda: self.now, lambda: 1893499200.0 + self.now, self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def get(self, kind: str, namespace: Any, name: str, **_: Any) -> Any:
+        assert "default" == namespace
+        if kind == "PersistentVolumeClaim":
+            assert "data-first-0" == name
+            found = self._more.get("claim", NotFound("404"))
+        else:
+            assert ("Pod", "first-0") == (kind, name)
+            found = self._pod(self.now)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def list_events(self, namespace: str, selector: str, **_: Any) -> Any:
+        return self._more.get("events", {}).get(selector, [])
+
+
+def pod(reason: str = "", *, ready: bool = False, scheduled: bool = True) -> dict[str, Any]:
+    """Return the aggregator's Pod."""
+    made = make_pod(make_job(), name="first-0")
+    made["status"] = {"phase": "Pending"}
+    if not scheduled:
+        made["spec"].pop("nodeName", None)
+        words = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+        made["status"]["conditions"] = [
+            {"type": "PodScheduled", "status": "False"}
+            | {"reason": "Unschedulable", "message": words}
+        ]
+    if reason:
+        state = {"waiting": {"reason": reason, "message": "Back-off pulling image"}}
+        made["status"]["containerStatuses"] = [{"name": "kube-sonobuoy", "state": state}]
+    if ready:
+        made["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return made
+
+
+def waited(world: World) -> tuple[list[str], list[str]]:
+    """Return what is in the way in the end, and what was told before."""
+    told: list[str] = []
+    return wait_ready(world, "default", "first", told.append, times=world.times), told
+
+
+def test_the_aggregator_becomes_ready() -> None:
+    """Nothing is told of what takes a moment: no Pod yet, containers that are being created."""
+    world = World(lambda now: NotFound("404") if now < 1 else pod(ready=now >= 3))
+
+    assert ([], []) == waited(world)
+    assert 3 <= world.now < 4
+
+
+def test_an_image_that_cannot_be_pulled_is_told_at_once_and_once() -> None:
+    """It may still come: two minutes are waited for it."""
+    seen: list[float] = []
+    world = World(lambda now: pod(PULL))
+    found = wait_ready(
+        world, "default", "first", lambda _: seen.append(world.now), times=world.times
+    )
+
+    assert [0.0, 0.0] == seen
+    assert "cannot pull its image (ImagePullBackOff: Back-off pulling image)" in found[0]
+    assert found[1].startswith("Check the image's name and tag")
+    assert 120 <= world.now < 122
+
+
+def test_a_claim_that_stays_pending_says_which_options_help() -> None:
+    """Told after a few seconds, in which a volume is usually made."""
+    world = World(lambda _: pod(scheduled=False), claim={"status": {"phase": "Pending"}})
+    found, told = waited(world)
+
+    assert found == told
+    assert "pod has unbound immediate PersistentVolumeClaims" in found[0]
+    assert (
+        "The volume claim data-first-0 is pending: name a storage class with --storage-class, or "
+        "run with --storage none."
+    ) == found[-1]
+
+
+@pytest.mark.parametrize("claim", [{"status": {"phase": "Bound"}}, Forbidden("403")])
+def test_another_claim_is_not_to_blame(claim: Any) -> None:
+    found, _ = waited(World(lambda _: pod(scheduled=False), claim=claim))
+
+    assert not [line for line in found if "volume claim" in line]
+
+
+def test_a_pod_that_is_refused_is_told_in_the_api_servers_words() -> None:
+    """The StatefulSet's events have them."""
+    words = "create Pod first-0 in StatefulSet first failed error: exceeded quota"
+    selector = "involvedObject.kind=StatefulSet,involvedObject.name=first"
+    events = [{"reason": "FailedCreate", "message": words}, {"reason": "Other", "message": "no"}]
+    world = World(lambda _: NotFound("404"), events={selector: events})
+
+    assert ([words], [words]) == waited(world)
+
+
+def test_an_api_server_that_is_away_is_waited_for() -> None:
+    world = World(lambda now: Unavailable("connection refused") if now < 9 else pod(ready=True))
+    found, told = waited(world)
+
+    assert ([], ["connection refused"]) == (found, told)
+
+
+def test_nothing_at_all_is_known() -> None:
+    """As where no controller makes the Pod."""
+    found, _ = waited(World(lambda _: NotFound("404")))
+
+    assert ["the Pod first-0 has not become ready"] == found
