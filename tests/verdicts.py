@@ -6,16 +6,21 @@ from reporter.wire.annotation import encode_note
 from tests.fakekube import make_job
 
 
-def with_verdicts(*reports: Report, final: bool = True, spec=None, status=None, **fields):
-    """Return a Job with these reports, each under a type of its own."""
+def with_verdicts(
+    *reports: Report, final: bool = True, details=None, spec=None, status=None, **fields
+):
+    """Return a Job with these reports, each under a type of its own.
+
+    `details` are the annotations', `fields` the Job's.
+    """
     made = make_job(**fields)
     made["spec"] |= spec or {}
     made["status"] |= status or {}
     conditions = list(made["status"].get("conditions", []))
     for number, report in enumerate(reports):
         kind = f"Other{number}" if number else "Available"
-        attempt = Attempt("validate-x7k2p", "uid", 1.9e9, 1.9e9)
-        note = encode_note(attempt, report, {}, final=final)
+        attempt = Attempt(f"{made['metadata']['name']}-x7k2p", "uid", 1.9e9, 1.9e9)
+        note = encode_note(attempt, report, details or {}, final=final)
         annotations = made["metadata"].setdefault("annotations", {})
         annotations[f"status-reporter.io/{kind}"] = note
         conditions.append(
@@ -24,7 +29,7 @@ def with_verdicts(*reports: Report, final: bool = True, spec=None, status=None, 
                 "status": report.status,
                 "reason": report.reason,
                 "message": report.message,
-                "lastTransitionTime": "2030-01-01T12:00:30Z",
+                "lastTransitionTime": "2020-01-01T12:00:30Z",
             }
         )
     made["status"]["conditions"] = conditions

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import forked
+from tests.fakekube import FakeKube, Hang
 from tests.forked import Forked
 from tests.http_server import Request
 from tests.scripted_server import Act, Say, ScriptedServer
@@ -207,3 +208,13 @@ class Home:
 def interrupt(pid: int) -> None:
     """Ctrl-C."""
     os.kill(pid, signal.SIGINT)
+
+
+def interrupted(home: Home, fake: FakeKube, *arguments: str) -> tuple[int, bytes, bytes]:
+    """Send Ctrl-C to a command whose API server does not answer; return what `run` does."""
+    fake.fail(Hang(), times=None)
+    with home.started(*arguments) as process:
+        fake.wait_for(lambda: fake.journal)
+        interrupt(process.pid)
+        out, err = process.communicate(timeout=BOUND)
+    return process.returncode, out, err

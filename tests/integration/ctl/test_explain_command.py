@@ -1,45 +1,17 @@
-"""`status-ctl explain` and `jobs` against an API server, with a person's rights."""
+"""`status-ctl explain` against an API server, with a person's rights."""
 
 import json
-import re
 
 import pytest
 import yaml
 
 from reporter.core import rows
-from reporter.core.condition import Attempt
-from reporter.wire.annotation import encode_note
 from tests.fakekube import Answer, FakeKube, Rule, make_job, make_pod, waiting
 from tests.integration.ctl.cluster import kubeconfig
-from tests.integration.ctl.scripted import Home
+from tests.integration.ctl.scripted import Home, interrupted
+from tests.verdicts import with_verdicts
 
 JOB_UID = make_job()["metadata"]["uid"]
-
-
-def judged(name: str, report: rows.Report, *, final: bool = True, **fields):
-    """A Job with that verdict."""
-    made = make_job(name, **fields)
-    made["metadata"]["annotations"] = {
-        "status-reporter.io/Available": encode_note(
-            Attempt(f"{name}-x7k2p", "uid", 1.9e9, 1.9e9),
-            report,
-            {
-                "adapter": {"container": "adapter", "restarts": 0, "state": "waiting"},
-                "waitedSeconds": 12,
-            },
-            final=final,
-        )
-    }
-    made["status"]["conditions"] = [
-        {
-            "type": "Available",
-            "status": report.status,
-            "reason": report.reason,
-            "message": report.message,
-            "lastTransitionTime": "2020-01-01T12:00:30Z",
-        }
-    ]
-    return made
 
 
 def add_event(fake: FakeKube, reason: str, message: str, uid: str, name: str = "validate") -> None:
@@ -58,7 +30,12 @@ def add_event(fake: FakeKube, reason: str, message: str, uid: str, name: str = "
 @pytest.fixture
 def pending(fake: FakeKube) -> None:
     """A Job whose adapter has no image, and whose reporter says so."""
-    fake.create_job(judged("validate", rows.trouble("W1", "ErrImagePull: not found"), final=False))
+    details = {
+        "adapter": {"container": "adapter", "restarts": 0, "state": "waiting"},
+        "waitedSeconds": 12,
+    }
+    trouble = rows.trouble("W1", "ErrImagePull: not found")
+    fake.create_job(with_verdicts(trouble, final=False, details=details))
     pod = make_pod(make_job(), phase="Pending", adapter_state=waiting("ImagePullBackOff", "later"))
     fake.create_pod(pod)
     fake.fail(Answer(body=b""), path="/log", times=None)
@@ -119,7 +96,7 @@ class TestExplain:
         self, at_home: Home, fake: FakeKube
     ) -> None:
         """Also where the first one is there; after the last one nobody asks for it."""
-        fake.create_job(judged("validate", rows.running(None, None), final=False))
+        fake.create_job(with_verdicts(rows.running(None, None), final=False))
         pod = make_pod(make_job())
         fake.create_pod(pod)
         line = {"message": "Request failed", "level": "warning", "request": "job"}
@@ -129,14 +106,14 @@ class TestExplain:
 
         assert "could not write to the Job.\n" in out
         assert "- Request failed: admission webhook denied the request\n" in out
-        fake.update_job("validate", lambda _: judged("validate", rows.timeout(300)))
+        fake.update_job("validate", lambda _: with_verdicts(rows.timeout(300)))
         asked = len(fake.requests("GET", "/log"))
         assert "could not write" not in at_home.run("explain", "validate")[1]
         assert asked == len(fake.requests("GET", "/log"))
 
     def test_the_log_tells_of_a_broken_link(self, at_home: Home, fake: FakeKube) -> None:
         """The Job has its verdict, and the aggregator has not."""
-        fake.create_job(judged("validate", rows.timeout(300)))
+        fake.create_job(with_verdicts(rows.timeout(300)))
         pod = make_pod(make_job())
         reporter = pod["spec"]["initContainers"][0]
         reporter.setdefault("env", []).append({"name": "AGGREGATOR_URL", "value": "https://x"})
@@ -150,7 +127,7 @@ class TestExplain:
 
     def test_what_may_not_be_read_is_said(self, at_home: Home, fake: FakeKube) -> None:
         """The Job is enough to begin with."""
-        fake.create_job(judged("validate", rows.timeout(300)))
+        fake.create_job(with_verdicts(rows.timeout(300)))
         fake.tokens.roles["person"] = (Rule(("get",), ("jobs",)),)
         code, out, err = at_home.run("explain", "validate")
 
@@ -196,129 +173,6 @@ class TestExplain:
         assert (2, "") == (code, out)
         assert "error: " in err
 
-
-@pytest.fixture
-def several(fake: FakeKube) -> None:
-    """Jobs of all sorts in two namespaces."""
-    fake.create_job(judged("bad", rows.timeout(300), uid="1"))
-    fake.create_job(judged("good", rows.result(rows.ResultPayload(True, "Fine", "好")), uid="2"))
-    fake.create_job(make_job("new", uid="3"))
-    foreign = make_job("foreign", uid="4")
-    foreign["spec"]["template"]["spec"].pop("initContainers")
-    fake.create_job(foreign)
-    fake.create_job(judged("far", rows.out_of_memory(), uid="5", namespace="other"))
-
-
-class TestJobs:
-    """All Jobs."""
-
-    def test_the_table(self, at_home: Home, several) -> None:
-        """Those with a verdict, those with a reporter, and no others."""
-        code, out, err = at_home.run("jobs")
-        lines = [line.split() for line in out.splitlines()]
-
-        assert (0, "") == (code, err)
-        assert ["NAME", "CONDITION", "STATUS", "SINCE", "REASON", "FINAL", "MESSAGE"] == lines[0]
-        assert ["bad", "good", "new"] == [line[0] for line in lines[1:]]
-        bad = lines[1]
-        assert ["bad", "Available", "False"] == bad[:3]
-        assert re.fullmatch("[0-9]+[smhd].*", bad[3])
-        assert ["AdapterTimeout", "yes"] == bad[4:6]
-        assert ["no", "condition", "yet"] == lines[3][-3:]
-
-    def test_all_namespaces_and_wide(self, at_home: Home, several) -> None:
-        """With the namespace first, row and Pod."""
-        _, out, _ = at_home.run("jobs", "-A", "-o", "wide")
-        lines = [line.split() for line in out.splitlines()]
-
-        assert "NAMESPACE" == lines[0][0]
-        assert ["default"] * 3 + ["other"] == [line[0] for line in lines[1:]]
-        assert ["O", "far-x7k2p"] == lines[4][7:9]
-
-    @pytest.mark.parametrize(
-        ("words", "names"),
-        [
-            ([], ["bad", "good", "new"]),
-            (["-n", "other"], ["far"]),
-            (["-l", "job-name=bad"], ["bad"]),
-        ],
-    )
-    def test_names(self, at_home: Home, several, words, names) -> None:
-        """As kubectl takes them."""
-        expected = "".join(f"job.batch/{name}\n" for name in names)
-
-        assert (0, expected, "") == at_home.run("jobs", "-o", "name", *words)
-
-    def test_two_of_one_name(self, at_home: Home, fake: FakeKube) -> None:
-        """Jobs of two namespaces are two."""
-        for number, namespace in enumerate(("default", "other")):
-            fake.create_job(make_job("same", uid=f"s{number}", namespace=namespace))
-
-        assert (0, "job.batch/same\n" * 2, "") == at_home.run("jobs", "-A", "-o", "name")
-
-    def test_data(self, at_home: Home, several) -> None:
-        """JSON and YAML are the same; a Job without a condition has null."""
-        _, out, _ = at_home.run("jobs", "-o", "json")
-        shown = json.loads(out)
-
-        assert ("v1", "Jobs") == (shown["api_version"], shown["kind"])
-        assert [("bad", True), ("good", True), ("new", None)] == [
-            (item["name"], item["condition"] and item["condition"]["final"])
-            for item in shown["items"]
-        ]
-        assert shown == yaml.safe_load(at_home.run("jobs", "-o", "yaml")[1])
-
-    def test_on_a_terminal(self, at_home: Home, several) -> None:
-        """Status in colour; the message is cut to the line."""
-        _, out = at_home.terminal("jobs", columns=70)
-
-        assert "\x1b[31mFalse\x1b[0m" in out
-        assert "\x1b[32mTrue\x1b[0m" in out
-        assert 70 >= max(
-            map(len, at_home.terminal("jobs", "--no-color", columns=70)[1].split("\n"))
-        )
-
-    def test_none(self, at_home: Home) -> None:
-        """0: that is an answer; data stays data."""
-        assert (0, "", "status-ctl: no Job in namespace 'default' has a status reporter\n") == (
-            at_home.run("jobs")
-        )
-        assert '"items": []' in at_home.run("jobs", "-o", "json")[1]
-
-    @pytest.mark.parametrize("count", [300, pytest.param(2000, marks=pytest.mark.long)])
-    def test_many_jobs(self, at_home: Home, fake: FakeKube, count: int) -> None:
-        """Page by page, one row each."""
-        for number in range(count):
-            fake.create_job(judged(f"job-{number:04}", rows.timeout(300), uid=str(number)))
-        code, out, _ = at_home.run("jobs", "-o", "name")
-
-        assert (0, count) == (code, len(set(out.split())))
-        assert count // 100 == len(fake.requests("GET", "/jobs"))
-
-    @pytest.mark.parametrize("trouble", ["forbidden", "unreachable"])
-    def test_cannot_tell(self, at_home: Home, fake: FakeKube, trouble: str) -> None:
-        """4."""
-        fake.tokens.roles["person"] = ()
-        where = ["--context", "nowhere"] if trouble == "unreachable" else []
-        code, out, err = at_home.run("jobs", *where)
-
-        assert (4, "") == (code, out)
-        assert 1 == len(err.splitlines())
-
-    @pytest.mark.parametrize("words", [["x"], ["-o", "xml"], ["-n"]])
-    def test_usage(self, home: Home, words: list[str]) -> None:
-        """2."""
-        assert 2 == home.run("jobs", *words)[0]
-
-    @pytest.mark.parametrize("command", [["jobs"], ["explain", "x"]])
-    def test_ctrl_c(self, at_home: Home, fake: FakeKube, command: list[str]) -> None:
+    def test_ctrl_c(self, at_home: Home, fake: FakeKube) -> None:
         """130 at once, with a server that does not answer."""
-        from tests.fakekube import Hang
-
-        fake.fail(Hang(), times=None)
-        with at_home.started(*command) as process:
-            fake.wait_for(lambda: fake.journal)
-            process.send_signal(2)
-            out, err = process.communicate(timeout=30)
-
-        assert (130, b"", b"") == (process.returncode, out, err)
+        assert (130, b"", b"") == interrupted(at_home, fake, "explain", "x")

@@ -309,7 +309,7 @@ def test_every_form(at_home: Home, fake: FakeKube) -> None:
     _, out, _ = at_home.run("wait", "one", "-o", "yaml")
     assert out.startswith("---\ncondition:\n")
     _, out, _ = at_home.run("wait", "one", "-o", "wide")
-    assert "job.batch/one  Available=True  Fine: 12 of 12 (row R, Pod validate-x7k2p)\n" == out
+    assert "job.batch/one  Available=True  Fine: 12 of 12 (row R, Pod one-x7k2p)\n" == out
 
 
 def test_on_a_terminal(at_home: Home, fake: FakeKube) -> None:
