@@ -248,6 +248,7 @@ def test_killed_in_the_retry_window_wait_ends_all_the_same(tmp_path: Path) -> No
         "advanced to post-processing",
         "package member",
         "package rename",
+        "package sync directory",
         "advance to closed",
         "advanced to closed",
     ],

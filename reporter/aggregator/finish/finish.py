@@ -5,13 +5,18 @@ import threading
 import time
 from collections.abc import Callable
 
-from reporter.aggregator.finish.package import PackageFailed, measure, package, package_name
+from reporter.aggregator.finish.package import (
+    PackageFailed,
+    measure,
+    package,
+    package_name,
+    sync_name,
+)
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
 from reporter.core.run.snapshot import Snapshot, Tar
 from reporter.core.run.status import rfc3339
-from reporter.runtime.private_file import sync_directory
 from reporter.untar import BadArchive
 
 
@@ -53,7 +58,7 @@ class Finish:
         target = layout.output / package_name(snapshot.plan.run, snapshot.started_at)
         if target.exists():
             # Who put it there may have been killed before its name was durable.
-            sync_directory(layout.output)
+            sync_name(target, self._step)
         else:
             package(
                 snapshot,

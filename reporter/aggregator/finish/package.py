@@ -75,10 +75,24 @@ def package(
             os.fsync(file.fileno())
         step("package rename")
         new.rename(target)
-        sync_directory(target.parent)
+        sync_name(target, step)
     except BaseException:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
+        raise
+
+
+def sync_name(target: Path, step: Step = no_step) -> None:
+    """Make a tarball's name survive a loss of power. Raises OSError, and removes it then.
+
+    A second fsync may say nothing of what the first one failed at, so the tarball is made again.
+    """
+    try:
+        step("package sync directory")
+        sync_directory(target.parent)
+    except OSError:
+        with contextlib.suppress(OSError):
+            target.unlink()
         raise
 
 

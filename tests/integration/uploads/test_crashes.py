@@ -144,10 +144,11 @@ def finished(root: Path, step: str, nth: int) -> None:
         ("package member", 1),
         ("package member", 6),
         ("package rename", 1),
+        ("package sync directory", 1),
         ("row of the tarball", 1),
         ("clear", 1),
     ],
 )
 def test_c12_on_the_way_to_the_tarball(tmp_path: Path, step: str, nth: int) -> None:
-    """C12: before it, half written, not renamed, renamed without a row, not tidied up."""
+    """C12: before it, half written, not renamed, renamed, not synced, without a row, untidy."""
     finished(tmp_path, step, nth)

@@ -78,7 +78,30 @@ def test_the_tarball_is_synced_before_and_after_its_rename(
 
     play(tmp_path, story, step=journal.append)
 
-    assert ["package member", "fsync .gz", "package rename", "fsync output"] == seen
+    assert [
+        "package member",
+        "fsync .gz",
+        "package rename",
+        "package sync directory",
+        "fsync output",
+    ] == seen
+
+
+def test_a_tarball_that_is_there_is_synced_before_its_row(
+    tmp_path: Path, journal: list[str]
+) -> None:
+    """Who renamed it may have been killed before its name was durable."""
+    seen: list[str] = []
+
+    async def story(here: Scene) -> None:
+        await here.finish.package(here.store.snapshot())
+        journal.clear()
+        await here.finish.package(here.store.snapshot())
+        seen.extend(journal)
+
+    play(tmp_path, story, step=journal.append)
+
+    assert ["package sync directory", "fsync output"] == seen
 
 
 def test_cancelled_while_a_thread_writes(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_it_can_be_made_twice(tmp_path: Path) -> None:
     assert [NAME] == [path.name for path in done.layout.output.glob("*.tar.gz")]
 
 
-@pytest.mark.parametrize("step", ["package member", "package rename"])
+@pytest.mark.parametrize("step", ["package member", "package rename", "package sync directory"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_a_failing_disk_leaves_no_half_file(tmp_path: Path, step: str, code: int) -> None:
     """F29: nothing of it, everything it is made from; with the disk well again it is made."""
@@ -181,6 +181,32 @@ def test_a_failing_disk_leaves_no_half_file(tmp_path: Path, step: str, code: int
     done = play(tmp_path, story, step=trouble)
 
     assert b"A" == members(done.layout.output / NAME)["plugins/e2e/results/global/d/a.txt"][2]
+
+
+def test_a_tarball_whose_name_may_not_last_is_made_again(tmp_path: Path) -> None:
+    """A second fsync may say nothing of what the first one failed at: only a new rename counts."""
+    broken, steps = False, list[str]()
+
+    def trouble(name: str) -> None:
+        steps.append(name)
+        if name == "package sync directory" and broken:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def story(here: Scene) -> None:
+        nonlocal broken
+        await fill(here)
+        first = await here.finish.package(here.store.snapshot())
+        broken = True
+        with pytest.raises(PackageFailed, match="the tarball cannot be made: "):
+            await here.finish.package(here.store.snapshot())
+        broken = False
+        steps.clear()
+        again = await here.finish.package(here.store.snapshot())
+        assert (first.name, first.sha256) == (again.name, again.sha256)
+
+    play(tmp_path, story, step=trouble)
+
+    assert ["package rename", "package sync directory"] == steps[-2:]
 
 
 def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
