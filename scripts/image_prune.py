@@ -17,7 +17,6 @@ UNUSED = {
     "durationpy": ["durationpy"],
     "pycparser": ["pycparser"],
     "tzdata": ["tzdata"],
-    "websocket_client": ["websocket"],
 }
 """Distributions that go whole, with the packages they install."""
 # cryptography loads the binary part of cffi alone.

@@ -9,7 +9,7 @@ patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods:
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reporter.errors import SettingsError
 from reporter.kube.answers import plain
@@ -17,6 +17,9 @@ from reporter.kube.client import JSON, JSON_MERGE, Client, Request, load_kubecon
 from reporter.kube.in_cluster import CA_FILE, TOKEN_FILE, server_address
 from reporter.kube.objects import FIELD_MANAGER, SILENCE, STRICT, Objects
 from reporter.kube.watch import Watch
+
+if TYPE_CHECKING:
+    from reporter.kube.port_forward import PortForward
 
 __all__ = ["KubeApi", "Watch"]
 
@@ -207,3 +210,14 @@ class KubeApi(Objects):
         return self.watch(
             "Job", namespace, label_selector, server_timeout=server_timeout, silence=silence
         )
+
+    def port_forward(
+        self, namespace: str, name: str, port: int, *, timeout: float = 5.0
+    ) -> "PortForward":
+        """Connect to a port of a Pod through the API server.
+
+        Rights: `pods/portforward: get`, and from Kubernetes 1.35 on `create`.
+        """
+        from reporter.kube.port_forward import PortForward
+
+        return PortForward(self._client, namespace, name, port, timeout=timeout)

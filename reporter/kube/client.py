@@ -159,14 +159,42 @@ class Client:
             response = self._send_once(api, request, timeout)
         return response
 
+    def dial(
+        self, request: Request, timeout: float, cutoff: Cutoff
+    ) -> tuple[Any, str, dict[str, str]]:
+        """Connect for a request that the caller sends; return the TLS socket, URL and headers.
+
+        `timeout` in seconds is for the connection. Raises Unavailable.
+        """
+        api = self.open(cutoff)
+        try:
+            _, url, headers, *_ = self._prepared(api, request, {})
+            pool = api.rest_client.pool_manager.connection_from_url(url)
+            with transport():
+                return pool.dial(timeout), url, headers
+        finally:
+            api.close()
+
     def _send_once(self, api: Any, request: Request, timeout: Patience) -> Any:
         headers = {"Accept": "application/json"}
         if request.body is not None:
             # Without it the API server answers 415.
             headers["Content-Type"] = request.content_type
+        prepared = self._prepared(api, request, headers)
+        try:
+            with transport():
+                return api.call_api(*prepared, _request_timeout=timeout).response
+        except ValueError as error:
+            if not isinstance(error, UnicodeError) and "header" not in str(error):
+                raise Unavailable(plain(f"{type(error).__name__}: {error}")) from error
+            # http.client's text quotes the header, token and all.
+            self._stale = True
+            raise Unavailable("no usable credentials: the token has illegal characters") from None
+
+    def _prepared(self, api: Any, request: Request, headers: dict[str, str]) -> Any:
         try:
             self._read_credentials()
-            prepared = api.param_serialize(
+            return api.param_serialize(
                 request.method,
                 request.path,
                 dict(request.names),
@@ -178,15 +206,6 @@ class Client:
         except (ConfigException, OSError, ValueError) as error:
             self._stale = True
             raise Unavailable(f"no usable credentials: {type(error).__name__}") from None
-        try:
-            with transport():
-                return api.call_api(*prepared, _request_timeout=timeout).response
-        except ValueError as error:
-            if not isinstance(error, UnicodeError) and "header" not in str(error):
-                raise Unavailable(plain(f"{type(error).__name__}: {error}")) from error
-            # http.client's text quotes the header, token and all.
-            self._stale = True
-            raise Unavailable("no usable credentials: the token has illegal characters") from None
 
     def _read_credentials(self) -> None:
         with self._lock:

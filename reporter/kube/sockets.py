@@ -213,6 +213,13 @@ class Pool(HTTPSConnectionPool):
         self._relax_x509_strict = relax_x509_strict
         self._cutoff, self._haste = cutoff, haste
 
+    def dial(self, timeout: float) -> Any:
+        """Return a TLS socket to the server, for another protocol than HTTP. Raises as urllib3."""
+        connection = self._new_conn()
+        connection.timeout = timeout
+        connection.connect()
+        return connection.sock
+
     def _new_conn(self) -> Any:
         connection = super()._new_conn()
         if isinstance(connection, _Connection):

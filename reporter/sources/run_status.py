@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from reporter.core.launch.names import selector
 from reporter.core.run.reading import LABELS, Found, Reading, pick_pod, read_status
 from reporter.errors import Forbidden, KubeError, NoAggregatorPod, NotFound
 
@@ -23,33 +24,41 @@ class PodsApi(Protocol):
 
 
 def find_aggregator(
-    api: PodsApi, namespace: str | None, *, timeout: float = 5.0
+    api: PodsApi, namespace: str | None, *, run: str = "", timeout: float = 5.0
 ) -> tuple[Mapping[str, Any], str]:
     """Return the Pod that is labelled as an aggregator's, newest way first, and a remark on it.
+
+    With `run` only the one that was launched for it.
 
     Raises KubeError: `NoAggregatorPod` when there is none. `timeout` in seconds is for each of at
     most two requests.
     """
-    for name, value in LABELS:
-        picked = pick_pod(api.list_pods(namespace, f"{name}={value}", timeout=timeout))
+    for name, value in LABELS[:1] if run else LABELS:
+        wanted = f"{name}={value}" + (f",{selector(run)}" if run else "")
+        picked = pick_pod(api.list_pods(namespace, wanted, timeout=timeout))
         if picked.pod is not None:
             return picked.pod, picked.warning
+    if run:
+        raise NoAggregatorPod(f"run {run!r} not found in namespace {namespace!r}")
     where = "any namespace" if namespace is None else f"namespace {namespace!r}"
     raise NoAggregatorPod(f"no aggregator found in {where}")
 
 
-def read_run_status(api: PodsApi, namespace: str | None, *, timeout: float = 5.0) -> Reading:
+def read_run_status(
+    api: PodsApi, namespace: str | None, *, run: str = "", timeout: float = 5.0
+) -> Reading:
     """Ask the cluster how the run in `namespace` is. Everything that goes wrong is an outcome.
 
-    None stands for whichever namespace has a Pod with an aggregator's label. A namespace that does
-    not exist looks like one without Pods. Rights: `pods: list`, and `get` where no Pod is labelled.
-    `timeout` in seconds is for each of at most three requests.
+    `run` is its name where there may be several. A namespace of None stands for whichever has a Pod
+    with an aggregator's label; one that does not exist looks like one without Pods. Rights:
+    `pods: list`, and `get` where no Pod is labelled. `timeout` in seconds is for each of at most
+    three requests.
     """
     try:
         try:
-            pod, warning = find_aggregator(api, namespace, timeout=timeout)
+            pod, warning = find_aggregator(api, namespace, run=run, timeout=timeout)
         except NoAggregatorPod as nobody:
-            if namespace is None:
+            if namespace is None or run:
                 raise
             try:
                 pod, warning = api.get_pod(namespace, DEFAULT_POD, timeout=timeout), ""

@@ -46,6 +46,8 @@ class FakeKube:
         self.tokens = Tokens()
         self.journal: list[Entry] = []
         self.bookmark_every = 60.0
+        self.forwards: dict[tuple[str, str | None, int], int] = {}
+        """The port of this machine behind a port of a Pod: namespace, name and port to port."""
         self.handshakes = 0
         """Connections so far, refused ones too."""
         self._scripts: list[Script] = []

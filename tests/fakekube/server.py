@@ -21,6 +21,7 @@ from tests.fakekube.faults import (
     Silence,
     Slow,
 )
+from tests.fakekube.forward import Forward
 from tests.fakekube.journal import Entry
 from tests.fakekube.rbac import Tokens, unknown_path
 from tests.fakekube.store import Store
@@ -36,6 +37,7 @@ class Backend(Protocol):
     store: Store
     tokens: Tokens
     bookmark_every: float
+    forwards: Mapping[tuple[str, str | None, int], int]
 
     def begin(self, entry: Entry) -> Fault | None:
         """Note a request; return the fault that strikes it."""
@@ -94,7 +96,11 @@ class _Exchange:
         code, found, headers = self._right_answer(entry)
         if isinstance(fault, Reset | Hang):
             self._misbehave(fault)
-        if isinstance(found, Stream):
+        if isinstance(found, Forward):
+            entry.status = code
+            self._backend.noted()
+            found.serve(self._connection)
+        elif isinstance(found, Stream):
             self._watch(entry, found, fault)
         elif isinstance(fault, Answer):
             self._send(entry, fault.status, fault.payload(), fault.headers)
@@ -113,6 +119,11 @@ class _Exchange:
             authorize(entry, target, backend.tokens)
             if entry.is_watch and entry.method == "GET" and target.name is None:
                 return 200, Stream(entry, target, backend.store, backend.bookmark_every), {}
+            if target.subresource == "portforward" and entry.method == "GET":
+                backend.store.get("Pod", target.namespace, target.name or "")
+                port = int(entry.query["ports"])
+                local = backend.forwards.get((target.namespace, target.name, port))
+                return 101, Forward(entry.headers["sec-websocket-key"], port, local), {}
             code, found, warnings = answer(entry, target, backend.store, backend.tokens)
         except ApiError as error:
             return error.code, error.body, {}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from reporter.ctl.exits import GOOD, CannotTell
 from reporter.ctl.run import origin
+from reporter.ctl.run.by_http import ByHttp
 from reporter.ctl.run.connection_file import own_place, write_connection
-from reporter.ctl.run.origin import ByHttp, by_connection, pem_texts, variables
+from reporter.ctl.run.origin import by_connection, pem_texts, variables
 from reporter.ctl.show.output import put_names
 from reporter.wire.connection_file import ConnectionFile, UnusableFile, decode, encode
 

@@ -16,7 +16,7 @@ from reporter.core.objects import number, section, text
 from reporter.core.run.view import over
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
 from reporter.ctl.run import origin
-from reporter.ctl.run.origin import ByHttp
+from reporter.ctl.run.by_http import refusal
 from reporter.ctl.run.server import NoAnswer, StatusServer
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import redraws
@@ -35,10 +35,6 @@ exit codes:
   4    cannot tell: not reachable, forbidden, no results yet
   130  Ctrl-C"""
 
-CLUSTER: Final = """\
-results are not available through the API server. Connect to the status listener instead:
-  kubectl -n NAMESPACE port-forward pod/status-aggregator-0 8081
-      in another terminal, then: status-ctl retrieve --url http://127.0.0.1:8081"""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 _PIECE = 256 * 1024
 _LARGEST: Final = 2**38
@@ -82,11 +78,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Fetch, check, perhaps unpack, and return the exit code."""
     chosen = origin.choose(options)
-    if not isinstance(chosen, ByHttp):
-        raise CannotTell(CLUSTER)
     look = chosen.look(entries=False)
     if look.document is None:
         raise CannotTell(f"{look.detail} ({look.outcome.replace('_', ' ')})")
+    server = chosen.server
     announced = section(look.document, "tar-info")
     name, digest = text(announced, "name"), text(announced, "sha256")
     if not name or not digest:
@@ -108,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
             f"{goal} already exists" + ("" if directory else "; use --force to overwrite it")
         )
     try:
-        return _deliver(chosen.server, announced, path, directory, options)
+        return _deliver(server, announced, path, directory, options)
     except NoAnswer as error:
         raise CannotTell(str(error)) from None
     except OSError as error:
@@ -197,7 +192,7 @@ def _pieces(server: StatusServer, at: int) -> Iterator[tuple[int, bytes]]:
     headers = {"Range": f"bytes={at}-"} if at else {}
     with server.open("/results", headers, timeout=_SILENCE) as response:
         if response.status in {401, 403}:
-            raise CannotTell(f"{server.url}: {origin.refusal(response.read(300))} (forbidden)")
+            raise CannotTell(f"{server.url}: {refusal(response.read(300))} (forbidden)")
         resumed = response.headers.get("Content-Range", "").startswith(f"bytes {at}-")
         if response.status == 200:
             at = 0

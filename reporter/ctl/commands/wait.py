@@ -5,12 +5,14 @@ import sys
 import time
 from collections.abc import Callable
 
+from reporter.core.launch.names import is_run_name
 from reporter.core.run.reading import Found
 from reporter.core.run.view import Document, Look, Row, counts, over, rows
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
 from reporter.ctl.run import origin
+from reporter.ctl.run.by_cluster import ByCluster
 from reporter.ctl.run.origin import Origin
 from reporter.ctl.run.server import ANSWER
 from reporter.ctl.show import output as show
@@ -19,9 +21,10 @@ from reporter.ctl.show.run_table import put_run, summary
 from reporter.ctl.show.tell import tell
 
 DESCRIPTION = """\
-Without JOBs, waits until a run is over, and shows how it ended as `status-ctl status` does. With
-JOBs, waits until each of them, which need not exist yet, has its final verdict, and prints each as
-it comes. A verdict other than True counts once the Job ends or can start no further Pod.
+Waits until a run is over, and shows how it ended as `status-ctl status` does. With JOBs, waits
+until each of them, which need not exist yet, has its final verdict, and prints each as it comes. A
+verdict other than True counts once the Job ends or can start no further Pod. A single NAME is the
+run of that name if there is one, else a Job; run/NAME and job/NAME say which.
 
 While the cluster or the aggregator cannot be reached, it keeps waiting. On a terminal a line shows
 the progress.
@@ -44,7 +47,10 @@ _WHOLE_TRIES = 5  # for the entries of a run whose summary has said how it ended
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "jobs", metavar="JOB", nargs="*", help="Jobs to wait for, as job/NAME or NAME"
+        "jobs",
+        metavar="NAME",
+        nargs="*",
+        help="a run, as run/NAME or NAME, or Jobs, as job/NAME or NAME (default: the only run)",
     )
     parser.add_argument(
         "--for",
@@ -64,12 +70,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     run_exit.arguments(parser)
     show.arguments(parser)
-    origin.arguments(parser)
+    origin.arguments(parser, named=False)
 
 
 def run(options: argparse.Namespace) -> int:
     """Wait, show the end, and return the exit code."""
-    if options.jobs:
+    options.run_name = _run_name(options)
+    if options.jobs and not options.run_name:
         return _wait_for_jobs(options)
     chosen = origin.choose(options)
     bar = RunBar(sys.stderr)
@@ -89,6 +96,25 @@ def run(options: argparse.Namespace) -> int:
     if code == TIME_OVER:
         tell(f"timed out: {look.detail or 'the run is not over'}")
     return code
+
+
+def _run_name(options: argparse.Namespace) -> str:
+    """Return the name of the run that is meant; nothing where Jobs are, or the only run is."""
+    named = [each for each in options.jobs if each.startswith("run/")]
+    if named and len(options.jobs) > 1:
+        options.error(f"{named[0]} cannot be used with other names")
+    if named:
+        try:
+            return origin.run_name(named[0])
+        except argparse.ArgumentTypeError as error:
+            options.error(str(error))
+    elsewhere = options.all_namespaces or options.url or options.connection
+    if len(options.jobs) != 1 or not is_run_name(options.jobs[0]) or elsewhere:
+        return ""
+    name: str = options.jobs[0]
+    of_a_run = options.goal != END or options.delivery_only
+    timeout = min(options.timeout or ANSWER, ANSWER)
+    return name if of_a_run or ByCluster(options, name).exists(timeout) else ""
 
 
 def _wait_for_jobs(options: argparse.Namespace) -> int:

@@ -7,34 +7,31 @@ the status is shown is not here.
 import argparse
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-from reporter.core.objects import text
-from reporter.core.run.reading import Found
-from reporter.core.run.status import API_VERSION
-from reporter.core.run.view import Look, of_reading, read_document
-from reporter.core.text import clean
+from reporter.core.launch.names import is_run_name
+from reporter.core.run.view import Look
 from reporter.ctl import cluster
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.quantities import length
+from reporter.ctl.run.by_cluster import ByCluster
+from reporter.ctl.run.by_http import ByHttp
 from reporter.ctl.run.connection_file import TRADITIONAL, own_place, read_connection
-from reporter.ctl.run.server import ANSWER, CertificateRefused, NoAnswer, StatusServer
+from reporter.ctl.run.server import ANSWER, StatusServer
 from reporter.ctl.run.tls import Address
 from reporter.ctl.show.tell import tell
 from reporter.runtime.private_file import as_file
 from reporter.wire.connection_file import ConnectionFile, UnusableFile
 
 MAX_AGE = 48 * 3600
-PAUSE = 1.0  # seconds between two looks, or four times as long as one took
-AGES = 10.0  # seconds after which a document is asked for anew, changed or not
 HINTS = """\
 no run given, and none found. Try one of these:
+  status-ctl {command} RUN [--context NAME]
+      a run in a cluster, started by `status-ctl run`
   status-ctl {command} -n NAMESPACE [--context NAME]
-      reads the annotation on the aggregator's Pod
-  kubectl -n NAMESPACE port-forward pod/status-aggregator-0 8081
-      in another terminal, then: status-ctl {command} --url http://127.0.0.1:8081
+      the run of the aggregator in that namespace
   status-ctl connect --url https://HOST:PORT --ca ca.pem --cert client.crt --key client.key
       if the status listener is reachable; then: status-ctl {command}"""
 _VARIABLES = {"url": "STATUS_CTL_URL", "ca": "STATUS_CTL_CA"} | {
@@ -53,70 +50,21 @@ class Origin(Protocol):
     def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
         """Ask. Whatever goes wrong is an outcome. Without `entries` they may be left out."""
 
-
-class ByHttp:
-    """The status listener."""
-
-    def __init__(self, server: StatusServer, clock: Callable[[], float] = time.monotonic) -> None:
-        self.server, self.name, self._clock = server, server.url, clock
-        self._tag, self._last, self._until = "", Look(Found.UNREACHABLE), 0.0
-        self._path, self.pause = "", PAUSE
-
-    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
-        """Ask `/status`; while nothing changed, the answer is the last document."""
-        path, began = "/status" if entries else "/status?summary=true", self._clock()
-        # Ages of heartbeats are no change to the server, but they grow.
-        tag = self._tag if path == self._path and began < self._until else ""
-        try:
-            answer = self.server.get(path, tag=tag, timeout=timeout)
-        except CertificateRefused as error:
-            return Look(Found.FORBIDDEN, detail=str(error))
-        except NoAnswer as error:
-            return Look(Found.UNREACHABLE, detail=str(error))
-        match answer.status:
-            case 200:
-                # Thousands of entries take their time, here and there.
-                self.pause = min(max(PAUSE, 4 * (self._clock() - began)), AGES)
-                self._path = path
-                return self._read(answer.body, answer.tag)
-            case 304 if tag:
-                return self._last
-            case 401 | 403:
-                return Look(Found.FORBIDDEN, detail=f"{self.name}: {refusal(answer.body)}")
-            case 404:
-                return Look(Found.NOT_FOUND, detail=f"{self.name}: does not serve a run status")
-        return Look(Found.UNREACHABLE, detail=f"{self.name}: answered {answer.status}")
-
-    def _read(self, body: bytes, tag: str) -> Look:
-        document = read_document(body)
-        if document is None:
-            self._tag = ""
-            return Look(Found.BAD_STATUS, detail=f"{self.name}: the response is not a run status")
-        version = text(document, "api_version") or API_VERSION
-        told = f"{self.name}: status version {version}, but this command supports {API_VERSION}"
-        self._last = Look(Found.OK, document, warning="" if version == API_VERSION else told)
-        self._tag, self._until = tag, self._clock() + AGES
-        return self._last
+    @property
+    def server(self) -> StatusServer:
+        """The status listener, once a look has reached it. Raises CannotTell."""
 
 
-class ByCluster:
-    """The annotations on the aggregator's Pod. `namespace` None: wherever one is."""
-
-    pause = 2.0
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._api, self._namespace = cluster.open_cluster(options)
-        self.name = f"namespace {self._namespace}" if self._namespace else "all namespaces"
-
-    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
-        """Ask the API server; what it has is not long."""
-        from reporter.sources.run_status import read_run_status
-
-        return of_reading(read_run_status(self._api, self._namespace, timeout=timeout))
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that say where the status comes from."""
+def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
+    """Declare the options that say where the status comes from, and RUN where it is `named`."""
+    if named:
+        parser.add_argument(
+            "run_name",
+            metavar="RUN",
+            nargs="?",
+            type=run_name,
+            help="the run's name in the cluster, as NAME or run/NAME (default: the only one)",
+        )
     group = parser.add_argument_group(
         "where the status comes from",
         "without any of these: the connection file (see `status-ctl connect`), then the cluster",
@@ -148,6 +96,10 @@ def choose(
     `traditional` is where other tools of this kind leave their connection file.
     """
     by_flag = [name for name in ("url", "connection") if getattr(options, name)]
+    if options.run_name:
+        if by_flag:
+            options.error(f"a RUN and --{by_flag[0]} cannot be used together")
+        return ByCluster(options, options.run_name)
     if cluster.named(options):
         by_flag.append("namespace")
     if len(by_flag) > 1:
@@ -176,6 +128,14 @@ def choose(
     if cluster.reachable(environ):
         return ByCluster(options)
     raise CannotTell(HINTS.format(command=options.command))
+
+
+def run_name(written: str) -> str:
+    """Return the name of a run as it is written: NAME or run/NAME. ValueError for another form."""
+    name = written.removeprefix("run/")
+    if not is_run_name(name):
+        raise argparse.ArgumentTypeError(f"not a run name: {written!r}")
+    return name
 
 
 def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusServer:
@@ -228,12 +188,6 @@ def by_connection(connection: ConnectionFile) -> StatusServer:
                 key if shown else "",
             )
         )
-
-
-def refusal(body: bytes) -> str:
-    """Say why run data was refused, in the server's words where it has any."""
-    words = body[:300].decode(errors="replace")
-    return clean(words, 300, "it refused access to the run's status")
 
 
 def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = False) -> ByHttp:

@@ -44,15 +44,23 @@ class StatusAnswer:
 
 
 class StatusServer:
-    """One server. ValueError for an address that is none, or certificates that cannot be used."""
+    """One server. ValueError for an address that is none, or certificates that cannot be used.
 
-    def __init__(self, address: Address, clock: Callable[[], float] = time.monotonic) -> None:
+    `dial` connects in another way than by the address: it gets a timeout and raises OSError.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        clock: Callable[[], float] = time.monotonic,
+        dial: Callable[[float], socket.socket] | None = None,
+    ) -> None:
         parts = urlsplit(address.url if "//" in address.url else f"https://{address.url}")
         whole = address.url.isprintable() and " " not in address.url
         if parts.scheme not in {"http", "https"} or not parts.hostname or not whole:
             raise ValueError(f"not a URL like https://HOST:PORT: {address.url!r}")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._host, self._clock = parts.hostname, clock
+        self._host, self._clock, self._dial = parts.hostname, clock, dial
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._prefix = parts.path.rstrip("/").removesuffix("/status")
         self._context = tls_context(address) if parts.scheme == "https" else None
@@ -135,6 +143,8 @@ class StatusServer:
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
         patience = min(CONNECT, timeout)
+        if self._dial is not None:
+            return _Dialled(self._host, self._port, patience, self._dial)
         if self._context is None:
             return http.client.HTTPConnection(self._host, self._port, timeout=patience)
         return http.client.HTTPSConnection(
@@ -170,6 +180,20 @@ class StatusServer:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+class _Dialled(http.client.HTTPConnection):
+    """A connection that somebody else makes."""
+
+    def __init__(
+        self, host: str, port: int, timeout: float, dial: Callable[[float], socket.socket]
+    ) -> None:
+        super().__init__(host, port, timeout=timeout)
+        self._patience, self._dial = timeout, dial
+
+    def connect(self) -> None:
+        """Have it made."""
+        self.sock = self._dial(self._patience)
 
 
 def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:

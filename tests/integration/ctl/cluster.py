@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from reporter.core.launch.names import labels
 from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
 from tests.fakekube import FakeKube, make_job, make_pod
 
@@ -44,15 +45,24 @@ def add_aggregator(
     run: dict[str, Any] | None = None,
     name: str = "status-aggregator-0",
     namespace: str = "default",
+    launched: str = "",
+    listens: int | None = None,
     **fields: Any,
 ) -> None:
-    """Put the aggregator's Pod there, with its annotations."""
+    """Put the aggregator's Pod there, with its annotations.
+
+    `launched` is the name of the run that it was launched for; `listens` the port of this machine
+    where its status listener is.
+    """
     shown = {"plugins": list(plugins) or None, "status": status, "tar-info": {"name": ""}}
     annotations = {STATUS_ANNOTATION: json.dumps(shown)}
     if run is not None:
         annotations[RUN_ANNOTATION] = json.dumps(run)
     made = make_pod(make_job(namespace=namespace), name=name, annotations=annotations, **fields)
-    made["metadata"]["labels"] = dict(LABEL)
+    made["metadata"]["labels"] = LABEL | (labels(launched) if launched else {})
+    if listens is not None:
+        made["spec"]["containers"][0]["ports"] = [{"name": "status", "containerPort": 8081}]
+        fake.forwards[namespace, name, 8081] = listens
     fake.create_pod(made)
 
 

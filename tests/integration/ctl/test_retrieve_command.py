@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakekube import FakeKube
-from tests.integration.ctl.cluster import add_aggregator, plugin
 from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
 from tests.scripted_server import Act, Say, Silence
 
@@ -196,14 +194,6 @@ class TestFile:
         assert 4 == code
         assert "there are no results: packing was given up" in err
 
-    def test_through_the_cluster(self, at_home: Home, fake: FakeKube) -> None:
-        """4: what to do instead."""
-        add_aggregator(fake, "complete", plugin("e2e", status="complete"))
-        code, _, err = at_home.run("retrieve")
-
-        assert 4 == code
-        assert "port-forward" in err
-
     def test_data_about_it(self, home: Home) -> None:
         """With its version."""
         with serving() as server:
@@ -338,7 +328,7 @@ class TestExtract:
         assert 4 == code
         assert "cannot write file" in err
 
-    @pytest.mark.parametrize("words", [["x"], ["-o", "xml"], ["--url", "ftp://x"]])
+    @pytest.mark.parametrize("words", [["x", "y"], ["-o", "xml"], ["--url", "ftp://x"]])
     def test_usage(self, home: Home, words: list[str]) -> None:
         """2."""
         assert 2 == home.run("retrieve", *words)[0]

@@ -293,7 +293,10 @@ class TestExitCodes:
             ["-n", "x", "--key", "/dev/null"],
             ["--max-age", "soon"],
             ["-o", "xml"],
-            ["surplus"],
+            ["Not_A_Name"],
+            ["job/one"],
+            ["one", "surplus"],
+            ["one", "--url", "http://127.0.0.1:1"],
         ],
         ids=" ".join,
     )

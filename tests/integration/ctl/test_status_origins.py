@@ -424,9 +424,9 @@ class TestCluster:
         assert 0 == home.run(*words, "--file", "here.json", **homeless)[0]
 
     def test_nothing_anywhere(self, home: Home) -> None:
-        """4, and three ways to get there, port-forward among them."""
+        """4, and three ways to get there."""
         code, out, err = home.run("status")
 
         assert (4, "") == (code, out)
-        for words in ("status-ctl status -n", "port-forward", "status-ctl connect --url"):
+        for words in ("status-ctl status RUN", "status-ctl status -n", "status-ctl connect --url"):
             assert words in err

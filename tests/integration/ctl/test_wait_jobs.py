@@ -57,7 +57,7 @@ class Meanwhile:
         assert self._error is None, self._error
 
 
-@pytest.mark.parametrize("written", ["one", "job/one", "job.batch/one", "jobs.v1.batch/one"])
+@pytest.mark.parametrize("written", ["job/one", "job.batch/one", "jobs.v1.batch/one"])
 def test_a_job_that_is_decided_already(at_home: Home, fake: FakeKube, written: str) -> None:
     """One question, one line."""
     fake.create_job(verdict("one", GOOD))
@@ -186,7 +186,7 @@ def test_the_time_is_over(at_home: Home, fake: FakeKube, jobs, code: int, said: 
 def test_the_time_is_over_while_nobody_answers(at_home: Home, fake: FakeKube) -> None:
     """A request in flight ends with it."""
     fake.fail(Hang(), times=None)
-    code, _, err = at_home.run("wait", "one", "--timeout", "1s")
+    code, _, err = at_home.run("wait", "job/one", "--timeout", "1s")
 
     assert 3 == code
     assert "(unavailable)" in err
@@ -289,7 +289,7 @@ def test_an_api_server_that_is_away_for_a_while(at_home: Home, fake: FakeKube) -
     """It is asked again; the trouble is told once."""
     fake.create_job(verdict("one", GOOD))
     fake.fail(Answer(503), times=3)
-    code, out, err = at_home.run("wait", "one", "-o", "name")
+    code, out, err = at_home.run("wait", "job/one", "-o", "name")
 
     assert (0, "job.batch/one\n", 1) == (code, out, len(err.splitlines()))
     assert "(unavailable)" in err
@@ -351,7 +351,10 @@ def test_ctrl_c(at_home: Home, fake: FakeKube) -> None:
         ["job/"],
         ["Not_A_Name"],
         ["../secrets"],
-        ["one", "--for", "e2e"],
+        ["job/one", "--for", "e2e"],
+        ["job/one", "--delivery-only"],
+        ["run/one", "two"],
+        ["run/Not_A_Name"],
         ["one", "--url", "http://127.0.0.1:1"],
         ["one", "-A"],
     ],

@@ -82,7 +82,15 @@ AGGREGATOR: Requests = {
 }
 
 
-PEOPLE = {"list_pods", "list_jobs", "watch_jobs", "list_events", "view_job", "read_log"}
+PEOPLE = {
+    "list_pods",
+    "list_jobs",
+    "watch_jobs",
+    "list_events",
+    "view_job",
+    "read_log",
+    "port_forward",
+}
 
 
 """What the command-line tool asks with rights of their own: deploy/ grants none of it."""

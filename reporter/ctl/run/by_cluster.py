@@ -1,0 +1,134 @@
+"""A run in the user's cluster: its aggregator's Pod, asked through a port-forward of our own.
+
+Where that is not possible, the annotation on the Pod says how the run is. Results come only through
+the port-forward.
+"""
+
+import argparse
+import socket
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from reporter.core.objects import items, number, section, text
+from reporter.core.run.reading import Found, Reading
+from reporter.core.run.view import Look, of_reading
+from reporter.ctl import cluster
+from reporter.ctl.exits import CannotTell
+from reporter.ctl.run.by_http import ByHttp
+from reporter.ctl.run.server import ANSWER, StatusServer
+from reporter.ctl.run.tls import Address
+from reporter.errors import Forbidden, KubeError
+
+if TYPE_CHECKING:
+    from reporter.kube.port_forward import PortForward
+
+OWN_NAMESPACE: Final = "status-reporter-{run}"
+"""The namespace of a run that has one to itself."""
+NO_RESULTS: Final = """\
+results are not available: {why}
+Ask for the right to create port-forwards (pods/portforward: create, get), or connect to the status
+listener: see `status-ctl connect --help`"""
+
+_STATUS_PORT: Final = "status"
+
+
+class ByCluster:
+    """One run, the one named `run` or the one that there is. Raises CannotTell without a cluster.
+
+    A namespace of None, from `-A`, means all of them.
+    """
+
+    pause = 2.0
+
+    def __init__(self, options: argparse.Namespace, run: str = "") -> None:
+        self._api, self._namespace = cluster.open_cluster(options)
+        self._run, self._only_there = run, bool(options.namespace) or self._namespace is None
+        where = f"namespace {self._namespace}" if self._namespace else "all namespaces"
+        self.name = f"run {run}" if run else where
+        self._http: ByHttp | None = None
+        self._refused = ""  # why there is no port-forward, for good
+        self._forward: PortForward | None = None
+
+    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
+        """Ask the status listener; without it read what the annotation says, which is not long."""
+        trouble = ""
+        if self._http is not None:
+            look = self._http.look(timeout, entries=entries)
+            if look.outcome is Found.OK:
+                return look
+            trouble = self._lose(look)
+        reading = self._read(timeout)
+        if reading.pod is not None and not trouble and self._connect(reading.pod):
+            assert self._http is not None
+            look = self._http.look(timeout, entries=entries)
+            if look.outcome is Found.OK:
+                return look
+            self._lose(look)
+        return of_reading(reading)
+
+    def exists(self, timeout: float = ANSWER) -> bool:
+        """Say whether the API server shows us such a run."""
+        return self._read(timeout).pod is not None
+
+    @property
+    def server(self) -> StatusServer:
+        """The status listener. Raises CannotTell where it is not reached."""
+        if self._http is None:
+            raise CannotTell(
+                NO_RESULTS.format(why=self._refused or "the aggregator does not answer")
+            )
+        return self._http.server
+
+    def _read(self, timeout: float) -> Reading:
+        from reporter.sources.run_status import read_run_status
+
+        reading = Reading(Found.NOT_FOUND)
+        for namespace in self._places():
+            reading = read_run_status(self._api, namespace, run=self._run, timeout=timeout)
+            if reading.outcome is not Found.NOT_FOUND:
+                break
+        return reading
+
+    def _places(self) -> Iterator[str | None]:
+        # The run's own last: what is said when there is none should name the expected place first.
+        if self._run and not self._only_there:
+            yield OWN_NAMESPACE.format(run=self._run)
+        yield self._namespace
+
+    def _connect(self, pod: Mapping[str, Any]) -> bool:
+        """Prepare a port-forward to the Pod; return whether it may work."""
+        port = _status_port(pod)
+        running = text(section(pod, "status"), "phase") == "Running"
+        if self._refused or port is None or not running:
+            return False
+        metadata = section(pod, "metadata")
+        namespace, name = text(metadata, "namespace"), text(metadata, "name")
+
+        def dial(timeout: float) -> socket.socket:
+            try:
+                self._forward = self._api.port_forward(namespace, name, port, timeout=timeout)
+            except Forbidden as error:
+                self._refused = str(error)
+                raise ConnectionError(str(error)) from None
+            except KubeError as error:
+                raise ConnectionError(str(error)) from None
+            return self._forward.socket
+
+        # By the name of the local machine, as of every port-forward: others are refused.
+        address = Address(f"http://localhost:{port}", "", "", "")
+        self._http = ByHttp(StatusServer(address, dial=dial), f"pod/{name}")
+        return True
+
+    def _lose(self, look: Look) -> str:
+        """Give up the connection; return what was in the way."""
+        self._http, forward, self._forward = None, self._forward, None
+        return (forward.error if forward is not None else "") or look.detail
+
+
+def _status_port(pod: Mapping[str, Any]) -> int | None:
+    """Return the port of the status listener, where the Pod is an aggregator of ours."""
+    for container in items(section(pod, "spec"), "containers"):
+        for port in items(container, "ports"):
+            if text(port, "name") == _STATUS_PORT:
+                return number(port, "containerPort")
+    return None

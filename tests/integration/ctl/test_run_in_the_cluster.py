@@ -1,0 +1,159 @@
+"""A run in the user's cluster, by its name: found, and asked through a port-forward."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fakekube import Answer, FakeKube, Reset, Rule
+from tests.integration.ctl.cluster import add_aggregator, plugin
+from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
+from tests.integration.ctl.test_retrieve_command import GOOD, NAME, serving
+from tests.scripted_server import Say
+
+BOUND = 60.0
+FORWARD = Rule(("get",), ("pods/portforward",))
+
+
+@pytest.fixture
+def fake(fake: FakeKube) -> FakeKube:
+    """The API server shows them Pods and lets them connect to one."""
+    fake.tokens.roles["person"] = (*fake.tokens.roles["person"], FORWARD)
+    return fake
+
+
+def listening(*entries: object, run: str = "nightly", **more: object) -> Scripted:
+    document = run_status("running", *(entries or (entry("e2e"),)), run=run, **more)
+    return Scripted(status=Say(body=document))
+
+
+@pytest.mark.parametrize("written", ["nightly", "run/nightly"])
+@pytest.mark.parametrize("namespace", ["default", "status-reporter-nightly"])
+def test_it_is_found_by_its_name(
+    at_home: Home, fake: FakeKube, written: str, namespace: str
+) -> None:
+    """Beside others, in its own namespace or the current one; the listener says how it is."""
+    add_aggregator(fake, "failed", launched="other", name="other-0")
+    with listening(entry("e2e", message="from the listener")) as server:
+        add_aggregator(
+            fake, launched="nightly", name="nightly-0", namespace=namespace, listens=server.port
+        )
+        code, out, err = at_home.run("status", written)
+
+    assert (0, "") == (code, err)
+    assert "from the listener" in out
+    assert "run nightly" in out
+
+
+def test_without_a_name_it_is_the_only_one(at_home: Home, fake: FakeKube) -> None:
+    """The aggregator's Pod of the namespace, as before."""
+    with listening(entry("e2e", message="from the listener")) as server:
+        add_aggregator(fake, listens=server.port)
+        code, out, _ = at_home.run("status")
+
+    assert 0 == code
+    assert "from the listener" in out
+
+
+def test_no_such_run(at_home: Home, fake: FakeKube) -> None:
+    """4, and where it was looked for."""
+    add_aggregator(fake, launched="other", name="other-0")
+    code, out, err = at_home.run("status", "nightly")
+
+    assert (4, "") == (code, out)
+    assert "run 'nightly' not found in namespace 'default'" in err
+
+
+def test_a_namespace_is_the_only_place(at_home: Home, fake: FakeKube) -> None:
+    """What stands elsewhere is another run."""
+    add_aggregator(fake, launched="nightly", namespace="status-reporter-nightly")
+    code, _, err = at_home.run("status", "nightly", "-n", "default")
+
+    assert 4 == code
+    assert "not found in namespace 'default'" in err
+
+
+def test_without_the_right_the_annotation_says_it(at_home: Home, fake: FakeKube) -> None:
+    """Reading Pods is enough to see how the run is."""
+    fake.tokens.roles["person"] = (Rule(("get", "list"), ("pods",)),)
+    with listening() as server:
+        add_aggregator(
+            fake,
+            "complete",
+            plugin("disk", status="complete"),
+            launched="nightly",
+            listens=server.port,
+        )
+        code, out, err = at_home.run("status", "nightly")
+
+    assert (0, "") == (code, err)
+    assert "disk" in out
+
+
+@pytest.mark.parametrize("trouble", ["nobody listens", "reset", "503"])
+def test_a_listener_that_does_not_answer(at_home: Home, fake: FakeKube, trouble: str) -> None:
+    """The annotation says what was known last."""
+    add_aggregator(fake, "running", plugin("disk"), launched="nightly", listens=1)
+    if trouble == "nobody listens":
+        fake.forwards.clear()
+    else:
+        fault = Reset() if trouble == "reset" else Answer(503)
+        fake.fail(fault, times=None, path="/portforward")
+    code, out, _ = at_home.run("status", "nightly")
+
+    assert 0 == code
+    assert "disk" in out
+
+
+def test_the_results(at_home: Home, fake: FakeKube) -> None:
+    """The whole tarball comes through the API server."""
+    with serving() as server:
+        add_aggregator(fake, "complete", launched="nightly", listens=server.port)
+        found = at_home.run("retrieve", "nightly")
+
+    assert (0, f"{NAME}\n", "") == found
+    assert GOOD == Path(at_home.folder, NAME).read_bytes()
+
+
+def test_results_need_a_port_forward(at_home: Home, fake: FakeKube) -> None:
+    """4: the right that is missing, and the other way."""
+    fake.tokens.roles["person"] = (Rule(("get", "list"), ("pods",)),)
+    with serving() as server:
+        add_aggregator(
+            fake,
+            "complete",
+            plugin("e2e", status="complete"),
+            launched="nightly",
+            listens=server.port,
+        )
+        code, _, err = at_home.run("retrieve", "nightly")
+
+    assert 4 == code
+    assert "pods/portforward" in err
+    assert "status-ctl connect" in err
+
+
+@pytest.mark.parametrize("written", ["nightly", "run/nightly"])
+def test_waiting_for_it(at_home: Home, fake: FakeKube, written: str) -> None:
+    """A bare name is the run of that name if there is one."""
+    document = run_status("complete", entry("e2e", status="complete"), run="nightly", final=True)
+    with Scripted(status=Say(body=document)) as server:
+        add_aggregator(fake, "running", launched="nightly", listens=server.port)
+        code, out, _ = at_home.run("wait", written, "-o", "json")
+
+    assert 0 == code
+    assert json.loads(out)["run"] == "nightly"
+
+
+def test_a_new_pod_is_found_again(at_home: Home, fake: FakeKube) -> None:
+    """The first is replaced while somebody waits."""
+    document = run_status("complete", entry("e2e", status="complete"), run="nightly", final=True)
+    with listening() as first, Scripted(status=Say(body=document)) as second:
+        add_aggregator(fake, "running", launched="nightly", name="nightly-0", listens=first.port)
+
+        with at_home.started("wait", "run/nightly") as waiting:
+            with first.changed:
+                assert first.changed.wait_for(lambda: first.connections, BOUND)
+            fake.forwards["default", "nightly-0", 8081] = second.port
+            first.close()
+            assert 0 == waiting.wait(BOUND)
