@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from reporter.core.launch.names import ANY_NODE, entry_name
+from reporter.core.launch.job import secret_name
+from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import SeenJob, SeenPod
 from reporter.core.launch.spec import Launch
 from reporter.core.launch.watched import pod_of
@@ -110,15 +111,10 @@ def _unneeded(
     world: World,
 ) -> list[str]:
     """Return the Secrets of a plugin that no entry needs any more."""
-    shared = plugin.identity == "plugin" and bool(plugin.nodes)
-    users = {
-        entry_name(run, Key(plugin.name, ANY_NODE) if shared else key): keys
-        for key, keys in (
-            [(plugin.keys[0], plugin.keys)] if shared else [(key, (key,)) for key in plugin.keys]
-        )
+    needed = {
+        secret_name(run, plugin, key)
+        for key in plugin.keys
+        if key in using or not entries[key].terminal
     }
-    return [
-        name
-        for name, keys in users.items()
-        if name in world.secrets and all(entries[key].terminal and key not in using for key in keys)
-    ]
+    given = {secret_name(run, plugin, key) for key in plugin.keys} & world.secrets
+    return sorted(given - needed)

@@ -12,24 +12,25 @@ from reporter.core.condition import read_job as read_facts
 from reporter.core.diagnosis.events import last_event
 from reporter.core.diagnosis.job import ended as is_over
 from reporter.core.diagnosis.pod import diagnose_pod
-from reporter.core.diagnosis.setting import REPORTER, find_setup
 from reporter.core.diagnosis.written_verdict import WrittenVerdict, written_verdicts
 from reporter.core.facts import Container, Pod, Running, Terminated, Waiting
 from reporter.core.interruption import ended_by_itself
+from reporter.core.launch.added_container import SIDECAR, WORKER
 from reporter.core.launch.names import PLUGIN_LABEL, key_of
+from reporter.core.launch.plugin_pod import plugin_container
 from reporter.core.launch.scheduling import node_is_away
 from reporter.core.launch.spec import Launch
 from reporter.core.objects import epoch, items, moment, section, text
-from reporter.core.pod import EVICTING, Names, find_adapter, read_container
+from reporter.core.pod import EVICTING, Names, read_container
 from reporter.core.pod import read_pod as read_facts_of_pod
-from reporter.core.run.definition import RESERVED, Definition
+from reporter.core.run.definition import Definition
 from reporter.core.run.plan import Key
 from reporter.core.text import clean
 from reporter.core.trouble import trouble_of
 
 Object = Mapping[str, Any]
 
-_WORKER: Final = RESERVED[1]
+_UPLOADS: Final = {"result-file": SIDECAR, "done-file": WORKER}
 _REFUSED: Final = frozenset({"FailedCreate"})
 _TEXT: Final = 1024  # bytes
 _NAMED: Final = EVICTING | {"DeadlineExceeded"}
@@ -155,11 +156,11 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
         definition = launch.definition(text(section(metadata, "labels"), PLUGIN_LABEL))
     except KeyError:
         return None
-    name = _plugin_container(pod, definition)
+    name = plugin_container(definition)
     # Our sidecar is read like any other: it, too, can be what a plugin waits for.
     facts = read_facts_of_pod(pod, Names("", name))
     own = read_container(pod, name)
-    uploads = own if definition.contract == "link" else read_container(pod, _ours(definition))
+    uploads = read_container(pod, _UPLOADS.get(definition.contract, name))
     run = own.state if isinstance(own.state, Terminated) else None
     return SeenPod(
         name=facts.name,
@@ -202,19 +203,6 @@ def newest_pods(pods: Iterable[SeenPod]) -> dict[str, SeenPod]:
     return found
 
 
-def _ours(definition: Definition) -> str:
-    return REPORTER if definition.contract == "result-file" else _WORKER
-
-
-def _plugin_container(pod: Object, definition: Definition) -> str:
-    spec = section(pod, "spec")
-    setup = find_setup(spec) if definition.contract == "result-file" else None
-    names = setup.names if setup else Names(_ours(definition))
-    found, _, _ = find_adapter(pod, names)
-    others = (text(each, "name") for each in items(spec, "containers"))
-    return found or next((name for name in others if name not in RESERVED), "")
-
-
 def _started_at(container: Container) -> float | None:
     """Return when its first run began, as far as the API still shows it."""
     for run in (container.last, container.state):
@@ -229,7 +217,7 @@ def _trouble(pod: Object, facts: Pod, definition: Definition) -> Trouble | None:
     found = trouble_of(facts)
     if found is None and definition.contract == "done-file":
         # Its plugin runs, but without our worker nobody sends what it writes.
-        found = trouble_of(read_facts_of_pod(pod, Names("", _WORKER)))
+        found = trouble_of(read_facts_of_pod(pod, Names("", WORKER)))
     if found is None:
         return None
     kind = Hindrance.SETUP if found.row != "W1" or found.at_once else Hindrance.IMAGE

@@ -113,7 +113,9 @@ def _not_started(run: Run, key: Key, seen: Situation) -> str:
 
 
 def _failure(seen: Situation, text: str, *, now: float) -> Failure:
-    return Failure("final", now, text, seen.cause, seen.reason, verdict=seen.verdict)
+    return Failure(
+        "final", now, text, seen.cause, seen.reason or "StartTimeout", verdict=seen.verdict
+    )
 
 
 def _shown(entry: Entry, pod: SeenPod | None, track: Track) -> PodShown:

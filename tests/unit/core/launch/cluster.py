@@ -24,7 +24,9 @@ SONO = Key("sono", GLOBAL)
 def definition(name, contract="result-file", **fields):
     """What to start for a plugin."""
     driver = fields.pop("driver", "Job")
-    return Definition(name, driver, contract, {"spec": {"containers": []}}, **fields)
+    return Definition(
+        name, driver, contract, {"spec": {"containers": [{"name": "main"}]}}, **fields
+    )
 
 
 def run_of(*plugins, definitions=None, most=200, **fields):
