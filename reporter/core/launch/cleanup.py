@@ -73,7 +73,8 @@ def clean_up(
             found.left[job.name] = "its deletion has not been confirmed yet"
             found.delete.append(job.name)
     if ending_since is not None:
-        found.dues.append(ending_since + LOGS)
+        if found.take_logs:
+            found.dues.append(ending_since + LOGS)
         for key in entries:
             name = entry_name(run.name, key)
             if name in world.pods and key not in jobs:

@@ -4,14 +4,14 @@ Level-based: each decision is made from the present alone, so that an event that
 twice or late, and a restart, make no difference. `Memory` only has since when something stands.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import inf
 from typing import Final
 
+from reporter.core.launch.absence import after_absence, still_counting
 from reporter.core.launch.cleanup import END, STATE_LOST, clean_up
 from reporter.core.launch.names import entry_name
-from reporter.core.launch.situation import LATE
 from reporter.core.launch.turns import our_jobs, turns
 from reporter.core.launch.watched import watch
 from reporter.core.launch.world import Decision, Memory, Run, World
@@ -43,19 +43,20 @@ def decide(
     """
     jobs = our_jobs(run, entries, world)
     ending = all(entry.terminal for entry in entries.values())
-    memory = _after_absence(memory, world, now, ending=ending)
+    memory = after_absence(memory, world, now, ending=ending)
     begun = begun or any(entry.launched_at is not None for entry in entries.values())
     if not ending and not begun and world.unseen_since is None:
         return _beginning(entries, memory, now, lost=bool(jobs))
     watched = watch(run, entries, jobs, world, memory, now=now)
     if world.unseen_since is not None:
-        over = memory.ending_since
+        end = inf if memory.ending_since is None else memory.ending_since + LONGEST_END
+        next_look = end if now < end < inf else None
         return Decision(
-            memory,
+            replace(memory, next_look=next_look),
             start=watched.start,
             shown=watched.shown,
-            next_look=None if over is None else over + LONGEST_END,
-            through=over is not None and now >= over + LONGEST_END,
+            next_look=next_look,
+            through=now >= end,
         )
     create, refused = _launches(run, entries, jobs, world, now=now)
     cleared = clean_up(run, entries, jobs, world, now=now, ending_since=memory.ending_since)
@@ -69,7 +70,7 @@ def decide(
         memory,
         tracks=watched.tracks,
         next_look=next_look,
-        outages=_still_counting(memory, entries.values()),
+        outages=still_counting(memory, entries.values()),
     )
     return Decision(
         memory,
@@ -118,51 +119,6 @@ def _launches(
         else:
             create.append(key)
     return create, refused
-
-
-def _after_absence(memory: Memory, world: World, now: float, *, ending: bool) -> Memory:
-    """Let the time in which nothing was seen not count: the API's, and pauses of this process."""
-    first = now if memory.first_look is None else memory.first_look
-    over = memory.ending_since
-    if ending and over is None:
-        over = now
-    memory = replace(memory, first_look=first, ending_since=over if ending else None)
-    away, unseen = memory.away_since, world.unseen_since
-    if unseen is not None:
-        return replace(memory, away_since=unseen if away is None else min(away, unseen))
-    if away is None:
-        due = memory.next_look
-        if due is None or now <= due + LATE:
-            return memory
-        away = due
-
-    def moved(since: float) -> float:
-        return since + max(0.0, now - max(away, since))
-
-    return replace(
-        memory,
-        tracks={
-            key: replace(track, since=moved(track.since)) for key, track in memory.tracks.items()
-        },
-        away_since=None,
-        outages=(*memory.outages, (away, now)),
-        ending_since=None if memory.ending_since is None else moved(memory.ending_since),
-    )
-
-
-def _still_counting(memory: Memory, entries: Iterable[Entry]) -> tuple[tuple[float, float], ...]:
-    """Return the outages that an entry which has not started yet has lived through."""
-    if not memory.outages:
-        return ()
-    oldest = min(
-        (
-            entry.launched_at
-            for entry in entries
-            if entry.launched_at is not None and entry.started_at is None and not entry.terminal
-        ),
-        default=inf,
-    )
-    return tuple(outage for outage in memory.outages if outage[1] > oldest)
 
 
 def _unlaunched(entry: Entry) -> bool:

@@ -96,12 +96,14 @@ class Track:
 class Memory:
     """What one decision must know of the ones before; a restarted launcher begins with `Memory()`.
 
-    `first_look` is this process's first, `away_since` when the API was last seen before it was
-    not, `outages` the times that it was away, and `ending_since` when all entries were decided.
+    `first_look` and `last_look` are this process's, `next_look` when it has to look again.
+    `away_since` is when the API went away, `outages` the times in which nothing was seen, and
+    `ending_since` when all entries were decided.
     """
 
     tracks: Mapping[Key, Track] = field(default_factory=dict)
     first_look: float | None = None
+    last_look: float | None = None
     next_look: float | None = None
     away_since: float | None = None
     outages: tuple[tuple[float, float], ...] = ()

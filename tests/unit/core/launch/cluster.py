@@ -230,6 +230,10 @@ class Launcher:
             self.started(key, at)
         return made
 
+    def late(self, after) -> Decision:
+        """Look at the same world again, but only then: it has missed what it had to do before."""
+        return self._look(NOW + after)
+
     def restart(self):
         """The process has ended and begun again."""
         self.memory = Memory()

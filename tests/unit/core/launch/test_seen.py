@@ -1,0 +1,85 @@
+"""API objects as small values; what is foreign or damaged is read as what it is worth."""
+
+from reporter.core.launch import names
+from reporter.core.launch.seen import (
+    Hindrance,
+    SeenPod,
+    newest_pods,
+    read_event,
+    read_job,
+    read_pod,
+)
+from tests.unit.core.launch.cluster import (
+    CHECK,
+    NOW,
+    OWNER,
+    api_job,
+    api_pod,
+    api_refusal,
+    check_run,
+    running,
+    unscheduled,
+    waiting,
+)
+
+NAME = names.entry_name("r", CHECK)
+LAUNCH = check_run().launch
+
+
+def test_a_job_tells_whose_it_is():
+    job = read_job(api_job(CHECK))
+    expected = (NAME, f"uid-{NAME}", CHECK, OWNER, NOW, False, False, "")
+    fields = ("name", "uid", "key", "owner", "created_at", "deleting", "over", "failed")
+    assert expected == tuple(getattr(job, name) for name in fields)
+    assert job.verdict is None
+
+
+def test_a_job_that_is_complete_is_over():
+    job = read_job(api_job(CHECK, conditions=[{"type": "Complete", "status": "True"}]))
+    assert (True, "") == (job.over, job.failed)
+
+
+def test_a_pod_of_no_plugin_of_ours():
+    stranger = api_pod(CHECK, running(), running())
+    stranger["metadata"]["labels"][names.PLUGIN_LABEL] = "another"
+    assert read_pod(stranger, LAUNCH) is None
+    assert read_pod({}, LAUNCH) is None
+
+
+def test_an_event_that_is_no_refusal_of_a_job():
+    event = api_refusal(CHECK, "no")
+    assert ("FailedCreate: no", NOW) == (read_event(event).text, read_event(event).at)
+    assert read_event(event | {"reason": "SuccessfulCreate"}) is None
+    pod = event["involvedObject"] | {"kind": "ReplicaSet"}
+    assert read_event(event | {"involvedObject": pod}) is None
+    assert read_event({}) is None
+
+
+def test_of_several_pods_the_newest_counts():
+    """Of two of one second the one with the greater UID, as everywhere."""
+    pods = [
+        SeenPod("b", "2", job="x", created_at=5.0),
+        SeenPod("c", "3", job="x", created_at=5.0),
+        SeenPod("a", "9", job="x", created_at=4.0),
+        SeenPod("d", "1", job="y"),
+    ]
+    for order in (pods, pods[::-1]):
+        assert {"x": "c", "y": "d"} == {job: pod.name for job, pod in newest_pods(order).items()}
+
+
+def test_the_scheduler_has_not_spoken_of_a_pod_that_it_has_just_bound():
+    assert read_pod(api_pod(CHECK), LAUNCH).trouble is None
+
+
+def test_gated_is_not_unschedulable():
+    """Whoever gates a Pod may use any words."""
+    words = "no nodes available to schedule pods"
+    pod = api_pod(CHECK, node="", conditions=[unscheduled(words, "SchedulingGated")])
+    assert Hindrance.SCHEDULING == read_pod(pod, LAUNCH).trouble.kind
+
+
+def test_what_a_stranger_says_is_made_fit_to_be_shown():
+    pod = api_pod(CHECK, waiting("ErrImagePull", "\x1b[31mred\n" + "x" * 5_000), running())
+    trouble = read_pod(pod, LAUNCH).trouble
+    assert "[31mred x" == trouble.message[:9]
+    assert 1024 == len(trouble.text)
