@@ -176,6 +176,8 @@ class ControlPlane:
                 f"--service-account-issuer={ISSUER}",
                 "--authorization-mode=Node,RBAC",
                 "--enable-admission-plugins=NodeRestriction",
+                # As on any cluster that people install.
+                "--allow-privileged=true",
                 "--service-cluster-ip-range=10.96.0.0/16",
                 "--endpoint-reconciler-type=none",
                 f"--audit-policy-file={self.folder / 'audit-policy.yaml'}",

@@ -207,11 +207,11 @@ def _volumes(spec: Object) -> set[str]:
 def _put_variables(container: Any, added: list[dict[str, Any]], *, ours_win: bool) -> None:
     """Put variables before a container's own, which may refer to them as `$(NAME)`."""
     own = _listed(container, "env")
+    taken = {variable["name"] for variable in added}
+    present = {text(variable, "name") for variable in items(container, "env")}
     if ours_win:
-        taken = {variable["name"] for variable in added}
-        own = [variable for variable in own if variable.get("name") not in taken]
+        own = [each for each in own if text(section(each), "name") not in taken]
     else:
-        present = {variable.get("name") for variable in own}
         added = [variable for variable in added if variable["name"] not in present]
     container["env"] = [*added, *own]
 

@@ -9,10 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reporter.core.launch import names
 from reporter.core.launch.job import job, secret, secret_name
 from reporter.core.launch.plugin_pod import plugin_container
+from reporter.core.launch.pod_security import needed
 from reporter.core.launch.spec import Launch
 from reporter.core.pod import Names, find_adapter, find_form
 from reporter.core.run.definition import Definition
@@ -505,3 +508,45 @@ def test_a_secret_holds_what_the_containers_read() -> None:
     files = environ(pod_of(made("program that uploads by itself"))["containers"][0])
     read = {value.rpartition("/")[2] for name, value in files.items() if name.endswith("_FILE")}
     assert set(found["data"]) == read
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+FIELDS = (
+    "affinity",
+    "hostNetwork",
+    "imagePullSecrets",
+    "securityContext",
+    "serviceAccountName",
+    "terminationGracePeriodSeconds",
+    "tolerations",
+    "volumes",
+)
+OF_CONTAINERS = ("env", "volumeMounts", "securityContext", "resources")
+
+
+@given(
+    contract=st.sampled_from(["result-file", "done-file", "link"]),
+    per_node=st.booleans(),
+    metadata=ANYTHING,
+    pod=st.dictionaries(st.sampled_from(FIELDS), ANYTHING),
+    container=st.dictionaries(st.sampled_from(OF_CONTAINERS), ANYTHING),
+)
+def test_whatever_a_template_has_a_job_comes_of_it(
+    contract: Any, per_node: bool, metadata: object, pod: Object, container: Object
+) -> None:
+    """The API server says what is wrong with it; nothing here ends over it."""
+    one = {**container, "name": "main", "image": "busybox"}
+    template = {"metadata": metadata, "spec": {**pod, "containers": [one]}}
+    found = Definition("any", "Node" if per_node else "Job", contract, template)
+    before = deepcopy(template)
+    made = made_of(found, replace(launch_of(found), environment={"any": {"A": "b"}}))
+    assert needed(template)[0] in {"restricted", "baseline", "privileged"}
+    json.dumps(made)
+    assert before == template
+    ours = {"result-file": ["status-reporter"], "done-file": ["status-worker"], "link": []}
+    both = [*pod_of(made).get("initContainers", []), *pod_of(made)["containers"]]
+    assert [*ours[contract], "main"] == [each["name"] for each in both]
