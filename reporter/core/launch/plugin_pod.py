@@ -9,7 +9,7 @@ from reporter.core.launch import added_container, names, placement
 from reporter.core.launch.added_container import CONFIG, Results, Setting
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import items, number, section, text
-from reporter.core.pod import Names, find_adapter
+from reporter.core.pod import DEFAULT_CONTAINER, Names, find_adapter
 from reporter.core.run.definition import KUBERNETES_VERSION, Definition
 from reporter.core.run.plan import GLOBAL, Key, Plugin
 
@@ -64,13 +64,13 @@ def pod_template(
     _contract(spec, given, secret)
     return {
         **deepcopy(dict(definition.template)),
-        "metadata": _metadata(definition.template, place.run, key),
+        "metadata": _metadata(definition, place.run, key),
         "spec": spec,
     }
 
 
-def _metadata(template: Object, run: str, key: Key) -> dict[str, Any]:
-    metadata = deepcopy(dict(section(template, "metadata")))
+def _metadata(definition: Definition, run: str, key: Key) -> dict[str, Any]:
+    metadata = deepcopy(dict(section(definition.template, "metadata")))
     labels, annotations = section(metadata, "labels"), section(metadata, "annotations")
     mesh = "sidecar.istio.io/inject"
     # A proxy that is put into the Pod keeps its Job from ending.
@@ -86,6 +86,7 @@ def _metadata(template: Object, run: str, key: Key) -> dict[str, Any]:
     }
     metadata["annotations"] = {
         "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        DEFAULT_CONTAINER: plugin_container(definition),
         **annotations,
         **names.annotations(key),
     }

@@ -231,8 +231,7 @@ def test_the_sidecar_in_the_real_pod_finds_the_same_container(situation: str) ->
     path = "/tmp/sonobuoy/results/x" if found.contract == "done-file" else "/results/x"
     named = plugin_container(found)
     adapter, misfit, _ = find_adapter(template, Names(reporter=ours, results_path=path))
-    if found.contract != "link":
-        assert (named, "") == (adapter, misfit)
+    assert (named, "") == (adapter, misfit)
     assert named in [each["name"] for each in template["spec"]["containers"]]
 
 
