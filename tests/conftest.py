@@ -6,14 +6,18 @@ environment has REQUIRE_CLUSTER=1.
 Properties are about what holds, not about how fast: no time limit for one example. `make test`
 tries a few on each version of Python; PROPERTY_EXAMPLES=NUMBER says how many, as `make test-long`
 and `make test-coverage` do.
+
+What has been collected stays until the end: the garbage collector is not to look at it again and
+again, in every worker.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +51,17 @@ def _leave_out(reason: str) -> None:
     if os.environ.get("REQUIRE_CLUSTER") == "1":
         pytest.fail(f"REQUIRE_CLUSTER=1, but {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of modules and tests, and nothing among them that could be freed."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-READ_AT_START = ("PYTHON", "OPENSSL", "SSL")
+READ_AT_START = ("PYTHON", "OPENSSL")
 FRESH = {"PYTHONNOUSERSITE": "1"}
 """With this in its environment a program is started by a new interpreter."""
 
@@ -139,7 +139,13 @@ def _makes_no_difference(name: str, value: str) -> bool:
     """Say whether a process that runs already can be given this variable."""
     if name == "LANG" or name.startswith("LC_"):
         return value == "" or value.upper().endswith(("UTF-8", "UTF8"))
-    usual = {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "default"}
+    usual = {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONWARNINGS": "default",
+    }
     return not name.startswith(READ_AT_START) or usual.get(name) == value
 
 

@@ -64,6 +64,8 @@ def become(order: dict[str, Any], descriptors: list[int]) -> None:
             buffering=1 if number == 2 else -1,
             closefd=False,
         )
+        if number and order["environ"].get("PYTHONUNBUFFERED"):
+            stream.reconfigure(write_through=True)  # type: ignore[union-attr]
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     sys.argv = order["command"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import Outcome
+from tests import forked
 from tests.archives.tars import file, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
@@ -124,11 +124,9 @@ STORIES = {story.__name__: story for story in (opaque, archive, late, tarball, l
 
 def crash(root: Path, story: str, step: str, nth: int) -> tuple[int, str]:
     """Run a story in a process of its own that dies at a step; its exit status and its output."""
-    command = [sys.executable, __file__, str(root), story, step, str(nth)]
+    command = [__file__, str(root), story, step, str(nth)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = forked.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode, done.stdout
 

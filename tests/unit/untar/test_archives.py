@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tarfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -239,8 +240,8 @@ CPU = 2.0  # seconds
 
 def _bomb(size: int) -> bytes:
     """A gzip'd gigabyte of zeros in a megabyte, without the seconds of packing them."""
-    piece = gzip.compress(bytes(64 * 1024 * 1024), mtime=0)
-    return b"".join([piece] * (size // (64 * 1024 * 1024)))
+    piece = gzip.compress(bytes(16 * 1024 * 1024), mtime=0)
+    return piece * (size // (16 * 1024 * 1024))
 
 
 def _deep(name: bytes) -> bytes:
@@ -248,47 +249,48 @@ def _deep(name: bytes) -> bytes:
     return gnu_name(name + b"/d" * 2000) + file(b"f")
 
 
-BOMBS = {
-    "one-gigabyte-file": (gzip.compress(header(b"big", 2**30)) + _bomb(2**30), 0),
-    "one-gigabyte-of-end-markers": (_bomb(2**30), 64 * 2**20),
+# Made where they are tried: every worker of a run imports this module.
+BOMBS: dict[str, tuple[Callable[[], bytes], int | str]] = {
+    "one-gigabyte-file": (lambda: gzip.compress(header(b"big", 2**30)) + _bomb(2**30), 0),
+    "one-gigabyte-of-end-markers": (lambda: _bomb(2**30), 64 * 2**20),
     "two-files-of-half-a-gigabyte": (
-        gzip.compress(file(b"small", b"1") + header(b"big", 2**29)) + _bomb(2**29),
+        lambda: gzip.compress(file(b"small", b"1") + header(b"big", 2**29)) + _bomb(2**29),
         0,
     ),
-    "100000-members": (
-        tgz(*(file(b"m%d" % n) for n in range(100_000))),
+    "30000-members": (
+        lambda: tgz(*(file(b"m%d" % n) for n in range(30_000))),
         "more than 20000 members",
     ),
     "40000-directories-in-20-members": (
-        tgz(*(_deep(b"%d" % n) for n in range(20))),
+        lambda: tgz(*(_deep(b"%d" % n) for n in range(20))),
         "more than 20000 directories",
     ),
     "70-KiB-pax-header": (
-        tgz(pax(comment=b"c" * 70 * 1024), file(b"a")),
+        lambda: tgz(pax(comment=b"c" * 70 * 1024), file(b"a")),
         "a tar header is too large",
     ),
     "endless-extended-headers": (
-        tgz(*(pax(comment=b"c") for _ in range(10_000))),
+        lambda: tgz(pax(comment=b"c") * 10_000),
         "a tar header is too large",
     ),
     "sparse-4-GiB": (
-        tgz(header(b"s", 0, b"S", magic=GNU)),
+        lambda: tgz(header(b"s", 0, b"S", magic=GNU)),
         "sparse files are not supported",
     ),
     "sparse-by-pax": (
-        tgz(pax(GNU__sparse__realsize=b"4294967296"), file(b"s")),
+        lambda: tgz(pax(GNU__sparse__realsize=b"4294967296"), file(b"s")),
         "sparse files are not supported",
     ),
     "64-KiB-name": (
-        tgz(gnu_name(b"n" * 64 * 1024), file(b"a")),
+        lambda: tgz(gnu_name(b"n" * 64 * 1024), file(b"a")),
         "a tar header is too large",
     ),
     "60-KiB-name": (
-        tgz(gnu_name(b"n" * 60 * 1024), file(b"a")),
+        lambda: tgz(gnu_name(b"n" * 60 * 1024), file(b"a")),
         "a path is longer than 4096 bytes",
     ),
     "file-over-its-cap": (
-        gzip.compress(header(b"big", 2**30 + 1)),
+        lambda: gzip.compress(header(b"big", 2**30 + 1)),
         "a file is larger than 1073741824 bytes",
     ),
 }
@@ -297,7 +299,8 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_a38_bombs(name: str) -> None:
     """A38: refused with little work."""
-    body, reason = BOMBS[name]
+    make, reason = BOMBS[name]
+    body = make()
     if isinstance(reason, int):
         # The content that is announced; or, with none announced, what the stream inflates to.
         reason = f"unpacks to more than {max(64 * 2**20, 200 * len(body)) + reason} bytes"
