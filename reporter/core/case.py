@@ -38,7 +38,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Everything known at one moment. `file` is what the adapter's present run can have written."""
+    """Everything known at one moment.
+
+    `file` is what the present run of the adapter can have written.
+    """
 
     now: float
     pod: PodLook
@@ -89,10 +92,10 @@ class Case:
 
     @property
     def unobservable(self) -> bool:
-        """Whether the adapter's end can never be seen.
+        """Whether the end of the adapter can never be observed.
 
-        The Pod is refused or absent, or the names do not fit. An API that does not answer is
-        another matter: it may come back.
+        That is so when the Pod is refused or absent, or the names do not fit. An API that does not
+        answer does not count: it may come back.
         """
         if isinstance(self.o.pod, PodUnknown):
             return False
@@ -100,7 +103,7 @@ class Case:
 
     @property
     def wait_end(self) -> float:
-        """When the wait time is over: from the adapter's first start, before that from our own."""
+        """When the wait time is over, counted from the adapter's first start, or else from ours."""
         return self.o.memory.waiting_from + self.policy.wait
 
     @property
@@ -110,7 +113,7 @@ class Case:
 
     @property
     def stop_deadline(self) -> float | None:
-        """Until when the reporter may go on after its SIGTERM; nothing before one."""
+        """Until when the reporter may go on after its SIGTERM; None before one."""
         stopped, taken_away = self.o.stopping_since, self.o.memory.taken_away_since
         if stopped is None:
             return None
@@ -127,7 +130,7 @@ class Case:
 
     @property
     def poll_until(self) -> float | None:
-        """Until when a stopped reporter waits for the API to show why; nothing before SIGTERM."""
+        """Until when a stopped reporter waits for the API to show why; None before SIGTERM."""
         budget, stopped = self.stop_deadline, self.o.stopping_since
         if budget is None or stopped is None:
             return None
@@ -141,7 +144,7 @@ class Case:
 
     @property
     def hear_until(self) -> float | None:
-        """Until when an adapter is heard that stops together with us, as in the classic form."""
+        """Until when a result counts of an adapter that is stopped with us; None before SIGTERM."""
         budget, stopped = self.stop_deadline, self.o.stopping_since
         if budget is None or stopped is None:
             return None
@@ -149,12 +152,12 @@ class Case:
 
     @property
     def held_until(self) -> float:
-        """Until when nothing is written, because it could cost the Job its end.
+        """Until when nothing is written, because a write could keep the Job from failing.
 
         Under OnFailure the Job controller adds up the restarts of unfinished Pods, deletes the Pod
-        when they reach `backoffLimit`, and then writes why. A write of ours in between makes that a
-        conflict; when it comes back a second later a Pod that has ended no longer counts, and it
-        makes a new one.
+        when they reach `backoffLimit`, and then writes why. If we write in between, its write is a
+        conflict. When it tries again a second later, the Pod has ended and is no longer counted,
+        and the controller creates a new one.
         """
         seen = self.o.memory.taken_away_since
         pod = self.o.pod.pod if isinstance(self.o.pod, PodSeen) else None

@@ -1,4 +1,4 @@
-"""What stands on the Job, whether a report is worth a write, and the one patch that writes it."""
+"""What is on the Job, whether a report needs to be written, and the one patch that writes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ _THROTTLED = frozenset({"A", "C", "W1", "W2", "W3"})
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One Pod's try at the Job.
+    """One Pod's attempt at the Job.
 
-    Where the Pod cannot be read, its name and our first start stand for it.
+    If the Pod cannot be read, its name and our first start identify the attempt.
     """
 
     pod: str
@@ -39,7 +39,7 @@ class Attempt:
         return self.pod == other.pod and (unknown or self.pod_uid == other.pod_uid)
 
     def older_than(self, other: "Attempt") -> bool:
-        """Return whether the other one has the last word: by creation time, then by UID."""
+        """Return whether the other attempt is the newer one: by creation time, then by UID."""
         return not self.same(other) and self._order < other._order
 
     @property
@@ -50,7 +50,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What our annotation says of the report that stands.
+    """What our annotation says about the report on the Job.
 
     Whose it is, whether it is final, which row.
     """
@@ -76,7 +76,7 @@ class Standing:
 
 
 class Owner(Enum):
-    """Whose report stands, seen from one attempt."""
+    """Whose report is on the Job, as seen by one attempt."""
 
     NOBODY = "nobody"  # no annotation of ours: nothing, or an older product's condition
     OURS = "ours"
@@ -119,7 +119,7 @@ def read_job(job: Object) -> Job:
 
 
 def read_standing(job: Object, condition_type: str, note: Note | None) -> Standing:
-    """Read what stands on an API Job; `note` is its decoded annotation."""
+    """Read our condition and whose it is from an API Job; `note` is its decoded annotation."""
     found = next(
         (
             c
@@ -140,7 +140,7 @@ def read_standing(job: Object, condition_type: str, note: Note | None) -> Standi
 
 
 def owner(standing: Standing, attempt: Attempt) -> Owner:
-    """Say whose report stands on the Job."""
+    """Return whose report is on the Job."""
     if standing.note is None:
         return Owner.NOBODY
     if standing.note.attempt.same(attempt):
@@ -156,10 +156,10 @@ def worth_writing(
     final: bool,
     since_last: float = TEXT_PAUSE,
 ) -> bool:
-    """Return whether a report changes what stands. `since_last` is the age of our last write, in s.
+    """Return whether a report has to be written; our last write was `since_last` seconds ago.
 
-    A final report of the same attempt and a report of a newer attempt are never replaced. The times
-    in the condition and the evidence make no difference.
+    A final report of the same attempt and a report of a newer attempt are never replaced.
+    Differences in the times of the condition and in the evidence do not matter.
     """
     whose = owner(standing, attempt)
     if whose is Owner.NEWER:
@@ -182,8 +182,8 @@ def build_patch(
 ) -> dict[str, Any]:
     """Build the strategic merge patch: condition and annotation in one write.
 
-    It holds only for the Job and the version that were read. `lastTransitionTime` is kept while the
-    status stays what it is.
+    It applies only to the Job and the version that were read. `lastTransitionTime` is kept as long
+    as the status is the same.
     """
     seen = stamp(now)
     kept = standing.transition if standing.status == report.status else ""

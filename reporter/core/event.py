@@ -25,8 +25,8 @@ def build_event(
 ) -> dict[str, Any]:
     """Build the Event of events.k8s.io/v1 for a final report; `now` in epoch seconds.
 
-    An attempt has one final verdict per type, so the name follows from both: whoever sends it again
-    learns that it is there. Reason and message of a report are within the API's limits.
+    An attempt has one final verdict per type, so the name follows from both, and an Event that is
+    sent again already exists. Reason and message of a report are within the API's limits.
     """
     whose = f"{attempt.pod_uid or attempt.pod}/{condition_type}"
     digest = hashlib.sha256(whose.encode()).hexdigest()[:16]

@@ -67,7 +67,7 @@ def evidence(o: Observation, wall: float) -> dict[str, Any]:
 
 
 def _remembered(o: Observation) -> dict[str, Any]:
-    """Return what rules use and the API no longer shows: at a deletion `lastState` vanishes."""
+    """Return what rules use and the API no longer shows: a deletion removes `lastState`."""
     shown: dict[str, Any] = {}
     pod, memory = pod_of(o.pod), o.memory
     adapter = pod.adapter if pod else None
@@ -84,7 +84,7 @@ def _remembered(o: Observation) -> dict[str, Any]:
 
 
 def contradiction(row: str, status: str, ended: Terminated) -> dict[str, Any] | None:
-    """Return what the adapter's end says against a good verdict given before, if anything."""
+    """Return how the end of the adapter contradicts a good verdict given before, if it does."""
     if row != "R" or status != "True" or (ended.exit_code == 0 and not ended.out_of_memory):
         return None
     return _run(ended)

@@ -1,7 +1,7 @@
-"""What can be known about a Job's run: the vocabulary every source speaks and every decision reads.
+"""What can be known about a Job's run, in the values that sources return and decisions read.
 
-Only frozen values live here. Times called `..._at` are seconds since the epoch as the API shows
-them; all other times are readings of one monotonic clock. Nothing in here knows JSON, HTTP or
+Only frozen values are defined here. Times called `..._at` are seconds since the epoch as the API
+shows them; all other times are readings of one monotonic clock. Nothing in here knows JSON, HTTP or
 files.
 """
 
@@ -18,7 +18,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A container that does not run; `reason` is empty when the kubelet has said nothing yet."""
+    """A container that does not run; `reason` is empty while the kubelet has given none."""
 
     reason: str = ""
     message: str = ""
@@ -44,7 +44,7 @@ class Terminated:
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether the kubelet named it an OOM kill; exit code 137 alone is not one."""
+        """Whether the kubelet called it an OOM kill; exit code 137 alone does not count."""
         return self.reason == "OOMKilled"
 
     @property
@@ -54,7 +54,7 @@ class Terminated:
 
     @property
     def lost(self) -> bool:
-        """Whether the kubelet lost the container and invented this state."""
+        """Whether the kubelet lost the container and made this state up."""
         return self.reason == "ContainerStatusUnknown"
 
 
@@ -83,7 +83,7 @@ class RestartRule:
 class RestartPolicy:
     """What the kubelet does when a container ends.
 
-    The container's own rules first, then the policy.
+    The container's own rules come first, then the policy.
     """
 
     policy: str = "Never"
@@ -103,7 +103,7 @@ class RestartPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """Another init container that has to end well before the adapter can start, and has not."""
+    """Another init container that has to succeed before the adapter can start, and has not yet."""
 
     container: Container
     for_good: bool  # it failed and is not run again: the adapter can never start
@@ -111,10 +111,10 @@ class Blocker:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """Why the platform takes the Pod away, or means to.
+    """Why the platform removes the Pod, or intends to.
 
-    Its `DisruptionTarget` condition or the Pod's own reason. `under_way` says that the kubelet has
-    begun: its own evictions and a node's shutdown set no deletion time.
+    It comes from the Pod's `DisruptionTarget` condition or its reason. `under_way` says that the
+    kubelet has begun: its own evictions and the shutdown of a node set no deletion time.
     """
 
     reason: str
@@ -124,7 +124,7 @@ class Disruption:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """The reporter's own Pod, read from the adapter's point of view."""
+    """The reporter's own Pod, as far as it concerns the adapter."""
 
     name: str
     uid: str = ""
@@ -163,25 +163,26 @@ class Pod:
 
     @property
     def stopping(self) -> bool:
-        """Whether no container of the Pod is started again, though they may still run.
+        """Whether no container of the Pod is started again, though some may still run.
 
-        `ContainersReady` turns False/PodFailed as soon as the kubelet has given the Pod up.
+        `ContainersReady` becomes False with the reason PodFailed as soon as the kubelet has given
+        up the Pod.
         """
         return self.finished or self.deleting or self.failing_at is not None
 
     @property
     def blocked(self) -> bool:
-        """Whether another init container failed for good: the adapter can never start."""
+        """Whether another init container failed for good, so that the adapter can never start."""
         return self.blocker is not None and self.blocker.for_good
 
     @property
     def given_up(self) -> bool:
-        """Whether the kubelet ends the Pod, and not because an init container failed."""
+        """Whether the kubelet ends the Pod for another reason than a failed init container."""
         return self.failing_at is not None and not self.blocked
 
     @property
     def disrupted(self) -> bool:
-        """Whether the platform takes the Pod away, and not only means to."""
+        """Whether the platform removes the Pod already."""
         if self.disruption is None:
             return False
         return self.disruption.under_way or self.deleting or self.failing_at is not None
@@ -193,7 +194,7 @@ class Pod:
 
     @property
     def adapter_state(self) -> State | None:
-        """Return the adapter's state, or nothing where no adapter could be found."""
+        """The state of the adapter; None if no adapter could be found."""
         return self.adapter.state if self.adapter else None
 
     @property
@@ -227,7 +228,7 @@ class PodRefused:
 
 @dataclass(frozen=True, slots=True)
 class PodNeverSeen:
-    """The API knows no Pod of that name and never showed one: the settings do not fit."""
+    """The API knows no Pod of that name and never showed one: the settings are wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ class PodSeen:
 
 @dataclass(frozen=True, slots=True)
 class PodGone:
-    """The Pod was there and is no more; `pod` is its last state."""
+    """The Pod existed and no longer does; `pod` is its last state."""
 
     pod: Pod
 
@@ -250,7 +251,7 @@ PodLook = PodUnknown | PodRefused | PodNeverSeen | PodSeen | PodGone
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the Job says of itself, as far as a verdict depends on it."""
+    """What the Job says about itself, as far as a verdict depends on it."""
 
     uid: str = ""
     started_at: float | None = None

@@ -1,6 +1,6 @@
 """Rows E, D and N: why the platform ends the work, whatever the adapter does.
 
-Never a False from a guess; and a deadline does not hide what kept the adapter from a result.
+A guess never becomes a False, and a deadline does not hide what kept the adapter from a result.
 """
 
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def hidden_cause(case: Case) -> Report | None:
 
 
 def judge(case: Case, ended: EndedRun) -> Report:
-    """Judge a run that ended by itself though another one may have begun: that is thrown away."""
+    """Return the verdict on a run that ended by itself; a run that began later is ignored."""
     run = ended.run
     if isinstance(ended.file, FileValid) and not (
         case.policy.at_exit and contradicts(run, ended.file.result)
@@ -76,16 +76,16 @@ def judge(case: Case, ended: EndedRun) -> Report:
 
 
 def contradicts(run: Terminated, result: ResultPayload) -> bool:
-    """Return whether a run that reported success ended badly. A lost one tells nothing."""
+    """Return whether a run that reported success ended badly. A lost one says nothing."""
     badly = run.out_of_memory or (run.exit_code != 0 and not run.lost)
     return result.success and badly
 
 
 def ended_by_itself(pod: Pod, ended: Terminated) -> bool:
-    """Return whether the adapter had ended before anybody asked for its end.
+    """Return whether the adapter had ended before anything asked it to.
 
-    The API's times are whole seconds, so within one second nobody can tell and the answer is no.
-    A node's shutdown shows no time at all, only a reason.
+    The API's times are whole seconds: within the same second this cannot be told, and the answer is
+    no. The shutdown of a node shows a reason but no time.
     """
     asked = [at for at in (pod.deletion_requested_at, pod.failing_at) if at is not None]
     if not asked:
@@ -111,14 +111,14 @@ def own_end(case: Case) -> EndedRun | None:
 
 
 def _disruption(case: Case) -> Disruption | None:
-    """Return why the platform has taken the Pod away; what it only means to do is no reason."""
+    """Return why the platform has removed the Pod; an intention to do so is not enough."""
     pod = case.pod
     taken = pod is not None and (pod.disrupted or isinstance(case.o.pod, PodGone))
     return pod.disruption if pod and taken else None
 
 
 def _late(case: Case, passed: Deadline) -> Report:
-    """Return D: the adapter ran, or nothing is known of it."""
+    """Return D if the adapter ran, or if nothing is known about it."""
     adapter = case.pod.adapter if case.pod else None
     last = case.o.memory.last_run
     return rows.deadline(
@@ -150,10 +150,10 @@ def _between_runs(case: Case) -> EndedRun | None:
 
 
 def _deadline(pod: Pod, job: Job | None) -> Deadline | None:
-    """Return the deadline that passed, by arithmetic on the API's own times.
+    """Return the deadline that passed, calculated from the API's own times.
 
-    The Job controller deletes the Pods before it says why, the kubelet names a Pod's deadline only
-    after every container has ended.
+    The Job controller deletes the Pods before it says why, and the kubelet reports a Pod's deadline
+    only after every container has ended.
     """
     if pod.deadline is not None and _pod_deadline_passed(pod, pod.deadline):
         return Deadline("Pod", pod.deadline)

@@ -1,7 +1,7 @@
 """What must be remembered between two looks, because the API shows only the present.
 
-`remember` folds one look into the memory. It is called after the Pod and the file were looked at,
-in that order, so that "the adapter had ended and this is the file it left" is a true statement.
+`remember` merges one look into the memory. It is called after the Pod and the file were looked at,
+in that order, so that "the adapter had ended and this is the file it left" is true.
 """
 
 from dataclasses import dataclass, replace
@@ -60,10 +60,10 @@ class Memory:
 
     @property
     def waiting_from(self) -> float:
-        """When the wait time began: with the adapter's first start, before that with our own.
+        """When the wait time began: at the adapter's first start, or at our own before it.
 
-        A native reporter starts before its adapter. So where it was never restarted, an adapter
-        that seems to have started earlier shows that the wall clock was stepped.
+        A native reporter starts before its adapter. If it was never restarted and the adapter seems
+        to have started earlier, the wall clock was stepped.
         """
         if self.first_started is None:
             return self.waiting_since
@@ -73,9 +73,9 @@ class Memory:
         return self.first_started
 
     def leftover(self, restarts: int) -> FileIdentity | None:
-        """Return the file that was there when the API showed the end of the run before this one.
+        """Return the file that was there when the API showed the end of the previous run.
 
-        This one is the run after so many restarts.
+        The present run is the one after so many restarts.
         """
         ended = self.last_run
         if ended is None:
@@ -86,7 +86,7 @@ class Memory:
 def recall(
     memory: Memory, now: float, wall: float, started_at: float | None, waiting_at: float | None
 ) -> Memory:
-    """Put back what an earlier start of this reporter wrote down about the same attempt.
+    """Restore what an earlier start of this reporter stored about the same attempt.
 
     `started_at` and `waiting_at` are epoch seconds.
     """
@@ -104,7 +104,7 @@ def recall(
 
 
 def remember(memory: Memory, now: float, wall: float, look: PodLook, file: ResultLook) -> Memory:
-    """Fold one look into the memory; `file` is what lies there, whoever wrote it."""
+    """Merge one look into the memory; `file` is what was found, whoever wrote it."""
     memory = _availability(memory, now, look)
     pod = pod_of(look)
     if pod is None:
@@ -202,9 +202,9 @@ def _trouble(memory: Memory, now: float, pod: Pod) -> Memory:
 
 
 def _last_run(memory: Memory, pod: Pod, file: ResultLook) -> Memory:
-    """Keep the newest run that ended by itself, and what lay there when its end was first shown.
+    """Keep the newest run that ended by itself, and the file found when its end was first shown.
 
-    What ends after the Pod was taken away did not end by itself.
+    A run that ended after the Pod was removed did not end by itself.
     """
     adapter = pod.adapter
     if adapter is None:

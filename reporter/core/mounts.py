@@ -10,7 +10,7 @@ Object = Mapping[str, Any]
 
 
 def declared(spec: Object, name: str) -> Object:
-    """Return the container `name` of a Pod's spec, of whichever kind; empty where there is none."""
+    """Return the container `name` of a Pod's spec, of any kind; empty if there is none."""
     everyone = (*items(spec, "containers"), *items(spec, "initContainers"))
     return next((c for c in everyone if text(c, "name") == name), {})
 
@@ -24,10 +24,10 @@ def writers(spec: Object, reporter: str, path: str) -> list[str]:
 
 
 def born_with_pod(spec: Object, reporter: str, path: str) -> bool:
-    """Return whether whatever lies at `path` comes from this Pod's regular containers.
+    """Return whether a file at `path` can only come from this Pod's regular containers.
 
-    The reporter's own mount tells the volume. It has to be an emptyDir that no init container but
-    the reporter can write to.
+    The reporter's own mount identifies the volume. It must be an emptyDir that no init container
+    but the reporter can write to.
     """
     volume = _volume(declared(spec, reporter), path)
     kind = next((v for v in items(spec, "volumes") if text(v, "name") == volume), {})
@@ -45,10 +45,7 @@ def _writes(container: Object, volume: str) -> bool:
 
 
 def _volume(container: Object, path: str) -> str:
-    """Name the volume that `path` lies on inside the container.
-
-    The longest mount path that leads to it.
-    """
+    """Return the name of the volume that `path` lies on: the one with the longest mount path."""
     path, found, longest = posixpath.normpath(path), "", -1
     for mount in items(container, "volumeMounts"):
         base = posixpath.normpath(text(mount, "mountPath")).rstrip("/")

@@ -1,7 +1,6 @@
 """Tolerant access to API objects: what is missing or of the wrong type reads as its empty value.
 
-The API server is trusted to be well meant, not to be well formed: a proxy, a newer version or a
-half answer must not end the reporter.
+A proxy, a newer version of the API or a partial answer must not end the reporter.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +32,7 @@ def text(value: Mapping[str, Any], key: str) -> str:
 
 
 def number(value: Mapping[str, Any], key: str) -> int | None:
-    """Return the 64-bit integer under `key`, or nothing."""
+    """Return the 64-bit integer under `key`, or None."""
     found = value.get(key)
     return found if type(found) is int and found in _INT64 else None
 
@@ -41,13 +40,13 @@ def number(value: Mapping[str, Any], key: str) -> int | None:
 def moment(value: Mapping[str, Any], key: str) -> float | None:
     """Return the RFC 3339 time under `key` in seconds since the epoch.
 
-    The API's zero time is no time.
+    The API's zero time reads as None.
     """
     return epoch(text(value, key))
 
 
 def epoch(stamp: str) -> float | None:
-    """Read an RFC 3339 time; nothing for an unreadable one, one without offset, or 1970."""
+    """Read an RFC 3339 time; None if it is unreadable, has no offset or is of 1970."""
     try:
         parsed = datetime.fromisoformat(stamp)
     except ValueError:
@@ -61,8 +60,8 @@ def epoch(stamp: str) -> float | None:
 def stamp(seconds: float) -> str:
     """Write a time as the API stores it: whole seconds, UTC.
 
-    A time without a date becomes the nearest that has one: an adapter can set a file's times to
-    anything.
+    A time outside the calendar becomes the nearest inside: an adapter can set the times of a file
+    to anything.
     """
     dated = int(min(max(0, seconds), _LAST_SECOND))
     return datetime.fromtimestamp(dated, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

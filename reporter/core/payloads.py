@@ -14,7 +14,7 @@ ADAPTER_RESULT: Final = "status-reporter.io/adapter-result.v1"
 class ResultPayload:
     """A valid result: cleaned text, defaults filled in; `notes` are remarks for the log only.
 
-    `details` are compact JSON, nothing where there are none or nobody asked for them.
+    `details` are compact JSON, or None where there are none or they were not asked for.
     """
 
     success: bool
@@ -37,7 +37,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """Which file, and which state of it, was seen. Times are nanoseconds since the epoch."""
+    """Which file was seen, in which state. Times are nanoseconds since the epoch."""
 
     inode: int
     size: int
@@ -52,9 +52,9 @@ class FileAbsent:
 
 @dataclass(frozen=True, slots=True)
 class FileInvalid:
-    """Something is there that is no result: `cause` is safe to show.
+    """There is something that is not a result: `cause` is safe to show.
 
-    The identity is that of the name itself, also of a link or a FIFO; None where none is shown.
+    The identity is that of the name itself, also for a link or a FIFO; None if it is not known.
     """
 
     cause: str
@@ -71,7 +71,7 @@ class FileValid:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """Where a result file was looked for in vain, and a few names that lie there: cleaned, cut."""
+    """Where a result file was looked for in vain, and a few names found there: cleaned and cut."""
 
     path: str
     found: tuple[str, ...] = ()

@@ -1,7 +1,4 @@
-"""From the API's Pod object to `facts.Pod`.
-
-Which container is the adapter, which form the reporter has.
-"""
+"""From the API's Pod object to `facts.Pod`: which container is the adapter, which form is ours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -113,10 +110,7 @@ def read_container(pod: Object, name: str) -> Container:
 
 
 def find_form(spec: Object, reporter: str) -> Form | None:
-    """Return the form in which the container `reporter` stands in the Pod.
-
-    Nothing when it is not there.
-    """
+    """Return the form in which the container `reporter` is in the Pod; None if it is not there."""
     if any(text(c, "name") == reporter for c in items(spec, "containers")):
         return Form.CLASSIC
     if any(text(c, "name") == reporter for c in items(spec, "initContainers")):
@@ -127,8 +121,8 @@ def find_form(spec: Object, reporter: str) -> Form | None:
 def find_adapter(pod: Object, names: Names) -> tuple[str, str, tuple[str, ...]]:
     """Find the adapter among the regular containers: (name, why there is none, remarks).
 
-    In this order: the setting; the default-container annotation; the only regular container that is
-    not ours; the only one that mounts the results volume writable and is no known proxy; the first
+    In this order: the setting; the default-container annotation; the only regular container beside
+    ours; the only one that mounts the results volume writable and is not a known proxy; the first
     that is not ours, with a remark. Init containers are never the adapter.
     """
     spec = section(pod, "spec")
@@ -190,7 +184,7 @@ def _container(status: Object, kind: str, name: str) -> Container:
 
 
 def _restarts(status: Object, name: str) -> int | None:
-    """Return how often a container of whichever kind was restarted, where the API shows it."""
+    """Return how often a container of any kind was restarted, if the API shows it."""
     everyone = (*items(status, "containerStatuses"), *items(status, "initContainerStatuses"))
     return next((number(c, "restartCount") for c in everyone if text(c, "name") == name), None)
 
@@ -218,10 +212,10 @@ def _terminated(shown: Object) -> Terminated | None:
 
 
 def _blocker(spec: Object, status: Object, reporter: str) -> Blocker | None:
-    """Find the init container that the regular ones wait for, the first in their order.
+    """Return the init container that the regular ones wait for, the first in their order.
 
-    One that has to end well and has not, or another sidecar than ours that waits. A sidecar holds
-    up nothing that has begun.
+    That is one that has to succeed and has not, or a sidecar other than ours that waits. A sidecar
+    that has started blocks nothing.
     """
     sidecar = None
     for init in items(spec, "initContainers"):

@@ -14,14 +14,12 @@ def next_delay(
     first: float = 0.1,
     longest: float = 5.0,
 ) -> float | None:
-    """Return the seconds to wait after the failed try number `attempt` (1, 2, ...).
-
-    Nothing means: give up.
+    """Return the seconds to wait after failed try number `attempt` (1, 2, ...); None to give up.
 
     Exponential back-off with full jitter: uniform between 0 and `first` doubled with every try, at
     most `longest`. `retry_after` is a floor, capped. `rng` gives numbers in [0, 1). `remaining` is
-    the time left in which a try can still be of use; a delay never reaches beyond it while any of
-    it is left.
+    the time left in which a try is still useful; a delay never goes beyond it while any of it is
+    left.
     """
     if remaining is not None and remaining <= 0:
         return None

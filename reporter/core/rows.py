@@ -1,6 +1,6 @@
-"""The rows of the contract.
+"""The rows of the contract: what each situation says on the Job.
 
-What each situation says on the Job. Wording lives here and nowhere else.
+All wording is here and nowhere else.
 """
 
 import posixpath
@@ -33,9 +33,9 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One row, filled in: `row` is its letter, the rest goes onto the Job as it stands.
+    """One row, filled in: `row` is its letter, the rest goes onto the Job unchanged.
 
-    `details` are the adapter's own, for an annotation of their own.
+    `details` are the adapter's, for an annotation of their own.
     """
 
     row: str
@@ -46,7 +46,7 @@ class Report:
 
     @property
     def from_file(self) -> bool:
-        """Whether the reason is the adapter's own word."""
+        """Whether the reason comes from the adapter."""
         return self.row == "R"
 
 
@@ -55,7 +55,7 @@ def _report(row: str, status: str, message: str, reason: str = "") -> Report:
 
 
 def result(payload: ResultPayload) -> Report:
-    """R: the adapter's own word."""
+    """R: what the adapter reported."""
     status = TRUE if payload.success else FALSE
     return Report("R", status, payload.reason, payload.message, payload.details)
 
@@ -74,7 +74,7 @@ def out_of_memory() -> Report:
 
 
 def invalid(file: ResultLook) -> Report | None:
-    """I: there is a result file and it is none."""
+    """I: there is a result file, and it is invalid."""
     if not isinstance(file, FileInvalid):
         return None
     return _report("I", FALSE, f"Failed to parse adapter result: {file.cause}")
@@ -110,7 +110,7 @@ def trouble(row: str, text: str) -> Report:
 
 
 def crash_looping(adapter: Container) -> Report | None:
-    """C: the kubelet waits longer and longer before it starts the adapter again."""
+    """C: the adapter keeps failing, and the kubelet delays each restart longer."""
     waiting = isinstance(adapter.state, Waiting) and adapter.state.reason == "CrashLoopBackOff"
     if not waiting or adapter.restarts < 2:
         return None
@@ -133,7 +133,7 @@ def deadline(
 
 
 def after_deadline(report: Report, owner: str, seconds: float) -> Report:
-    """Return a row that a deadline made the last word: the adapter's own word stays as it is."""
+    """Return a row that a deadline made final; what the adapter itself reported is not changed."""
     if report.from_file:
         return report
     ending = f"; the {_limit(owner, seconds)} passed"
@@ -152,7 +152,7 @@ def evicted(reason: str, message: str) -> Report:
 
 
 def interrupted(cause: str, state: State | None) -> Report:
-    """N: nobody can know how it would have ended."""
+    """N: how the work would have ended cannot be known."""
     return _report("N", UNKNOWN, f"{cause} before a verdict was known; adapter {describe(state)}")
 
 
@@ -164,7 +164,7 @@ def misfit(problem: str) -> Report:
 def running(
     state: State | None, progress: Progress | None, received: ResultPayload | None = None
 ) -> Report:
-    """A: work goes on; `received` is a result that waits for the adapter's end."""
+    """A: the work goes on; `received` is a result that is held until the adapter ends."""
     message = f"Adapter {describe(state)}"
     if received is not None:
         message = f"{message}; result received: {received.reason}"
@@ -174,7 +174,7 @@ def running(
 
 
 def describe(state: State | None) -> str:
-    """Say in words what a container does."""
+    """Return in words what a container does."""
     match state:
         case None:
             return "container cannot be observed"
@@ -189,7 +189,7 @@ def describe(state: State | None) -> str:
 
 
 def describe_progress(progress: Progress) -> str:
-    """Say in words how far the adapter is, or nothing where it did not say."""
+    """Return in words how far the adapter is; empty if it did not say."""
     parts = []
     if progress.completed is not None:
         of = f" of {progress.total}" if progress.total is not None else ""

@@ -1,4 +1,4 @@
-"""What every place for reports is given: one report with all that it rests on."""
+"""What is given to every place for reports: one report and what it is based on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from reporter.core.rows import Report
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What is to be written: a report, whose it is, and what it rests on."""
+    """What is to be written: a report, whose it is, and what it is based on."""
 
     report: Report
     final: bool

@@ -28,7 +28,7 @@ def clean(text: str, limit_bytes: int, default: str = "") -> str:
 
 
 def clean_pieces(pieces: Iterable[str], limit_bytes: int, default: str = "") -> str:
-    """`clean` of the joined pieces, taking no more pieces than the limit needs.
+    """Return `clean` of the joined pieces, taking no more pieces than the limit needs.
 
     A piece must not end between the halves of a surrogate pair or of a CR LF.
     """

@@ -1,7 +1,4 @@
-"""Why the adapter does not start.
-
-The kubelet's waiting reasons, sorted into the rows of the contract.
-"""
+"""Why the adapter does not start: the kubelet's waiting reasons, as rows of the contract."""
 
 import re
 from dataclasses import dataclass, replace
@@ -44,7 +41,7 @@ _BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(?:: (?P<reason>[A-Za-z]+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One row's worth of trouble with starting a container."""
+    """Trouble with starting a container, for one row."""
 
     row: str  # W1, W2 or W3
     text: str
@@ -53,11 +50,11 @@ class Trouble:
 
 
 def trouble_of(pod: Pod) -> Trouble | None:
-    """Say what keeps the adapter from starting, if anything does.
+    """Return what keeps the adapter from starting, if anything does.
 
-    The adapter's own waiting reason comes first, then the init container that is in its way. A
+    The adapter's own waiting reason comes first, then the init container that blocks it. A
     container that the runtime could not start counts by its state (`StartError`), never by an exit
-    code alone; while it waits for its next try it is still the one that could not be started.
+    code alone; while it waits for its next start it still counts as not started.
     """
     adapter = pod.adapter
     if adapter is None:
@@ -95,7 +92,7 @@ def _blocked(pod: Pod) -> Trouble | None:
 
 
 def _brief(state: Waiting) -> Waiting:
-    """Return the state with little of what a hook has printed; the rest is the kubelet's words."""
+    """Return the state with most of a hook's output removed; the rest is the kubelet's text."""
     if not state.reason.endswith("HookError"):
         return state
     return replace(state, message=clean(state.message, OWN_WORDS))
@@ -118,7 +115,7 @@ def _waiting(state: Waiting, prefix: str) -> Trouble | None:
 
 
 def _said(run: Terminated) -> str:
-    """Return what is known of an ended run: the runtime's words where it never started."""
+    """Return what is known of a run that ended: the runtime's message if it never started."""
     if run.never_started:
         cause, message = run.reason, run.message
     else:

@@ -34,14 +34,14 @@ START_PATIENCE = 60.0  # seconds in one row before trouble with starting is repo
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Nothing can be said yet; time alone can change that at `next_look` (monotonic)."""
+    """There is no verdict yet; time alone can change that at `next_look` (monotonic)."""
 
     next_look: float
 
 
 @dataclass(frozen=True, slots=True)
 class Provisional:
-    """True now, and may be replaced by this attempt."""
+    """True for now; this attempt may replace it."""
 
     report: Report
     next_look: float
@@ -71,16 +71,16 @@ def decide(o: Observation, policy: Policy) -> Verdict:
 
 
 def nothing_more(o: Observation, policy: Policy) -> bool:
-    """Return whether a stopped reporter with a revisable verdict has nothing left to wait for."""
+    """Return whether a stopped reporter with a provisional verdict has nothing left to wait for."""
     case = Case(o, policy)
     return case.poll_until is not None and o.now >= case.poll_until and interruption(case) is None
 
 
 def stays(o: Observation, policy: Policy) -> bool:
-    """Return whether the reporter must not end yet, because an early end would be restarted.
+    """Return whether the reporter must not end yet, because it would be restarted.
 
-    And counted against the Job's back-off limit. That is so while the adapter can run again, or
-    while nobody can tell.
+    That restart would count against the Job's back-off limit. It happens as long as the adapter can
+    run again, or that is not known.
     """
     if isinstance(o.pod, PodGone):
         return False
@@ -92,7 +92,7 @@ def stays(o: Observation, policy: Policy) -> bool:
 
 
 def restartable(o: Observation) -> bool:
-    """Return whether the kubelet may restart the adapter or us, or nobody can tell."""
+    """Return whether the kubelet may restart the adapter or us, or that is not known."""
     pod = pod_of(o.pod) or o.memory.last_pod
     return pod is None or pod.restart.can_restart or pod.own_restart.can_restart
 
@@ -113,10 +113,10 @@ def _result(case: Case) -> Verdict | None:
 
 
 def _received(case: Case) -> ResultPayload | None:
-    """Return the valid result that lies there.
+    """Return the valid result that is there.
 
-    With RESULT_TRUST=at-exit not one that the end of its run contradicts. What ended because it
-    was told to says nothing.
+    With RESULT_TRUST=at-exit, a result that the end of its run contradicts does not count. The end
+    of a run that was stopped from outside contradicts nothing.
     """
     file = case.o.file
     if not isinstance(file, FileValid):
@@ -126,7 +126,7 @@ def _received(case: Case) -> ResultPayload | None:
 
 
 def _at_exit(case: Case, report: Report) -> Verdict | None:
-    """R once the adapter has ended, or where nobody can see its end."""
+    """Return R once the adapter has ended, or if its end cannot be observed."""
     ended = isinstance(case.o.pod, PodGone) or (case.pod is not None and case.pod.ended_for_good)
     if ended or (case.wait_over and (case.started or case.unobservable)):
         return Settled(report)
@@ -213,7 +213,7 @@ def _goes_on(case: Case) -> Verdict:
 
 
 def _trouble(case: Case) -> Report | None:
-    """Return the row of trouble the sources remember: they keep the cause that a back-off hides."""
+    """Return the row of the trouble in the memory, which keeps the cause that a back-off hides."""
     trouble = case.o.memory.trouble
     return rows.trouble(trouble.row, trouble.text) if trouble else None
 

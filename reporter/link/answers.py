@@ -30,7 +30,8 @@ class Delivery:
 
     `status` is the last HTTP status (0: no answer), `attempts` the number of requests tried,
     `digest` the SHA-256 of what was sent, in hex. `text` is one line about what went wrong. `held`
-    is the digest of what the aggregator says it holds; after `DUPLICATE` it may be another one.
+    is the digest of the result that the aggregator has; after `DUPLICATE` it may be a different
+    one.
     """
 
     outcome: Outcome
@@ -42,13 +43,13 @@ class Delivery:
 
     @property
     def delivered(self) -> bool:
-        """The aggregator has a result of this worker: now, or had one before."""
+        """Whether the aggregator has a result of this worker, from now or from before."""
         return self.outcome in {Outcome.ACCEPTED, Outcome.DUPLICATE}
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the aggregator said to a progress update."""
+    """The answer of the aggregator to a progress update."""
 
     status: int
     body: bytes = b""
@@ -57,10 +58,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What the aggregator said to a heartbeat.
+    """The answer of the aggregator to a heartbeat.
 
-    `interval` is the aggregator's wish in seconds, if it has one. `features` is what it can do
-    beyond Sonobuoy's: `heartbeat`, `outcome`, `digest`, `progress-id`.
+    `interval` is the interval in seconds that it asks for, if it does. `features` are what it can
+    do beyond Sonobuoy's: `heartbeat`, `outcome`, `digest`, `progress-id`.
     """
 
     status: int
@@ -98,7 +99,7 @@ class AggregatorAnswer:
 
     @property
     def busy(self) -> bool:
-        """Whether the aggregator had no room for the upload: nothing has failed."""
+        """Whether the aggregator had no room for the upload, which is not a failure."""
         said = self.headers.get("result-busy", "")
         return self.status == 503 and said.strip().lower() == "true"
 

@@ -80,7 +80,7 @@ class AggregatorClient:
         self._warn_of_expiry()  # hours before a delivery fails for it
 
     def close(self) -> None:
-        """Close idle connections; deliveries under way in other threads are given up."""
+        """Close idle connections and give up deliveries in other threads."""
         self._patience.end()
         self._kept.close()
 
@@ -92,9 +92,9 @@ class AggregatorClient:
 
     @property
     def peer_features(self) -> frozenset[str] | None:
-        """What the aggregator can do beyond Sonobuoy's; unknown before it answered a heartbeat.
+        """What the aggregator can do beyond Sonobuoy's; None before it has answered a heartbeat.
 
-        Empty for an aggregator of Sonobuoy, which knows no heartbeats.
+        Empty for an aggregator of Sonobuoy, which does not answer heartbeats.
         """
         return self._features
 
@@ -135,13 +135,12 @@ class AggregatorClient:
 
         `evidence` are further JSON members beside them. `result_format` as in `put_result`: a
         report in it whose `status` is `unknown` is neither a success nor a failure. `partial` is
-        what there is of the output: a directory, sent with the words beside it as `error.json`, or
-        an archive with such a file. `unreadable` is the name of a result that is there and cannot
-        be read.
+        the output so far: a directory, sent with the words beside it as `error.json`, or an archive
+        with such a file. `unreadable` is the name of a result that is there and cannot be read.
 
-        An aggregator of Sonobuoy would book a report as a result that is all right. It gets one
-        only for an unreadable result, as from its own worker; else the outcome is `REFUSED` with a
-        status of 404, the answer to the heartbeat by which it was known. Raises like `put_result`.
+        An aggregator of Sonobuoy would count a report as a good result. So it is sent one only for
+        an unreadable result, as its own worker does; otherwise the outcome is `REFUSED` with status
+        404, the answer to the heartbeat that identified it. Raises like `put_result`.
         """
         facts = {**(evidence or {}), "error": text, "cause": cause}
         document = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")
@@ -175,10 +174,10 @@ class AggregatorClient:
             return self._deliver(put, lambda: sent[0].digest, budget)
 
     def post_progress(self, update: Progress | bytes) -> Reply:
-        """Send one progress update, once; bytes go out as they are.
+        """Send one progress update, once; bytes are sent unchanged.
 
-        Concurrent calls wait for each other, so that no update overtakes another. Raises
-        `NoAnswer` and `TrustError`.
+        Concurrent calls wait for each other, so that no update overtakes another. Raises `NoAnswer`
+        and `TrustError`.
         """
         body = update if isinstance(update, bytes) else encode_progress(update)
         with self._in_order:
@@ -242,7 +241,7 @@ class AggregatorClient:
         return AggregatorConnection(self.config.host, self.config.port, self._trust, self._limits)
 
     def _exchange(self, said: Request, left: Left) -> AggregatorAnswer:
-        """One exchange on a kept connection, or on a new one."""
+        """Make one exchange on a kept connection, or on a new one."""
         if connection := self._kept.take():
             try:
                 answer = self._converse(connection, said, left)

@@ -1,6 +1,6 @@
-"""The settings of one worker: checked as a whole before any network is touched.
+"""The settings of one worker: validated as a whole before the network is used.
 
-By keyword, or from an environment (`environment.py`).
+They come as keywords or from an environment (`environment.py`).
 """
 
 import math
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 class ConfigError(ReporterError):
-    """Settings that do not fit: one line per problem in `problems`, all of them at once."""
+    """Invalid settings: one line per problem in `problems`, all of them at once."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -28,13 +28,13 @@ class ConfigError(ReporterError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
-    """Who this worker is, where its aggregator is, and its local habits.
+    """Who this worker is, where its aggregator is, and how it behaves.
 
-    `aggregator_url` is `https://host:port`; a path in it is dropped. `plugin` is the name the
-    result goes by, `node` the Kubernetes node, or `global`. The three PEM texts prove both sides to
-    each other: of `ca_cert` the first block counts. Seconds are floats; `heartbeat_seconds` 0 means
-    no heartbeats. For the caller to log: `warnings` says what was put right, `ignored` which
-    variables Kubernetes has set for a Service.
+    `aggregator_url` is `https://host:port`; a path in it is dropped. `plugin` is the name of the
+    result, `node` the Kubernetes node, or `global`. The three PEM texts identify both sides to each
+    other: the first block of `ca_cert` counts. Seconds are floats; `heartbeat_seconds` 0 means no
+    heartbeats. For the caller to log: `warnings` says what was corrected, `ignored` which variables
+    Kubernetes has set for a Service.
 
     Raises `ConfigError`, which names settings by their environment variables.
     """

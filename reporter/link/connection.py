@@ -1,7 +1,7 @@
-"""One HTTP exchange with the aggregator, each part of it within its bounds.
+"""One HTTP exchange with the aggregator, each part of it within its time limit.
 
-urllib3's connection with a socket of our own below (`sockets.py`). Redirects are not followed and
-proxies not used: both would be made above this level, and there is nothing above but our client.
+urllib3's connection with our own socket below it (`sockets.py`). Redirects are not followed and
+proxies not used: urllib3 does both above this level, where there is only our client.
 """
 
 import socket
@@ -45,9 +45,9 @@ class AggregatorConnection(HTTPSConnection):
     def exchange(self, request: Request, left: Callable[[], float]) -> AggregatorAnswer:
         """Send a request and return the answer, which may come before all of it is sent.
 
-        `left` gives the seconds left for all of it, and may change its mind meanwhile. After an
-        error, and after an answer that says so, the connection is closed. Raises `NoAnswer`,
-        `TrustError`, and what reading the body raises.
+        `left` gives the seconds left for all of it, which may change meanwhile. After an error, and
+        after an answer that says so, the connection is closed. Raises `NoAnswer`, `TrustError`, and
+        what reading the body raises.
         """
         self._left = left
         answered = False
@@ -126,7 +126,7 @@ class AggregatorConnection(HTTPSConnection):
         return sock
 
     def _reach(self) -> socket.socket:
-        """Connect to the first address that answers; looking up the name is inside the limit."""
+        """Connect to the first address that answers. The limit includes the name lookup."""
         until = time.monotonic() + self._limits.connect
         options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
         left = self._left
@@ -168,7 +168,7 @@ class Kept:
         connection.close()
 
     def close(self) -> None:
-        """Close all, and from now on each that is given."""
+        """Close all idle connections, and every one that is given back later."""
         with self._lock:
             self._closed, idle, self._idle = True, self._idle, []
         for connection, _ in idle:
@@ -176,7 +176,7 @@ class Kept:
 
 
 def _plain(error: BaseException) -> str:
-    """Say it in one line, without Python's and OpenSSL's decoration."""
+    """Return an error as one line, without the additions of Python and OpenSSL."""
     if isinstance(error, ssl.SSLError) and error.reason:
         return f"TLS: {error.reason.replace('_', ' ').lower()}"
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -34,7 +34,7 @@ class Stop(Protocol):
 
 
 class Patience:
-    """How much time there is, and waiting in it. Shared by all deliveries of a client."""
+    """How much time there is, and waits that end with it. All deliveries of a client share it."""
 
     def __init__(
         self,
@@ -51,18 +51,18 @@ class Patience:
         self._over = False
 
     def end(self) -> None:
-        """Leave no time for anything."""
+        """Leave no time for anything more."""
         self._over = True
 
     def pause(self, seconds: float) -> None:
-        """Wait; a stop that comes meanwhile ends it, one that has come before does not."""
+        """Wait. A stop during the wait ends it; a stop before it does not."""
         if self._stop.is_set():
             self._sleep(seconds)
         else:
             self._stop.wait(seconds)
 
     def until(self, end: float | None) -> Left:
-        """Tell from now on the seconds left until `end`, or less: until the grace is over."""
+        """Return what gives the seconds left until `end`; after a stop, until the grace is over."""
 
         def left() -> float:
             if self._over:
@@ -96,11 +96,11 @@ def deliver(
     rng: Callable[[], float],
     on_event: Event,
 ) -> Delivery:
-    """Try until it is settled, or until no other try is of use.
+    """Try until the delivery is settled, or until another try cannot help.
 
-    `window` and `budget` in seconds; the time that a busy aggregator costs counts for `budget`
-    alone. Raises `TrustError` once the aggregator could not prove itself
-    often enough, and what `parcel.put` raises beyond no answer.
+    `window` and `budget` in seconds; the time that a busy aggregator takes counts only for
+    `budget`. Raises `TrustError` once the aggregator has failed to prove itself often enough, and
+    what `parcel.put` raises beside `NoAnswer`.
     """
     started = patience.clock()
     left = patience.until(None if budget is None else started + budget)
@@ -144,7 +144,7 @@ def deliver(
 def _settled(
     answer: AggregatorAnswer, attempts: int, ours: str, on_event: Event
 ) -> Delivery | None:
-    """What an answer ends the delivery with, if it does."""
+    """Return what an answer ends the delivery with, or None if it does not end it."""
     match meaning(answer.status):
         case Meaning.ACCEPTED:
             return Delivery(Outcome.ACCEPTED, answer.status, attempts, ours, "", answer.digest)

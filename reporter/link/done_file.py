@@ -1,8 +1,8 @@
-"""The done file: how a plugin says that its result is there, and which one it is.
+"""The done file, with which a plugin says that its result is there, and which file it is.
 
-The plugin chooses the path, and this process can read what the plugin must not see sent anywhere:
-its own environment holds a private key. So nothing outside of the results directory is opened, and
-no link is followed while opening. When to look is not decided here.
+The plugin chooses the path, and this process can read what the plugin must not have sent anywhere:
+its own environment holds a private key. So nothing outside the results directory is opened, and no
+link is followed while opening. When to look is not decided here.
 """
 
 import errno
@@ -139,7 +139,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _open(root: int, relative: Path, text: str, name: str) -> int:
-    """Walk down to it. What became a link since it was resolved is refused."""
+    """Open it, one directory after the other. What has become a link meanwhile is refused."""
     here = os.dup(root)
     try:
         *through, last = relative.parts or (".",)

@@ -1,7 +1,7 @@
 """The variables that set up a worker, with the names Sonobuoy gives its workers.
 
-Nothing is read but what is named: the environment handed in, `*_FILE` paths and
-`WORKER_CONFIG_FILE`. What the values may be is checked in `config.py`.
+Only the environment that is passed, `*_FILE` paths and `WORKER_CONFIG_FILE` are read. Values are
+validated in `config.py`.
 """
 
 import json
@@ -24,7 +24,7 @@ _LONGEST = 2**63 * 1e-9  # Go counts nanoseconds in 64 bits
 
 
 def duration(text: str) -> float | None:
-    """Read a Go duration (`5s`, `1m30s`, `250ms`, `0`) as seconds; nothing when it is none."""
+    """Read a Go duration (`5s`, `1m30s`, `250ms`, `0`) as seconds; None if it is not one."""
     text = text.strip()
     if not _DURATION.fullmatch(text):
         return None
@@ -60,7 +60,7 @@ VARIABLES = {name: variable for name, variable, _ in (*_TEXTS, *_PEMS)}
 def read(environ: Mapping[str, str], scope: str) -> tuple[dict[str, Any], list[str]]:
     """Return the fields that are set, `warnings` and `ignored` among them, and all problems.
 
-    Whether a value fits its field is not checked here. `scope` is `global` or `node`.
+    Whether a value is valid is not checked here. `scope` is `global` or `node`.
     """
     problems: list[str] = []
     warnings: list[str] = []

@@ -1,8 +1,8 @@
-"""Progress on its way to the aggregator: what the plugin is told, and what is sent once more.
+"""Progress on its way to the aggregator: what the plugin is told, and what is sent again.
 
-What the plugin was told is the truth, so an update that was not accepted is not sent again behind
-its back; except the newest one that replaces what was there before it: until a newer one comes,
-nobody can be told less of the truth by it. One thread at a time.
+The plugin is told what happened, so an update that was not accepted is not sent again later. The
+exception is the newest update that replaces all before it: until a newer one comes, it can only
+make the aggregator's view more accurate. One thread at a time.
 """
 
 import time
@@ -52,7 +52,7 @@ class Forwarding:
         """When the kept update is due, by the clock; nothing when there is none."""
 
     def take(self, body: bytes) -> Response:
-        """Forward what the plugin says now and return what it is told."""
+        """Forward an update of the plugin and return what the plugin is told."""
         # Whatever comes now is newer; a kept one sent after it could undo it.
         self._forget()
         answer, again = self._forward(body)
@@ -61,7 +61,7 @@ class Forwarding:
         return answer
 
     def resend(self) -> None:
-        """Send the kept update, if there is one."""
+        """Send the kept update again, if there is one."""
         if self._kept is not None:
             _, again = self._forward(self._kept)
             if again:
@@ -79,7 +79,7 @@ class Forwarding:
         self._kept, self._tries, self.resend_at = None, 0, None
 
     def _forward(self, body: bytes) -> tuple[Response, bool]:
-        """Return what the plugin is told, and whether another try could turn out better."""
+        """Return what the plugin is told, and whether another try may succeed."""
         try:
             reply = self._client.post_progress(body)
         except ReporterError as error:

@@ -1,7 +1,7 @@
 """From the plugin's done file to a delivered result: poll, wait the delay, look again, send once.
 
-The loop sleeps on the stop event. What the done file may name is in `done_file.py`, how something
-is sent in `client.py`.
+The loop sleeps on the stop event. What the done file may name is in `done_file.py`, how a result is
+sent in `client.py`.
 """
 
 import json
@@ -33,7 +33,7 @@ ARCHIVE = "results.tar.gz"
 class Failure:
     """Why there will be no result: words for people, a token for programs.
 
-    With `partial` what is in the results directory goes along. `unreadable` is the name of a result
+    `partial` sends the content of the results directory along. `unreadable` is the name of a result
     that is there and cannot be read.
     """
 
@@ -55,9 +55,9 @@ def gather(
     """Wait for the plugin's done file and deliver what it names, once.
 
     After `stop` a done file still counts until shortly before the end of the grace period. `failed`
-    is asked at every look whether there is no hope of one. Without a result an aggregator that
-    knows error reports gets one; the outcome is `GAVE_UP` then, whatever became of the report, and
-    `text` is the reason. Raises `TrustError`.
+    is asked at every look whether a result can no longer come. Then an aggregator that knows error
+    reports is sent one; the outcome is `GAVE_UP`, whatever became of the report, and `text` is the
+    reason. Raises `TrustError`.
     """
     return _Gathering(config, client, stop, failed=failed, clock=clock, sleep=sleep).run()
 
@@ -95,7 +95,7 @@ class _Gathering:
                 return self._report(Failure("terminated before results", "terminated"))
 
     def _left(self) -> float:
-        """Return the seconds left of the grace period; endless before a signal."""
+        """Return the seconds left of the grace period; infinity before a signal."""
         if not self._stop.is_set():
             return math.inf
         if self._stopped_at is None:
@@ -103,7 +103,7 @@ class _Gathering:
         return self._stopped_at + self._config.grace_seconds - self._clock()
 
     def _budget(self) -> float | None:
-        """Return what a delivery may take; after a signal the process has to end in time too."""
+        """Return how long a delivery may take; after a signal the process has to end in time."""
         left = self._left()
         return None if left == math.inf else left - LEAVE_SECONDS
 
@@ -145,7 +145,7 @@ class _Gathering:
         return tree_archive.packed(target.descriptor, target.path, [done])
 
     def _report(self, failure: Failure) -> Delivery:
-        """Say that there is no result, as far as the aggregator has ears for it."""
+        """Report that there is no result, if the aggregator knows error reports."""
         try:
             partial = ResultSource(ARCHIVE, lambda: self._remains(failure), GZIP)
             sent = self._say(failure, partial if failure.partial else None)
@@ -155,7 +155,7 @@ class _Gathering:
         return replace(sent, outcome=Outcome.GAVE_UP, text=failure.text)
 
     def _remains(self, failure: Failure) -> BinaryIO:
-        """Pack what there is of the output, with the words beside it."""
+        """Pack the output so far, with the words beside it."""
         from reporter.link import tree_archive
 
         results = self._config.results_dir.absolute()

@@ -1,6 +1,6 @@
-"""Heartbeats: the aggregator hears that this worker is alive, from its start until its upload.
+"""Heartbeats: they tell the aggregator that this worker is alive, from its start until its upload.
 
-Nothing waits for a beat and none is tried again: the next one comes soon.
+Nothing waits for a heartbeat and none is sent again: the next one follows soon.
 """
 
 import random
@@ -21,24 +21,24 @@ _EVENTS = {0: "heartbeat_unanswered", **dict.fromkeys(FINAL, "heartbeats_end")}
 
 
 class Client(Protocol):
-    """What the heart needs of `AggregatorClient`."""
+    """The part of `AggregatorClient` that is used here."""
 
     def heartbeat(self) -> Beat:
-        """Beat once and return the answer, or raise a ReporterError."""
+        """Send one heartbeat and return the answer, or raise a ReporterError."""
 
 
 class Heart:
-    """Beats on a thread of its own, from `start` to `close`.
+    """Sends heartbeats on a thread of its own, from `start` to `close`.
 
-    The first beat comes after a random part of `interval` seconds, every other an interval +- 10 %
-    after the one before, so that the workers of a run do not beat as one. The interval is what the
-    aggregator's last answer asked for: it knows how many workers there are, and when it takes one
-    for lost. `on_event` is called with a word and its facts; `over` is what the pauses are waited
-    on:
+    The first comes after a random part of `interval` seconds, every other an interval +- 10 % after
+    the one before, so that the workers of a run do not send theirs at the same time. The interval
+    is the one in the aggregator's last answer: it knows how many workers there are, and when it
+    considers one lost. `on_event` is called with a word and its facts; `over` is waited on during
+    the pauses:
 
     - `heartbeat_unanswered`: the first of a series (`trouble`);
     - `heartbeat_refused`: the first of a series of that answer (`status`);
-    - `heartbeats_end`: the peer knows none, or its run is closed (`status`).
+    - `heartbeats_end`: the peer knows no heartbeats, or its run is closed (`status`).
     """
 
     def __init__(
@@ -57,15 +57,15 @@ class Heart:
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
 
     def start(self) -> None:
-        """Beat from now on."""
+        """Begin to send heartbeats."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Begin no more beats."""
+        """Send no more heartbeats."""
         self._over.set()
 
     def close(self) -> None:
-        """Stop, and wait for a beat that is on its way."""
+        """Stop, and wait for a heartbeat that is being sent."""
         self.stop()
         self._thread.join()
 
@@ -77,7 +77,7 @@ class Heart:
             pause = self._interval * (1 + SPREAD * (2 * self._rng() - 1))
 
     def _beat(self) -> bool:
-        """Beat once and say whether to go on."""
+        """Send one heartbeat and return whether to go on."""
         facts: dict[str, Any]
         try:
             answer = self._client.heartbeat()

@@ -18,7 +18,7 @@ _KEYS = ("EC PRIVATE KEY", "PRIVATE KEY", "RSA PRIVATE KEY")
 
 
 class PemError(ValueError):
-    """A text that is not the PEM wanted. The message is for people and repeats nothing of it."""
+    """A text that is not the expected PEM. The message is for people and repeats nothing of it."""
 
 
 class Block(NamedTuple):
@@ -58,7 +58,7 @@ def private_key(text: str) -> str:
 
 
 def check_certificate(text: str) -> None:
-    """See whether OpenSSL can read this certificate. Raises `PemError`."""
+    """Check that OpenSSL can read this certificate. Raises `PemError`."""
     try:
         bare_context().load_verify_locations(cadata=text)
     except (ssl.SSLError, ValueError, TypeError):  # TypeError: not in ASCII
@@ -66,7 +66,7 @@ def check_certificate(text: str) -> None:
 
 
 def bare_context() -> ssl.SSLContext:
-    """Make a context that knows nobody and obeys no environment variable.
+    """Make a context that trusts nobody and ignores all environment variables.
 
     `ssl.create_default_context` and urllib3's own write every session key to `SSLKEYLOGFILE`, which
     a plugin's environment may set, and differ in strictness between Python versions.
@@ -82,8 +82,8 @@ def bare_context() -> ssl.SSLContext:
 def load_identity(context: ssl.SSLContext, chain: Sequence[str], key: str) -> None:
     """Give a context its own certificate (leaf first) and key. Raises `PemError`.
 
-    OpenSSL's binding reads keys from files only. A memory file has no name on any disk, and is
-    gone when this returns.
+    Python's `ssl` reads keys from files only. A memory file has no name on any disk, and is gone
+    when this returns.
     """
     try:
         text = ("".join(chain) + key).encode("ascii")

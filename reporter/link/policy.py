@@ -28,10 +28,10 @@ _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 507})
 
 
 def meaning(status: int) -> Meaning:
-    """Classify the status of an answer.
+    """Return what the status of an answer means for a delivery.
 
-    Other successes than 200 are no success: an aggregator answers 200 when the bytes are safe, so a
-    201 or 204 came from somebody else. A redirect is final for the same reason.
+    Only 200 is a success: an aggregator answers 200 when the bytes are safe, so a 201 or 204 came
+    from something else. A redirect is final for the same reason.
     """
     match status:
         case 200:
@@ -44,7 +44,7 @@ def meaning(status: int) -> Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """What a delivery has gone through. Times are of one clock, in seconds."""
+    """The tries of a delivery so far. Times are of one clock, in seconds."""
 
     started: float
     attempts: int = 0
@@ -53,23 +53,23 @@ class Tries:
     """The first answer of 500 or above: it opened the aggregator's retry window."""
 
     def failed(self, status: int | None, now: float) -> "Tries":
-        """One more try, answered with this status or not at all."""
+        """Return them with one more try, answered with this status or not at all."""
         refused = now if status is not None and status >= 500 else None
         first = refused if self.refused_at is None else self.refused_at
         return replace(self, attempts=self.attempts + 1, refused_at=first)
 
     def excused(self, seconds: float) -> "Tries":
-        """Seconds that do not count: the aggregator was busy, which is nobody's failure."""
+        """Return them without so many seconds: a busy aggregator is not a failure."""
         refused = None if self.refused_at is None else self.refused_at + seconds
         return replace(self, started=self.started + seconds, refused_at=refused)
 
     def mistrusted(self) -> "Tries":
-        """One more handshake with a certificate that is not trusted."""
+        """Return them with one more handshake whose certificate is not trusted."""
         return replace(self, attempts=self.attempts + 1, untrusted=self.untrusted + 1)
 
     @property
     def hopeless(self) -> bool:
-        """The aggregator has had all its chances to prove itself."""
+        """Whether the aggregator has failed to prove itself too often."""
         return self.untrusted >= UNTRUSTED_TRIES
 
     def last_start(self, window: float) -> float:

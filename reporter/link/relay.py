@@ -1,7 +1,7 @@
-"""The relay: progress from a plugin on this machine's own address on to the aggregator.
+"""The relay: takes progress from a plugin on a loopback address and sends it to the aggregator.
 
-Forwarding is one at a time, in the order in which requests were complete. What is forwarded, and
-when once more, is in `forwarding.py`.
+Updates are forwarded one at a time, in the order in which requests were complete. What is
+forwarded, and what is sent again, is in `forwarding.py`.
 """
 
 import random
@@ -35,14 +35,13 @@ def at_head(request: Request) -> Response | None:
 class Relay:
     """`http://localhost:PORT/progress`, for POST and PUT; `start` it and `close` it.
 
-    Who is not on this machine cannot reach it. While another process has the port it tries again
-    every ten seconds. The plugin gets the aggregator's own answer, or a 500 where there is none.
-
+    It can be reached from this machine only. While another process has the port it tries again
+    every ten seconds. The plugin gets the aggregator's own answer, or a 500 if there is none.
     `on_event` is called with a word and its facts, the last three at most once:
 
     - `relay_listens`: the port is ours (`port`);
-    - `relay_gave_up`: a connection was dropped for what should not happen (`trouble`);
-    - `relay_port_taken`: it is somebody else's (`port`, `trouble`);
+    - `relay_gave_up`: a connection was dropped because of an unexpected error (`trouble`);
+    - `relay_port_taken`: another process has it (`port`, `trouble`);
     - `progress_not_delivered` and `progress_unwanted`: see `Forwarding`.
     """
 
@@ -85,9 +84,9 @@ class Relay:
         self._server.start()
 
     def close(self, *, last_try: bool = False) -> None:
-        """Stop; cuts off open connections, waits for an update that is on its way.
+        """Stop: cut off open connections, and wait for an update that is being sent.
 
-        With `last_try` an update that is still to be sent again is sent once more.
+        With `last_try` an update that is kept to be sent again is tried once more.
         """
         self._server.close()
         self.listening.clear()
@@ -95,7 +94,7 @@ class Relay:
             self._forwarding.resend()
 
     def _tick(self) -> float | None:
-        """Do what is due on the server's thread; return when there is more to do."""
+        """Do what is due on the server's thread; return when more is due."""
         now = self._clock()
         if self._listen_at is not None and self._listen_at <= now:
             self._listen()
@@ -106,7 +105,7 @@ class Relay:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _listen(self) -> None:
-        """Take the port on both loopback addresses, or none and try later."""
+        """Take the port on both loopback addresses, or on none and try again later."""
         self._listen_at = None
         port, listeners = self._wanted_port, list[socket.socket]()
         try:

@@ -1,4 +1,4 @@
-"""What a worker says to an aggregator: targets, headers, bodies. Values only."""
+"""What a worker sends to an aggregator: targets, headers, bodies. Values only."""
 
 import base64
 import json
@@ -49,7 +49,7 @@ def _url(base: str, path: str, names: list[str], extension: str | None) -> str:
 
 
 class Request(NamedTuple):
-    """What is sent. A body that is no bytes is read once, so it cannot be sent again."""
+    """What is sent. A body that is not bytes is read once, so it cannot be sent again."""
 
     method: str
     target: str
@@ -64,7 +64,7 @@ def request(
     headers: Mapping[str, str] = MappingProxyType({}),
     body: bytes | Iterable[bytes] | None = None,
 ) -> Request:
-    """Say something about this worker's key; `kind` is `results`, `progress` or `health`."""
+    """Make a request for this worker's key; `kind` is `results`, `progress` or `health`."""
     plugin, node = quote(config.plugin, safe=""), quote(config.node, safe="")
     where = GLOBAL if config.node == GLOBAL else f"by-node/{node}"
     agent = {"User-Agent": f"status-reporter-link/{__version__}"}
@@ -92,7 +92,7 @@ def disposition(name: str) -> str:
 
 
 def encode_progress(progress: Progress) -> bytes:
-    """Write an update as the aggregator reads it; fields that say nothing are left out."""
+    """Encode an update as the aggregator reads it; empty fields are left out."""
     document: dict[str, Any] = {
         "msg": progress.msg,
         "total": progress.total,
@@ -108,7 +108,7 @@ def encode_progress(progress: Progress) -> bytes:
 
 
 def type_of_unreadable(name: str) -> str:
-    """Tell the type of a report that stands in for a file which cannot be read.
+    """Return the content type of a report that stands in for a file which cannot be read.
 
     Never gzip: an aggregator of Sonobuoy would try to unpack the report.
     """

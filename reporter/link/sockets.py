@@ -27,9 +27,9 @@ class TimeLimits:
 
     `connect` and `handshake` as a whole; `send` without a byte being taken; `answer` from the last
     byte sent to the last byte read: an aggregator with many uploads leaves ours unread for up to
-    half an hour, and then answers that it was busy. Whoever is gone meanwhile is found by TCP.
-    `progress` and `heartbeat` are for one update or beat with all its parts. A connection is kept
-    `idle` so long while no heartbeat was answered: aggregators of Sonobuoy's kind keep it longer.
+    half an hour, and then answers that it was busy. TCP detects a peer that is gone meanwhile.
+    `progress` and `heartbeat` are for one update or heartbeat with all its parts. A connection is
+    kept `idle` so long while no heartbeat was answered: aggregators of Sonobuoy keep it longer.
     """
 
     connect: float = 5.0
@@ -42,7 +42,7 @@ class TimeLimits:
 
 
 class Socket(ssl.SSLSocket):
-    """Made by a context whose `sslsocket_class` it is; `shake_hands` first."""
+    """A socket made by a context whose `sslsocket_class` it is; `shake_hands` comes first."""
 
     _limits: TimeLimits
     _left: Callable[[], float]

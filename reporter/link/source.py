@@ -1,7 +1,7 @@
 """What a worker sends: opened for a delivery, measured, and read again for each try.
 
-Never whole in memory. The bytes may belong to somebody who still writes: what is sent is exactly
-what was measured, or the try fails.
+Never whole in memory. Another process may still write to it: what is sent is exactly what was
+measured, or the try fails.
 """
 
 import hashlib
@@ -33,11 +33,11 @@ _CHECKSUM = slice(148, 156)
 
 
 class SourceError(ReporterError):
-    """What was to be sent cannot be opened or read."""
+    """The source of a result cannot be opened or read."""
 
 
 class SourceChanged(ReporterError):
-    """What is being sent is no longer what was measured. Another try measures again."""
+    """The source has changed since it was measured. Another try measures again."""
 
 
 class ResultSource:
@@ -82,7 +82,7 @@ class ResultSource:
         return _Directory(Path(path).absolute(), exclude)
 
     def carrying(self, name: str, data: bytes) -> "ResultSource":
-        """Return the same with one more file in it, which only a directory can take up.
+        """Return the same with one more file in it; only a directory can have one.
 
         The directory is below `output/` then.
         """
@@ -196,12 +196,12 @@ class Content:
 
 
 def content_type_of(name: str) -> str:
-    """Tell the content type by the last extension of a file name."""
+    """Return the content type by the last extension of a file name."""
     return _TYPES.get(PurePath(name).suffix.lower(), UNKNOWN)
 
 
 def _holds_tar(start: bytes) -> bool:
-    """Tell from its first bytes whether a gzip file holds a tar archive."""
+    """Return whether a gzip file holds a tar archive, by its first bytes."""
     try:
         block = zlib.decompressobj(wbits=31).decompress(start, _TAR_BLOCK)
         if len(block) < _TAR_BLOCK:

@@ -1,8 +1,8 @@
 """A directory as one tar.gz.
 
-The directory belongs to somebody else, who may change it while it is read: it is walked by
-descriptors, a link is never followed, and what is neither a directory nor a regular file is left
-out. Only so much is held in memory as one read brings.
+Another process may change the directory while it is read. So it is walked by descriptors, a link is
+never followed, and what is neither a directory nor a regular file is left out. Only one read at a
+time is held in memory.
 """
 
 import io
@@ -45,10 +45,10 @@ def pack(
 ) -> None:
     """Write the tree below the open descriptor `directory` to `out` as tar.gz.
 
-    Members have relative names in sorted order, owner 0 and plain modes: an archive full of
-    directories that nobody may enter would be of no use to its reader. `path` is the directory's
-    own full path, by which members listed in `exclude` are known; of an excluded directory nothing
-    is packed. `prefix` goes before every name; `beside` are files of our own, without it.
+    Members have relative names in sorted order, owner 0 and plain modes: nobody could use an
+    archive of directories that cannot be entered. `path` is the directory's own full path, by which
+    members listed in `exclude` are known; of an excluded directory nothing is packed. `prefix` goes
+    before every name; `beside` are files of our own, without it.
 
     A file that grows meanwhile is cut at the size it had, one that shrinks is filled up with zeros,
     one that vanishes is left out. Raises OSError for what cannot be read or written.
@@ -91,7 +91,8 @@ def packed(directory: int, path: Path, exclude: Collection[Path], **options: Any
 class _Zipped:
     """A file that compresses what is written to it.
 
-    Not gzip.GzipFile: on a full disk that tries to write once more when nobody can hear of it.
+    Not gzip.GzipFile, which on a full disk tries to write again when the error can no longer be
+    handled.
     """
 
     def __init__(self, out: BinaryIO) -> None:
@@ -163,7 +164,7 @@ class _Walk:
 
 
 class _Exactly:
-    """A file of just the size its header says, whatever is done to it meanwhile."""
+    """A file of exactly the size in its header, even if it changes meanwhile."""
 
     def __init__(self, file: int, size: int) -> None:
         self._file, self._left = file, size

@@ -1,9 +1,9 @@
-"""Whom this worker believes to be its aggregator, and the TLS contexts that follow from it.
+"""Which peer this worker accepts as its aggregator, and the TLS contexts that follow from it.
 
-The run's CA is the only anchor and the host's name is checked. One exception, tried only after
-OpenSSL has said "self-signed": Sonobuoy gives its CA and its leaves one and the same subject, which
-OpenSSL cannot tell apart. Such a leaf is looked at by hand and then pinned. `cryptography` is
-needed for that alone and loaded only then. Sockets are opened elsewhere.
+The run's CA is the only anchor and the host's name is checked. There is one exception, tried only
+after OpenSSL has said "self-signed": Sonobuoy gives its CA and its leaves the same subject, which
+OpenSSL cannot tell apart. Such a leaf is verified here and then pinned. Only that needs
+`cryptography`, which is imported then. Sockets are opened elsewhere.
 """
 
 import ssl
@@ -29,7 +29,7 @@ Secured = TypeVar("Secured", bound=ssl.SSLSocket)
 
 
 class TrustError(ReporterError):
-    """The peer cannot prove to be the aggregator of this run. No request was sent to it."""
+    """The peer cannot prove that it is the aggregator of this run. No request was sent to it."""
 
 
 class _Pinned(NamedTuple):
@@ -38,7 +38,7 @@ class _Pinned(NamedTuple):
 
 
 class Trust:
-    """What one client believes; safe to share between threads.
+    """What one client trusts; safe to share between threads.
 
     `wall` gives Unix seconds.
     """

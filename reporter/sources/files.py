@@ -1,8 +1,8 @@
-"""Reading one file that somebody hostile may have put there. Its bytes mean nothing in here.
+"""Reads one file that somebody hostile may have put there. What its bytes mean is not known here.
 
 The adapter owns the directory: it can put a FIFO, a link to our token, a device or an endless file
 under the expected name, and change it while it is read. So the name is opened without following a
-link and without waiting, and everything is decided on the descriptor, never by asking first. Links
+link and without waiting, and everything is checked on the descriptor, never before opening. Links
 above the directory are followed: they belong to whoever made the mount, not to the adapter.
 """
 
@@ -38,7 +38,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The file is still the one the caller knows; nothing was read."""
+    """The file is still the known one; nothing was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Something is there that cannot be read as a file. `cause` names no content."""
+    """There is something that cannot be read as a file. `cause` repeats none of its content."""
 
     cause: str
     identity: FileIdentity | None
@@ -82,7 +82,7 @@ def read_bounded(path: Path, limit: int, known: FileIdentity | None = None) -> F
 
 
 def names_in(directory: Path, most: int) -> list[str]:
-    """List at most so many names; none where the directory cannot be read."""
+    """Return at most so many names; none if the directory cannot be read."""
     try:
         with os.scandir(directory) as entries:
             return [entry.name for entry in islice(entries, most)]
@@ -106,7 +106,7 @@ def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> 
 
 
 def _refused(directory: int, name: str, error: OSError) -> FileLook:
-    """Why the name could not be opened: a link gives ELOOP, a socket ENXIO."""
+    """Return why the name could not be opened: a link gives ELOOP, a socket ENXIO."""
     try:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -143,7 +143,7 @@ def _read(file: int, limit: int, known: FileIdentity | None) -> FileLook:
 
 
 def _all_bytes(file: int, expected: int, limit: int) -> bytes:
-    """The file from here to its end, but no more than one byte above the limit."""
+    """Return the file from here to its end, but at most one byte more than the limit."""
     data = os.read(file, expected + 1)
     while len(data) <= limit and (more := os.read(file, min(_CHUNK, limit + 1 - len(data)))):
         data += more

@@ -1,10 +1,9 @@
-"""Wake-ups from inotify for some files. Only a hint: what is true is read, not heard.
+"""Wake-ups from inotify for some files. They are only hints: the file itself decides.
 
-MODIFY is among the events, because a writer that keeps its file open gives nothing else. A chatty
-writer cannot flood us: equal events merge in the kernel's queue while nobody drains it, so a loop
-that waits a few milliseconds between two drains pays for one event a turn. What no event can tell
-(hard links, mmap stores, file systems without events, a directory that appears later) is left to
-the poll.
+MODIFY is among the events, because a writer that keeps its file open causes no other. A busy writer
+cannot flood us: equal events merge in the kernel's queue until it is drained, so a loop that waits
+a few milliseconds between two drains handles one event a turn. What causes no event (hard links,
+mmap stores, file systems without events, a directory that appears later) is left to polling.
 """
 
 import ctypes
@@ -39,7 +38,7 @@ _CHATTY = 4.0  # a writer that never rests gets at most a fifth of our time
 
 
 class Wake(Protocol):
-    """What can be slept on."""
+    """What the loop can sleep on."""
 
     def wait(self, timeout: float | None, extra_fds: Iterable[int] = ...) -> set[int] | None:
         """Sleep until woken (None), descriptors are readable, or `timeout` seconds are over."""
@@ -76,9 +75,9 @@ class DirectoryWatch:
         *,
         load: Callable[[], Any] = lambda: ctypes.CDLL(None, use_errno=True),
     ) -> Self | None:
-        """A watch, or None where there is no inotify: then `tell` hears the reason.
+        """Return a watch, or None without inotify; `tell` is given the reason.
 
-        `tell` also hears later why a directory cannot be watched, once per reason.
+        `tell` is also given later why a directory cannot be watched, once per reason.
         """
         try:
             libc = load()
@@ -96,7 +95,7 @@ class DirectoryWatch:
         return self._descriptor
 
     def drain(self) -> bool:
-        """Take all events that are there, without waiting: has one of the files maybe changed?"""
+        """Take all pending events without waiting; return whether a file may have changed."""
         relevant = False
         for _ in range(_MOST_READS):
             try:
@@ -107,9 +106,9 @@ class DirectoryWatch:
         return relevant
 
     def repair(self) -> bool:
-        """Watch the directories that are not watched (any more) and exist: was there one?
+        """Watch the directories that exist and are not watched; return whether there was one.
 
-        Cheap when nothing is missing. After True look at the files: something may have come before.
+        Cheap when nothing is missing. After True, look at the files: they may have changed before.
         """
         added = [self._watch(path) for path in self._names if path not in self._watched]
         return any(added)
@@ -117,8 +116,8 @@ class DirectoryWatch:
     def sleep(self, wake: Wake, seconds: float, *, cost: float) -> None:
         """Sleep until woken, until one of the files may have changed, or for so long.
 
-        `cost` is how long the last look at the files took, in seconds: a chatty writer is looked
-        at less often the more it costs.
+        `cost` is how long the last look at the files took, in seconds: the more it costs, the less
+        often the file of a busy writer is looked at.
         """
         if self.repair():
             return  # what the directory holds now may have come while nobody watched it
@@ -136,7 +135,7 @@ class DirectoryWatch:
                 seconds = end - self._clock()
 
     def close(self) -> None:
-        """Let go of the inotify instance; the watch is of no use afterwards."""
+        """Close the inotify instance; the watch cannot be used afterwards."""
         os.close(self._descriptor)
 
     def _watch(self, directory: Path) -> bool:

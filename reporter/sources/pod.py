@@ -1,6 +1,6 @@
 """The Pod as a source.
 
-A thread keeps the newest state from a watch, a GET stands in where there is no watch.
+A thread keeps its newest state from a watch; without a watch it is read with GET.
 """
 
 import random
@@ -44,8 +44,8 @@ class PodApi(Protocol):
 class PodSource:
     """The newest state of our own Pod.
 
-    `wake` is called from the watch thread whenever something new is known. `on_failure` gets every
-    failed request's error, from either thread.
+    `wake` is called from the watch thread for every new state. `on_failure` gets the error of every
+    failed request, from either thread.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class PodSource:
         self._thread = threading.Thread(target=self._run, name="pod-watch", daemon=True)
 
     def start(self) -> None:
-        """Open the watch and give it a moment to show the Pod."""
+        """Open the watch and wait a moment for it to show the Pod."""
         self._thread.start()
         self._heard.wait(FIRST_ANSWER)
 
@@ -165,7 +165,7 @@ class PodSource:
             )
 
     def _follow(self) -> KubeError | None:
-        """Follow one watch to its end; return what broke it."""
+        """Follow one watch to its end; return the error that ended it."""
         watch = self._api.watch_pod(self._namespace, self._name)
         with self._lock:
             self._watch = watch

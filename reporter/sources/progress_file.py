@@ -1,4 +1,4 @@
-"""The adapter's progress file, looked at again and again. Bad progress is only a remark."""
+"""The adapter's progress file, read again and again. Invalid progress only causes a remark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +10,9 @@ from reporter.wire.progress import MAX_BYTES, decode_progress
 
 
 class ProgressFile:
-    """The newest good progress in one file; `on_malformed` hears of bad progress, once.
+    """The newest valid progress in one file; `on_malformed` is called for invalid progress, once.
 
-    None stands for no file: progress is off.
+    None instead of a file: progress is off.
     """
 
     def __init__(self, path: Path | None, on_malformed: Callable[[str], None]) -> None:
@@ -23,7 +23,7 @@ class ProgressFile:
         self._data = b""
 
     def look(self) -> Progress | None:
-        """The newest good progress so far; None before the first. Never waits, never raises."""
+        """Return the newest valid progress; None before the first. Never waits, never raises."""
         if self._path is None:
             return None
         match read_bounded(self._path, MAX_BYTES):

@@ -1,4 +1,4 @@
-"""The adapter's result file, looked at again and again. If it counts is decided elsewhere."""
+"""The adapter's result file, looked at again and again. Whether it counts is decided elsewhere."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -40,8 +40,8 @@ NAME_BYTES, PATH_BYTES = 64, 256  # of them in a message
 class ResultFile:
     """The newest state of one result file.
 
-    `others` are files that may lie beside it. With `details` a result's details are kept. `on_read`
-    hears the outcome of every look, unless the file is known and has not changed.
+    `others` are files that may lie beside it. With `details` the details of a result are kept.
+    `on_read` is given the outcome of every look, unless the file is known and has not changed.
     `clock` is the wall clock in nanoseconds that also stamps the file.
     """
 
@@ -62,7 +62,7 @@ class ResultFile:
         self._known: FileIdentity | None = None
 
     def look(self) -> ResultLook:
-        """What is there now. Never waits; a file that has not changed is not read again."""
+        """Return what is there now. Never waits; a file that has not changed is not read again."""
         started = self._clock()
         found = read_bounded(self._path, MAX_BYTES, self._known)
         if isinstance(found, Unchanged):
@@ -75,7 +75,7 @@ class ResultFile:
         return self._last
 
     def look_around(self) -> Searched:
-        """Say where the file is looked for, and which names lie there that may be meant for it."""
+        """Return where the file is looked for, and which names there may be meant for it."""
         names = set(names_in(self._path.parent, MOST_ENTRIES)) - self._others
         found = sorted(names, key=lambda name: (not _resembles(name, self._path), name))
         cleaned = (clean(name, NAME_BYTES, "?") for name in found[:MOST_NAMES])

@@ -1,4 +1,4 @@
-"""A run's status on the aggregator's Pod: the requests. What they mean is `core.run`'s."""
+"""Reads a run's status from the aggregator's Pod: the requests only. `core.run` interprets it."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -26,12 +26,11 @@ class PodsApi(Protocol):
 def find_aggregator(
     api: PodsApi, namespace: str | None, *, run: str = "", timeout: float = 5.0
 ) -> tuple[Mapping[str, Any], str]:
-    """Return the Pod that is labelled as an aggregator's, newest way first, and a remark on it.
+    """Return the Pod that is labelled as an aggregator's, and a remark on the choice.
 
-    With `run` only the one that was launched for it.
-
-    Raises KubeError: `NoAggregatorPod` when there is none. `timeout` in seconds is for each of at
-    most two requests.
+    The newer label wins. With `run`, only the Pod that was launched for it counts. Raises
+    KubeError: `NoAggregatorPod` when there is none. `timeout` in seconds is for each of at most two
+    requests.
     """
     for name, value in LABELS[:1] if run else LABELS:
         wanted = f"{name}={value}" + (f",{selector(run)}" if run else "")
@@ -47,12 +46,12 @@ def find_aggregator(
 def read_run_status(
     api: PodsApi, namespace: str | None, *, run: str = "", timeout: float = 5.0
 ) -> Reading:
-    """Ask the cluster how the run in `namespace` is. Everything that goes wrong is an outcome.
+    """Read the status of the run in `namespace`. Everything that goes wrong is an outcome.
 
     `run` is its name where there may be several. A namespace of None stands for whichever has a Pod
-    with an aggregator's label; one that does not exist looks like one without Pods. Rights:
-    `pods: list`, and `get` where no Pod is labelled. `timeout` in seconds is for each of at most
-    three requests.
+    with an aggregator's label; one that does not exist looks like one without Pods. Rights: `pods:
+    list`, and `get` if no Pod is labelled. `timeout` in seconds is for each of at most three
+    requests.
     """
     try:
         try:

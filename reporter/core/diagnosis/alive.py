@@ -1,4 +1,4 @@
-"""What keeps a Pod going whose adapter has ended."""
+"""Which containers keep a Pod running after its adapter has ended."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from reporter.core.pod import find_adapter
 
 
 def kept_alive(pod: Object, setup: Setup) -> Iterator[Finding]:
-    """Name the regular containers that run on after the adapter, or did until a deadline."""
+    """Yield the regular containers that run longer than the adapter, or did so until a deadline."""
     adapter, _, _ = find_adapter(pod, setup.names)
     states = {
         text(each, "name"): section(each, "state")

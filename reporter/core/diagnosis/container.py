@@ -34,9 +34,9 @@ _FROM_OUTSIDE: Final = _NOT_STARTED | {"OOMKilled", "ContainerStatusUnknown"}
 class Around:
     """What is known beside a container's status: its Pod's name and events, the reporter's log.
 
-    `judged` says that this Pod's reporter has written its last word, `hidden` that it names what a
-    deadline would have hidden, `stopped` that the whole Pod was ended from outside, `over` that it
-    has ended, `held` that no regular container has started yet.
+    `judged` says that this Pod's reporter has written its final verdict, `hidden` that the verdict
+    names a cause that a deadline would have hidden, `stopped` that the whole Pod was ended from
+    outside, `over` that it has ended, `held` that no regular container has started yet.
     """
 
     setup: Setup | None
@@ -51,7 +51,7 @@ class Around:
 
 
 def diagnose_container(container: Object, around: Around) -> Iterator[Finding]:
-    """Say what is wrong with it."""
+    """Yield what is wrong with the container."""
     name = text(container, "name")
     setup, pod = around.setup, around.pod
     ours = setup is not None and name == setup.name
@@ -112,7 +112,7 @@ def diagnose_container(container: Object, around: Around) -> Iterator[Finding]:
 
 
 def _unwritten(log: str, who: str, pod: str, *, failed: bool) -> Iterator[Finding]:
-    """Say why the Job has not the reporter's word, if its log does; its failure tells the same."""
+    """Yield why the reporter's verdict is not on the Job, as far as its log says."""
     if line := refused(log):
         yield problem(
             "missing-rights",
@@ -131,7 +131,7 @@ def _unwritten(log: str, who: str, pod: str, *, failed: bool) -> Iterator[Findin
 
 
 def _pull(events: Sequence[Object], known: str) -> str:
-    """Return the event with the cause, where the status tells only that the kubelet waits."""
+    """Return the event with the cause, where the status only says that the kubelet waits."""
     causes = [
         event
         for event in events
@@ -142,9 +142,10 @@ def _pull(events: Sequence[Object], known: str) -> str:
 
 
 def _own_end(container: Object, who: str, around: Around, tail: str) -> Iterator[Finding]:
-    """The reporter's: in the classic form most verdicts go with exit code 1 (EXIT_POLICY).
+    """Yield what is wrong with how the reporter's container ended.
 
-    The kubelet shows a native one that waits for its next try as ended, too.
+    In the classic form most verdicts go with exit code 1 (EXIT_POLICY). A native reporter that
+    waits for its next start is shown as ended, too.
     """
     name, ended = text(container, "name"), section(container, "state", "terminated")
     code, restarts = number(ended, "exitCode") or 0, number(container, "restartCount") or 0
@@ -205,19 +206,25 @@ def _terminated(ended: Object, who: str, name: str, around: Around) -> Iterator[
 
 
 def _not_running(who: str, pod: str) -> Finding:
-    """The kubelet shows it as waiting still, or as ContainerStatusUnknown: it is a race."""
+    """Return that a container did not run when its Pod ended.
+
+    Whether the kubelet shows it as waiting or as ContainerStatusUnknown is a race.
+    """
     return info("not-running", f"{who} of Pod {pod} was not running when the Pod was terminated.")
 
 
 def _ended(run: Object, *, ours: bool = False) -> str:
-    """How a run ended; the message of ours is the end of its log and is told elsewhere."""
+    """Return in words how a run ended.
+
+    Our own message is left out: it is the end of the log, which is shown elsewhere.
+    """
     message = "" if ours else text(run, "message").strip()
     said = ": ".join(filter(None, (text(run, "reason"), message)))
     return f"exit code {number(run, 'exitCode') or 0}" + (f" ({said})" if said else "")
 
 
 def _no_verdict(run: Object) -> str:
-    """Bad settings end the reporter again and again, whatever the adapter does meanwhile."""
+    """Return that no verdict follows if settings are invalid: every restart ends the same way."""
     wrong = number(run, "exitCode") == 2
     return " No verdict will come until the setting is fixed." if wrong else ""
 

@@ -8,9 +8,9 @@ from reporter.core.objects import epoch, number, section, text
 
 
 def last_event(events: Sequence[Object], reasons: frozenset[str]) -> str:
-    """Return the newest event with one of these reasons, in words, or nothing.
+    """Return the newest event with one of these reasons in words, or an empty string.
 
-    Our own Events are not asked: their reasons may be the adapter's words.
+    The reporter's own Events are skipped: their reasons may be the adapter's.
     """
     fitting = [
         event

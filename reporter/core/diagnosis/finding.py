@@ -18,10 +18,10 @@ class Weight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing worth knowing: what is so, what it rests on, and what to do about it.
+    """One thing worth knowing: what is so, what it is based on, and what to do about it.
 
-    `code` is a stable word for programs; `todo` is empty where nothing needs to be done; `about` is
-    the container that is meant, where it is one.
+    `code` is a stable word for programs. `todo` is empty where nothing needs to be done. `about` is
+    the container concerned, if it is one.
     """
 
     code: str
@@ -49,15 +49,15 @@ class Objects:
 
 
 def problem(code: str, what: str, todo: str = "", *evidence: str) -> Finding:
-    """Something that is in the way."""
+    """Make a finding about something that is in the way."""
     return Finding(code, Weight.PROBLEM, what, todo, tuple(filter(None, evidence)))
 
 
 def warning(code: str, what: str, todo: str = "", *evidence: str) -> Finding:
-    """Something that may be in the way one day."""
+    """Make a finding about something that may cause trouble later."""
     return Finding(code, Weight.WARNING, what, todo, tuple(filter(None, evidence)))
 
 
 def info(code: str, what: str, todo: str = "", *evidence: str) -> Finding:
-    """Something that is as it should be, or that only explains."""
+    """Make a finding about something that is as it should be, or that only explains."""
     return Finding(code, Weight.INFO, what, todo, tuple(filter(None, evidence)))

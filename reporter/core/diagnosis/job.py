@@ -1,4 +1,4 @@
-"""All that is to be said of a Job: what stands on it, what became of it, what is in the way."""
+"""The whole diagnosis of a Job: what is on it, what became of it, what is in its way."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,13 +25,13 @@ _NOT_CREATED = frozenset({"FailedCreate", "FailedValidation"})
 
 
 def standing(job: Object) -> list[WrittenVerdict]:
-    """Return the verdicts on a Job, those of an older reporter included where one is set up."""
+    """Return the verdicts on a Job, also one of an older reporter if a reporter is set up."""
     setup = find_setup(section(job, "spec", "template", "spec"))
     return written_verdicts(job, setup.condition if setup else "")
 
 
 def findings(objects: Objects) -> list[Finding]:
-    """Say what happened and what to do, what stands on the Job first. Never raises."""
+    """Return what happened and what to do, beginning with the verdicts on the Job. Never raises."""
     job = objects.job
     setup = find_setup(section(job, "spec", "template", "spec"))
     newest = newest_pod(objects.pods)
@@ -72,7 +72,7 @@ def findings(objects: Objects) -> list[Finding]:
 
 
 def _once(said: list[Finding], found: list[WrittenVerdict], pod: str) -> list[Finding]:
-    """Leave out what the verdict on this Pod has said of a container; its cause is added there."""
+    """Drop what the verdict on this Pod already says of a container, but keep the causes."""
     for verdict in found:
         code = _TROUBLES.get(verdict.row)
         adapter = text(section(verdict.evidence or {}, "adapter"), "container")
@@ -94,7 +94,7 @@ def _once(said: list[Finding], found: list[WrittenVerdict], pod: str) -> list[Fi
 
 
 def _doubts(verdict: WrittenVerdict, objects: Objects, newest: Object | None) -> Iterator[Finding]:
-    """Say when a verdict is not about the present."""
+    """Yield when a verdict is not about the present."""
     over = newest is None or text(section(newest, "status"), "phase") in {"Succeeded", "Failed"}
     if verdict.running and (over or ended(objects.job)) and "pods" not in objects.unread:
         yield problem(
@@ -204,7 +204,7 @@ def ended(job: Object) -> bool:
 
 
 def newest_pod(pods: Sequence[Object]) -> Object | None:
-    """Return the Pod whose word counts: of two of one second the one with the greater UID."""
+    """Return the Pod that counts: the newest; of the same second, the one with the greater UID."""
     return max(pods, key=_created, default=None)
 
 

@@ -1,4 +1,4 @@
-"""What matters of a reporter's log, in words: refusals, warnings and errors."""
+"""What matters in a reporter's log, in words: refusals, warnings and errors."""
 
 import json
 import re
@@ -29,7 +29,7 @@ _LOUD: Final = frozenset({"warning", "error", "critical"})
 
 
 def not_written(log: str) -> Mapping[str, Any]:
-    """Return the newest line that says why the Job has not the reporter's word; or nothing."""
+    """Return the newest line that says why nothing is on the Job, or an empty one."""
     for found in map(_decode, reversed(_unsettled(log))):
         message = text(found, "message")
         if message in _NOT_WRITTEN or (message == _FAILED and text(found, "request") == "job"):
@@ -38,7 +38,7 @@ def not_written(log: str) -> Mapping[str, Any]:
 
 
 def link_trouble(log: str) -> str:
-    """Return the newest line about a link to an aggregator that does not work; or nothing."""
+    """Return the newest line about trouble with the link to an aggregator, or an empty string."""
     for found in map(_decode, reversed(log.splitlines())):
         if text(found, "message") == "Delivered to the aggregator":
             break
@@ -51,13 +51,13 @@ def link_trouble(log: str) -> str:
 
 
 def refused(log: str) -> str:
-    """Return the newest line that says what the reporter may not do, in words, or nothing."""
+    """Return in words the newest line about a missing permission, or an empty string."""
     line = next((line for line in reversed(_unsettled(log)) if _REFUSED.search(line)), "")
     return words(_decode(line)) or line
 
 
 def complaints(log: str) -> tuple[str, ...]:
-    """Return the warnings and errors in words, each once; of a log that is no JSON the last line.
+    """Return the warnings and errors in words, each once; of a log that is not JSON, the last line.
 
     The kubelet keeps the end of a log, so the first line may be cut.
     """
@@ -70,7 +70,7 @@ def complaints(log: str) -> tuple[str, ...]:
 
 
 def _unsettled(log: str) -> list[str]:
-    """Return the lines since the last write that worked: it settles what was said before."""
+    """Return the lines after the last successful write: what was before it no longer matters."""
     lines = log.splitlines()
     written = [at for at, line in enumerate(lines) if text(_decode(line), "message") in _WRITTEN]
     return lines[written[-1] + 1 :] if written else lines
@@ -85,7 +85,7 @@ def _decode(line: str) -> Mapping[str, Any]:
 
 
 def words(line: Mapping[str, Any]) -> str:
-    """Return a line as a person reads it."""
+    """Return a line in the words that a person reads."""
     listed = line.get("problems")
     problems = "; ".join(map(str, listed)) if isinstance(listed, list) else ""
     keys = ("problem", "error", "text", "job")

@@ -1,4 +1,4 @@
-"""Whether what stands on a Job is the last word on it: for those who wait."""
+"""Whether the verdict on a Job is decided: for those who wait for it."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -21,7 +21,7 @@ class Outcome(StrEnum):
 
 
 def outcome(job: Object) -> Outcome:
-    """Say what has become of a Job: decided once every reporter's last word stands on it."""
+    """Return what has become of a Job: decided once every reporter wrote its final verdict."""
     found = standing(job)
     reporters = len(find_setups(section(job, "spec", "template", "spec")))
     if len(found) < max(reporters, 1) or not all(is_last(each, job) for each in found):
@@ -32,8 +32,8 @@ def outcome(job: Object) -> Outcome:
 def is_last(verdict: WrittenVerdict, job: Object) -> bool:
     """Return whether this verdict stays.
 
-    A final one is the last word of its Pod. Unless it is good, the Job may start another Pod, whose
-    verdict takes its place.
+    A final one is the last of its Pod. Unless it is good, the Job may start another Pod, whose
+    verdict replaces it.
     """
     # An older reporter writes its verdicts once, and says of none that it is final.
     settled = verdict.final is not False and not verdict.running
@@ -41,7 +41,7 @@ def is_last(verdict: WrittenVerdict, job: Object) -> bool:
 
 
 def no_pod_follows(job: Object) -> bool:
-    """Return whether the Job starts no further Pod: it ends, or its first failure is its last."""
+    """Return whether the Job starts no further Pod: it is ending, or does not retry."""
     spec = section(job, "spec")
     conditions = items(section(job, "status"), "conditions")
     if any(text(each, "type") in _ENDING and text(each, "status") == "True" for each in conditions):
@@ -56,7 +56,7 @@ def no_pod_follows(job: Object) -> bool:
 
 
 def open_because(job: Object) -> str:
-    """Say why a Job is not decided where that is worth a remark: a verdict that may not stay."""
+    """Return why a Job is not decided, if that is worth a remark: its verdict may not stay."""
     if section(job, "spec").get("suspend") is True:
         return "suspended; waiting"
     found = standing(job)

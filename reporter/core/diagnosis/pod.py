@@ -1,4 +1,4 @@
-"""Why one Pod does not go on: from its status and its events."""
+"""Why a Pod does not go on: from its status and its events."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -29,9 +29,10 @@ def diagnose_pod(
     judged: bool = False,
     hidden: bool = False,
 ) -> Iterator[Finding]:
-    """Say what is in this Pod's way, the outermost first; `judged` by its reporter's last word.
+    """Yield what is in this Pod's way, the outermost first.
 
-    `hidden` says that this word names what a deadline would have hidden.
+    `judged` says that its reporter has written the final verdict, `hidden` that this verdict names
+    a cause that a deadline would have hidden.
     """
     name = text(section(pod, "metadata"), "name")
     own = [event for event in events if text(section(event, "involvedObject"), "name") == name]
@@ -149,7 +150,7 @@ def _unscheduled(pod: Object, name: str, events: Sequence[Object], now: float) -
 
 
 def _not_created(pod: Object, name: str, events: Sequence[Object], now: float) -> Iterator[Finding]:
-    """Nothing runs yet and no container says why: the events do."""
+    """Yield from the events why nothing runs yet, if no container says it."""
     status = section(pod, "status")
     states = [
         section(each, "state")

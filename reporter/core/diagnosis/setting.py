@@ -46,12 +46,12 @@ class Setup:
 
 
 def find_setup(spec: Object) -> Setup | None:
-    """Find the reporter; the first where there are several."""
+    """Return how the reporter was set up: the first, if there are several; None without one."""
     return next(iter(find_setups(spec)), None)
 
 
 def find_setups(spec: Object) -> list[Setup]:
-    """Find all reporters: by the usual name, or by the three variables that only they need."""
+    """Return all reporters: by the usual name, or by the three variables that only they need."""
     found = []
     for container in [*items(spec, "initContainers"), *items(spec, "containers")]:
         given = {text(each, "name") for each in items(container, "env")}
@@ -64,7 +64,7 @@ def find_setups(spec: Object) -> list[Setup]:
 
 
 def judge(job: Object, setup: Setup | None) -> Iterator[Finding]:
-    """Say what of it cannot work, whatever the Pods do."""
+    """Yield which settings cannot work, whatever the Pods do."""
     if setup is None:
         yield problem(
             "no-reporter",

@@ -1,4 +1,4 @@
-"""The verdicts that stand on a Job, and what each row of the contract asks people to do."""
+"""The verdicts that are on a Job, and what each row of the contract asks people to do."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -47,9 +47,9 @@ ADVICE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class WrittenVerdict:
-    """One condition with what stands beside it. `row` is empty where there is no annotation.
+    """One condition with its annotation. `row` is empty where there is no annotation.
 
-    `evidence` and `after` are the annotation's; `final` is None where nobody says so.
+    `evidence` and `after` are from the annotation; `final` is None where it is not known.
     """
 
     type: str
@@ -65,12 +65,12 @@ class WrittenVerdict:
 
     @property
     def good(self) -> bool:
-        """Whether the work is done well."""
+        """Whether the verdict is a success."""
         return self.status == "True"
 
     @property
     def running(self) -> bool:
-        """Whether it says that work goes on."""
+        """Whether the verdict says that the work is still going on."""
         return self.row == "A" or (not self.row and self.reason == REASONS["A"])
 
 
@@ -106,7 +106,7 @@ def written_verdicts(job: Object, also: str = "") -> list[WrittenVerdict]:
 
 
 def tell(verdict: WrittenVerdict) -> Finding:
-    """Say what a verdict means and what to do."""
+    """Return what a verdict means and what to do."""
     row = verdict.row or _row(verdict.reason)
     weight = Weight.INFO if verdict.good or verdict.running else Weight.PROBLEM
     name = f"{verdict.type}={verdict.status} {verdict.reason}"
@@ -146,7 +146,7 @@ def _row(reason: str) -> str:
 
 
 def _evidence(verdict: WrittenVerdict) -> Iterator[str]:
-    """The facts of the annotation in words, those that people ask for."""
+    """Yield the facts of the annotation in words, those that people ask for."""
     shown = verdict.evidence or {}
     if file := section(shown, "file"):
         cause = text(file, "cause") or text(file, "resultReason")
