@@ -17,7 +17,7 @@ from reporter.aggregator.certificates.tls import read_ca, worker_context
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.health import Health
-from reporter.aggregator.http import Events, Listener, Results, StatusApp, WorkerApp
+from reporter.aggregator.http import Events, Listener, ResultFiles, StatusApp, WorkerApp
 from reporter.aggregator.observer import Traffic
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import SqliteStore, Store
@@ -185,7 +185,7 @@ class Assembly:
                 interval=self.rhythm.interval,
                 pace=from_settings.event_pace(self.chosen),
             ),
-            results=Results(self.layout, self.chosen),
+            results=ResultFiles(self.layout, self.chosen),
         )
 
     def control(self, store: Store, intake: Intake, finish: Finish, workers: Listener) -> Control:

@@ -5,7 +5,7 @@ What is stored and how is not known here; `Store` and the intake decide.
 
 from reporter.aggregator.http.audience import Audience
 from reporter.aggregator.http.events import Events
-from reporter.aggregator.http.files import Results
+from reporter.aggregator.http.files import ResultFiles
 from reporter.aggregator.http.listener import Listener
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.sse import Pace
@@ -19,7 +19,7 @@ __all__ = [
     "Listener",
     "Observer",
     "Pace",
-    "Results",
+    "ResultFiles",
     "StatusApp",
     "WorkerApp",
 ]

@@ -102,7 +102,7 @@ class File(web.FileResponse):
             return await self._sendfile_fallback(writer, fobj, offset, count)
 
 
-class Results:
+class ResultFiles:
     """What has come, and the tarball of it all."""
 
     def __init__(self, layout: Layout, limits: Limits) -> None:

@@ -13,7 +13,7 @@ from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.audience import Audience
 from reporter.aggregator.http.encoded import Moment, encode
 from reporter.aggregator.http.events import Events, Stream
-from reporter.aggregator.http.files import UNREADABLE, File, Results
+from reporter.aggregator.http.files import UNREADABLE, File, ResultFiles
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.part import Part, read_part
 from reporter.aggregator.http.target import path_of, segment
@@ -65,7 +65,7 @@ class StatusApp:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         events: Events | None = None,
-        results: Results | None = None,
+        results: ResultFiles | None = None,
     ) -> None:
         self._snapshot, self._health, self._metrics = snapshot, health, metrics
         self._audience, self._observer = audience, observer

@@ -13,7 +13,7 @@ import pytest
 from aiohttp.web import FileResponse
 
 from reporter.aggregator.finish.finish import Finish
-from reporter.aggregator.http import Audience, Listener, Results, StatusApp
+from reporter.aggregator.http import Audience, Listener, ResultFiles, StatusApp
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake, Meta, filename_of
 from reporter.core.run.plan import Key, Plan, Plugin
@@ -101,7 +101,7 @@ async def serving(
     *,
     keep_blobs: bool = False,
     tls: ssl.SSLContext | None = None,
-    results: type[Results] = Results,
+    results: type[ResultFiles] = ResultFiles,
     **limits: float,
 ) -> AsyncIterator[Site]:
     """Serve a run until the end of the block."""
@@ -328,7 +328,7 @@ async def test_after_the_tarball(tmp_path, keep):
 async def test_a_blob_that_goes_before_it_is_opened(tmp_path, packed):
     """410 if it went because it is in the tarball, else 503; never 404, and never half a file."""
 
-    class Late(Results):
+    class Late(ResultFiles):
         async def one(self, latest, key):
             answer = await super().one(latest, key)
             if isinstance(answer, FileResponse):
