@@ -1,7 +1,10 @@
 """Progress and heartbeats: kept connections, stale ones, order, threads."""
 
+import gc
 import json
 import socket
+import struct
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -237,3 +240,30 @@ def test_close_while_another_thread_speaks(connect):
             assert 200 == spoken.result().status
         with server.changed:
             assert server.changed.wait_for(lambda: server.open == 0, 30)
+
+
+def test_a_reset_between_connect_and_handshake_leaves_no_socket_behind(connect, monkeypatch):
+    """The standard library forgets such a socket: an outage would cost descriptors."""
+    forgotten: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", forgotten.append)
+
+    tries = 100
+
+    def reset(listener):
+        for _ in range(tries):
+            connection, _ = listener.accept()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+
+    with Scripted(listening=False) as server, socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        client = connect(server.config(aggregator_url=url))
+        resetting = threading.Thread(target=reset, args=(listener,))
+        resetting.start()
+        for _ in range(tries):
+            with pytest.raises(NoAnswer):
+                client.heartbeat()
+        resetting.join()
+    gc.collect()
+
+    assert [] == [found.exc_value for found in forgotten]

@@ -170,3 +170,30 @@ def test_what_is_no_name_is_an_unknown_one(name: str) -> None:
     """Python's own encoding refuses some."""
     with pytest.raises(socket.gaierror):
         dial(name, 443, lasting(LONG))
+
+
+def test_an_address_that_is_refused_at_once(resolve: Resolve) -> None:
+    """As one of a family without a route: the next one is tried, and no socket is left open."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        resolve(("255.255.255.255", port), ("127.0.0.1", port))
+        with dial("server", port, lasting(LONG)) as connected:
+            assert ("127.0.0.1", port) == connected.getpeername()
+        resolve(("255.255.255.255", port))
+        with pytest.raises(OSError, match=r"unreachable|denied"):
+            dial("server", port, lasting(LONG))
+
+
+def test_a_lookup_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's limit on threads is an error like any other, and over when it is."""
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refused)
+            with pytest.raises(OSError, match="can't start new thread"):
+                dial("localhost", port, lasting(LONG))
+        dial("localhost", port, lasting(LONG)).close()

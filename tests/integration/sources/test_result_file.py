@@ -1,5 +1,6 @@
 """The result file on a real file system: whatever an adapter can put there."""
 
+import errno
 import json
 import os
 import shutil
@@ -30,7 +31,7 @@ from reporter.sources.files import (
     names_in,
     read_bounded,
 )
-from reporter.sources.result_file import MOST_ENTRIES, SETTLED_NS, ResultFile
+from reporter.sources.result_file import MOST_ENTRIES, SETTLED_NS, ResultFile, content_of
 from reporter.wire.result import MAX_BYTES
 
 SUCCESS = b'{"status": "success", "reason": "R", "message": "m"}'
@@ -443,3 +444,43 @@ def test_a_directory_that_may_be_entered_but_not_listed(open_directory):
     )
 
     assert 0 == child.returncode
+
+
+@pytest.mark.parametrize("now", [None, b"", b"{", FAILURE, SUCCESS.replace(b'"m"', b'"n"')])
+def test_what_an_aggregator_is_given_says_what_the_verdict_says(path, now):
+    """A file that has gone or has changed since is not sent in its name."""
+    path.write_bytes(SUCCESS)
+    verdict = ResultPayload(True, "R", "m")
+    before = content_of(path, verdict)
+    path.unlink()
+    if now is not None:
+        path.write_bytes(now)
+
+    assert (SUCCESS, None) == (before, content_of(path, verdict))
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [
+        (FileNotFoundError, Absent()),
+        (PermissionError, Unreadable("cannot be opened: permission denied", None)),
+    ],
+)
+def test_a_file_that_is_refused_and_then_goes(path, monkeypatch, error, found):
+    """Why it was refused is asked of a name that may be gone, or forbidden, by then."""
+    real = os.open
+
+    def refuse(name, flags, *rest, **more):
+        if name == path.name:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(name, flags, *rest, **more)
+
+    def stat(*_, **__):
+        raise error(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        patched.setattr(os, "stat", stat)
+        seen = read_bounded(path, 100)
+
+    assert found == seen

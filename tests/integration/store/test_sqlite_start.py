@@ -367,3 +367,15 @@ os.kill(os.getpid(), 9)
     assert place.path.with_name("run.db-journal").stat().st_size > 0
 
     assert PLAN == schema.stored_plan(place.path)
+
+
+@on_loop
+async def test_a_name_that_is_taken_by_a_directory(tmp_path: Path) -> None:
+    """An error that names it, and nothing is changed."""
+    (tmp_path / "run.db").mkdir()
+    store = SqliteStore(tmp_path / "run.db")
+    with pytest.raises(StoreError, match=r"run\.db"):
+        await store.open_run(PLAN, now=NOW)
+    await store.close()
+
+    assert [] == list((tmp_path / "run.db").iterdir())

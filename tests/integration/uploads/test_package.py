@@ -257,6 +257,28 @@ def test_stopped_while_it_is_made(tmp_path: Path) -> None:
     assert ([], []) == (done.leftovers(), list(done.layout.output.glob("*.tar.gz")))
 
 
+def test_stopped_while_its_last_file_is_packed(tmp_path: Path) -> None:
+    """However large that is: it is not packed to its end, and not renamed."""
+    steps: list[str] = []
+
+    async def story(here: Scene) -> None:
+        def stop(name: str) -> None:
+            steps.append(name)
+            # plugins, sysd, results, node1, the file.
+            if steps.count("package member") == 5:
+                here.finish.stop()
+
+        here.finish._step = stop
+        await here.put(NODE1, os.urandom(1_000_000), JSON)
+        with pytest.raises(PackageFailed, match="stopped"):
+            await here.finish.package(here.store.snapshot())
+
+    done = play(tmp_path, story)
+
+    assert ["package member"] * 5 == steps
+    assert ([], []) == (done.leftovers(), list(done.layout.output.glob("*.tar.gz")))
+
+
 def test_a_caller_that_gives_up_does_not_stop_uploads(tmp_path: Path) -> None:
     """Its cancellation reaches nobody else."""
 

@@ -295,3 +295,10 @@ def test_a_dangling_link_is_a_done_file_too(results: Path) -> None:
     (results / "done").symlink_to("nowhere")
 
     assert seen(results)
+
+
+def test_results_that_are_no_directory(tmp_path: Path) -> None:
+    """Something is there, but nothing can be in it: an error to report, no reason to wait."""
+    (tmp_path / "results").write_text("")
+
+    assert "unreadable_done_file" == cause(tmp_path / "results")

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -276,6 +277,19 @@ def test_no_room_for_the_archive_is_an_error(tmp_path: Path) -> None:
         pytest.raises(OSError, match="No space left"),
     ):
         pack(directory, out, path=tmp_path)
+
+
+def test_a_spool_where_the_system_has_no_place_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a read-only root: beside the results, where the plugin could write."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with spool(tmp_path) as file:
+        file.write(b"x")
+        place = Path(os.readlink(f"/proc/self/fd/{file.fileno()}"))
+
+    assert tmp_path == place.parent
+    assert [] == list(tmp_path.iterdir())
 
 
 def test_the_spool_has_no_name(tmp_path: Path) -> None:

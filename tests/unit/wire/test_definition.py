@@ -232,6 +232,17 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file():
     ] == sorted(mistakes(text), key=lambda each: (int(each.split()[1][:-1]), each))
 
 
+def test_two_missing_members():
+    """The library has an error for each that names both; each is told once."""
+    text = "apiVersion: status-reporter.io/v1\nkind: Plugin\nmetadata: {}\nspec: {driver: Job}\n"
+    told = mistakes(text)
+
+    assert len(set(told)) == len(told)
+    assert {"template: is required", "contract: is required"} <= {
+        each.rpartition("spec.")[2] for each in told
+    }
+
+
 DOUBLING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")]
 
 

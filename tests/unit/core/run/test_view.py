@@ -170,6 +170,22 @@ def test_the_verdict_is_said_before_the_last_message():
 
 
 @pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ({"name": "e2e", "node": "", "key": "e2e/global"}, "e2e/global"),
+        ({"name": "e2e", "node": ""}, "e2e/global"),
+        ({"name": "sysd", "node": "n1", "key": ""}, "sysd/n1"),
+        ({"name": "sysd", "node": "n1", "key": "another/key"}, "another/key"),
+    ],
+)
+def test_the_key_of_an_entry(entry, key):
+    """The document's own; Sonobuoy's has none, and then it is plugin and node."""
+    (row,) = rows({"plugins": [entry]})
+
+    assert key == row.key
+
+
+@pytest.mark.parametrize(
     ("status", "heard"),
     [("running", 7), ("complete", None), ("failed", None), ("timed_out", None)],
 )
