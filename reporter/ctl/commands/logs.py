@@ -14,7 +14,8 @@ from reporter.core.run.view import over
 from reporter.core.text import clean
 from reporter.ctl import cluster
 from reporter.ctl.exits import GOOD, CannotTell
-from reporter.ctl.launch.standing import RunInCluster, find_run
+from reporter.ctl.launch.standing import find_run
+from reporter.ctl.run.by_cluster import ByCluster
 from reporter.ctl.show.tell import tell
 from reporter.errors import KubeError
 
@@ -74,7 +75,7 @@ class Logs:
         self, api: "KubeApi", namespace: str, run: str, options: argparse.Namespace
     ) -> None:
         self._api, self._namespace, self._run = api, namespace, run
-        self._plugin, self._node = options.plugin, options.node
+        self._options, self._plugin, self._node = options, options.plugin, options.node
         self._lock = threading.Lock()
 
     def print_all(self) -> None:
@@ -90,10 +91,10 @@ class Logs:
 
     def follow(self) -> None:
         """Print lines as they come, until the run is over. Raises KubeError."""
-        run = RunInCluster(self._api, self._namespace, self._run)
+        run = ByCluster(self._options, self._run)
         threads: dict[tuple[str, str], threading.Thread] = {}
         while True:
-            look = run.look()
+            look = run.look(entries=False)
             for each in self._containers():
                 if each not in threads:
                     # Daemons: the aggregator's own log ends only with its Pod.
@@ -115,7 +116,8 @@ class Logs:
             name = text(section(pod, "metadata"), "name")
             for kind in ("initContainerStatuses", "containerStatuses"):
                 for container in items(section(pod, "status"), kind):
-                    if "waiting" not in section(container, "state"):
+                    begun = "waiting" not in section(container, "state")
+                    if begun or section(container, "lastState"):
                         yield name, text(container, "name")
 
     def _wanted(self, pod: Mapping[str, Any]) -> bool:

@@ -20,10 +20,11 @@ from reporter.ctl.launch import asked
 from reporter.ctl.launch.check import Checked, check, wait_for_account
 from reporter.ctl.launch.create import Creation, NotCreated, shown
 from reporter.ctl.launch.ready import wait_ready
-from reporter.ctl.launch.standing import OWN, RunInCluster, hints
+from reporter.ctl.launch.standing import hints
 from reporter.ctl.launch.templates import templates
 from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
+from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster
 from reporter.ctl.show import output as show
 from reporter.ctl.show.run_table import put_run
 from reporter.ctl.show.tell import tell
@@ -95,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         tell("\n".join(problems))
         return USAGE
     own = not options.namespace or options.create_namespace
-    namespace = options.namespace or OWN.format(wanted.run)
+    namespace = options.namespace or OWN_NAMESPACE.format(run=wanted.run)
     chosen = asked.run_options(wanted, options, namespace, own_namespace=own)
     if options.dry_run:
         _print(objects(chosen), options)
@@ -188,13 +189,13 @@ def _follow(api: "KubeApi", chosen: RunOptions, options: argparse.Namespace) -> 
         if not options.wait:
             tell(after)
             return GOOD
-        return _wait(RunInCluster(api, chosen.namespace, chosen.run), options, after)
+        return _wait(ByCluster(options, chosen.run), options, after)
     except KeyboardInterrupt:
         tell(f"the run goes on\n{after}")
         raise
 
 
-def _wait(origin: RunInCluster, options: argparse.Namespace, after: str) -> int:
+def _wait(origin: ByCluster, options: argparse.Namespace, after: str) -> int:
     bar = wait.RunBar(sys.stderr)
     try:
         code, look = wait.wait(

@@ -1,4 +1,4 @@
-"""A run that stands in the cluster: how to ask how it is, and what a person can do with it."""
+"""A run that stands in the cluster: where it is, and what a person can do with it."""
 
 import argparse
 import shlex
@@ -7,41 +7,15 @@ from typing import TYPE_CHECKING
 from reporter.core.launch.names import RUN_LABEL, selector
 from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section
-from reporter.core.run.reading import Found, read_status
-from reporter.core.run.view import Look, of_reading
 from reporter.ctl.cluster import TIMEOUT
-from reporter.ctl.run.server import ANSWER
-from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.ctl.run.by_cluster import OWN_NAMESPACE
+from reporter.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-OWN = "status-reporter-{}"
-"""The namespace that a run makes for itself."""
 _TRACES = ("StatefulSet", "Job", "Secret", "Role")
 """Kinds of which a run that is not wholly deleted has something left."""
-
-
-class RunInCluster:
-    """The annotations on the Pod of a run's aggregator. An `Origin`."""
-
-    pause = 1.0
-
-    def __init__(self, api: "KubeApi", namespace: str, run: str) -> None:
-        self._api, self._namespace, self._pod = api, namespace, f"{run}-0"
-        self.name = f"run {run} in namespace {namespace}"
-
-    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
-        """Ask the API server; what it has is not long."""
-        try:
-            pod = self._api.get_pod(self._namespace, self._pod, timeout=timeout)
-        except NotFound as error:
-            return Look(Found.NOT_FOUND, detail=str(error))
-        except Forbidden as error:
-            return Look(Found.FORBIDDEN, detail=str(error))
-        except KubeError as error:
-            return Look(Found.UNREACHABLE, detail=str(error))
-        return of_reading(read_status(pod))
 
 
 def hints(run: str, namespace: str, options: argparse.Namespace, *, own: bool) -> str:
@@ -68,7 +42,7 @@ def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> s
     That is `namespace`, else, unless `only_there`, the one that a run of that name makes. A run
     has its plan as long as it is there; what a deletion that was interrupted has left may lack it.
     """
-    places = [namespace] if only_there else [namespace, OWN.format(run)]
+    places = [namespace] if only_there else [namespace, OWN_NAMESPACE.format(run=run)]
     looks = [
         *((_has_plan, place) for place in places),
         *((_has_rest, place) for place in places),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fakekube import FakeKube, make_job, make_pod, running, waiting
-from tests.integration.ctl.cluster import kubeconfig
+from tests.integration.ctl.cluster import LABEL, kubeconfig
 from tests.integration.ctl.launched import RUN_LABEL, shown
 from tests.integration.ctl.scripted import Home
 
@@ -35,7 +35,7 @@ def there(home: Home, fake: FakeKube) -> Home:
 
 def add_pod(fake: FakeKube, name: str, plugin: str, node: str, log: bytes) -> None:
     pod = make_pod(make_job(namespace=OWN), name=name)
-    pod["metadata"]["labels"] = {RUN_LABEL: "first"}
+    pod["metadata"]["labels"] = {RUN_LABEL: "first"} | ({} if plugin else LABEL)
     pod["metadata"]["uid"] = name
     if plugin:
         whose = {"status-reporter.io/plugin": plugin, "status-reporter.io/node": node}

@@ -353,8 +353,8 @@ class TestWaits:
         controllers.annotations = shown("running", plugin("quota"), final=False)
         arguments = ("run", "-f", "quota.yaml", "--name", "first", "--wait")
         with there.started(*arguments) as process:
-            pod = "/namespaces/status-reporter-first/pods/first-0"
-            fake.wait_for(lambda: len(fake.requests("GET", pod)) > 1)
+            listed = "/namespaces/status-reporter-first/pods"
+            fake.wait_for(lambda: [e for e in fake.requests("GET", listed) if "limit" in e.query])
             interrupt(process.pid)
             _, err = process.communicate(timeout=60)
 

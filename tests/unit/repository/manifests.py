@@ -96,7 +96,16 @@ PEOPLE = {
 """What the command-line tool asks with rights of their own: deploy/ grants none of it."""
 
 
-OF_ANY_KIND = {"create", "get", "delete", "list_page", "list_all", "watch", "stream_log"}
+OF_ANY_KIND = {
+    "server_version",
+    "create",
+    "get",
+    "delete",
+    "list_page",
+    "list_all",
+    "watch",
+    "stream_log",
+}
 
 
 """What is asked of any kind of object, by who starts a run: deploy/ grants none of it."""
