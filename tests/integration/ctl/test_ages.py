@@ -1,6 +1,6 @@
 """Ages of heartbeats grow although the server says that nothing has changed."""
 
-from reporter.ctl.run.origin import AGES, ByHttp
+from reporter.ctl.run.by_http import AGES, ByHttp
 from reporter.ctl.run.server import StatusServer
 from reporter.ctl.run.tls import Address
 from tests.integration.ctl.scripted import Scripted, entry, run_status
