@@ -12,7 +12,7 @@ def test_a_run_in_which_nothing_happens():
     now, tag = [100.0], {"ETag": '"7"'}
     heard = [run_status("running", entry("e2e", **{"last-heartbeat": age})) for age in (3, 4, 14)]
     with Scripted(status=[Say(body=each, headers=tag) for each in heard]) as server:
-        chosen = ByHttp(StatusServer(Address(server.url)), lambda: now[0])
+        chosen = ByHttp(StatusServer(Address(server.url)), clock=lambda: now[0])
         seen = []
         for later in (0.0, AGES / 2, AGES):
             now[0] = 100.0 + later
