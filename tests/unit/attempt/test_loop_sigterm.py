@@ -1,5 +1,7 @@
 """What the loop does after SIGTERM and a deletion, on a clock of the test's own."""
 
+import itertools
+
 import pytest
 
 from reporter.attempt.publish import Outcome
@@ -28,6 +30,19 @@ def test_a_natural_end_is_polled_for() -> None:
     at, row, final = world.history[-1]
     assert ("X", True) == (row, final)
     assert 10.4 <= at <= 10.46
+
+
+@pytest.mark.parametrize(("watched", "pause"), [(True, 0.5), (False, 0.05)])
+def test_the_pod_is_asked_for_at_a_steady_pace_after_sigterm(watched: bool, pause: float) -> None:
+    """Half a second where a watch seems healthy, 50 ms without; never at each pass."""
+    world = World(watched=watched)
+    world.at(10.0, world.sigterm)
+    world.run()
+    asked = [at for at in world.pod_asked if at >= 10.0]
+    pauses = [later - earlier for earlier, later in itertools.pairwise(asked)]
+
+    assert 1.5 / pause <= len(asked) <= 2.5 / pause
+    assert all(pause - 0.001 <= each <= 2 * pause for each in pauses[:-1]), pauses
 
 
 def test_sigterm_alone_is_revisable_after_two_seconds() -> None:

@@ -232,6 +232,26 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file():
     ] == sorted(mistakes(text), key=lambda each: (int(each.split()[1][:-1]), each))
 
 
+def test_the_largest_file_that_is_read():
+    """The limit itself is allowed."""
+    text = OURS.format(driver="Job", contract="link").encode()
+    read = read_definitions(text + b"#" * (MAX_BYTES - len(text)))
+
+    assert (1, ()) == (len(read.definitions), read.mistakes)
+
+
+@pytest.mark.parametrize(
+    ("version", "image"), [("", "r/t:$SONOBUOY_K8S_VERSION"), ("v1.33.0", "r/t:v1.33.0")]
+)
+def test_the_images_of_a_plugin(version, image):
+    """Those of its containers, with a version in its place, and the one that is added."""
+    text = ours(more="        - {name: b, image: 'r/t:$SONOBUOY_K8S_VERSION'}\n")
+    ((_, definition),) = read_definitions(text.encode()).definitions
+    others = {item["image"] for item in definition.template["spec"]["containers"][:1]}
+
+    assert others | {image, "product"} == definition.images("product", version)
+
+
 def test_two_missing_members():
     """The library has an error for each that names both; each is told once."""
     text = "apiVersion: status-reporter.io/v1\nkind: Plugin\nmetadata: {}\nspec: {driver: Job}\n"
