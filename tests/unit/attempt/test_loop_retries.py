@@ -1,5 +1,7 @@
 """When the loop tries again and when it gives up, on a clock of the test's own."""
 
+import itertools
+
 import pytest
 
 from reporter.attempt.publish import Outcome
@@ -28,6 +30,17 @@ def test_an_outage_is_met_with_a_back_off_of_at_most_five_seconds() -> None:
     assert 600.0 <= at <= 605.0
     tries = [at for at, method in world.requests if method == "GET" and at < 600]
     assert 120 <= len(tries) <= 130
+
+
+def test_the_first_tries_of_a_new_process() -> None:
+    """0.1 s, then twice as long each time, before anything was ever written too."""
+    world = World()
+    world.errors = [Unavailable("x")] * 4
+
+    assert world.run(100) is None
+    tries = [at for at, method in world.requests if method == "GET"]
+    pauses = [later - earlier for earlier, later in itertools.pairwise(tries)]
+    assert [0.1, 0.2, 0.4, 0.8] == pytest.approx(pauses[:4], rel=0.01)
 
 
 def test_retry_after_is_a_floor_with_a_cap() -> None:
