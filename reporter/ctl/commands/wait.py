@@ -155,13 +155,14 @@ def wait(
 ) -> tuple[int, Look]:
     """Look until it is over; return the exit code and the last look. Raises CannotTell."""
     end = None if timeout is None else clock() + timeout
+    least = 0.05 if timeout else ANSWER  # who does not want to wait wants an answer all the same
     said, last = "", Look(Found.UNREACHABLE)
     entries = goal != END
     told: tuple[int, Look] | None = None
     missed = 0
     while True:
         left = ANSWER if end is None else end - clock()
-        look = chosen.look(min(ANSWER, max(left, 0.05)), entries=entries)
+        look = chosen.look(min(ANSWER, max(left, least)), entries=entries)
         if look.outcome is Found.FORBIDDEN:
             raise CannotTell(f"{look.detail} (forbidden)")
         trouble = look.detail or look.warning

@@ -2,9 +2,13 @@
 
 import io
 
+import pytest
+
+from reporter.core.run.reading import Found
+from reporter.core.run.view import Look
 from reporter.ctl.commands.wait import RunBar, wait
 from reporter.ctl.run.origin import ByHttp
-from reporter.ctl.run.server import StatusServer
+from reporter.ctl.run.server import ANSWER, StatusServer
 from reporter.ctl.run.tls import Address
 from tests.integration.ctl.scripted import Scripted, entry, run_status
 from tests.scripted_server import Say
@@ -24,3 +28,20 @@ def test_entries_that_never_come_after_a_summary_that_said_the_end():
         chosen.server.close()
 
     assert (0, summary) == (code, look.document)
+
+
+@pytest.mark.parametrize(("timeout", "given"), [(0.0, ANSWER), (1.0, 1.0), (None, ANSWER)])
+def test_how_long_an_answer_may_take(timeout, given):
+    """What is left of the time; without any time one look is taken all the same, in peace."""
+    asked = []
+
+    class Slow:
+        name, pause = "slow", 1.0
+
+        def look(self, timeout=ANSWER, *, entries=True):
+            asked.append(timeout)
+            return Look(Found.OK, run_status("complete", entry("e2e"), final=True))
+
+    code, _ = wait(Slow(), "end", timeout, False, RunBar(io.StringIO()), clock=lambda: 5.0)
+
+    assert (0, [given]) == (code, asked[:1])
