@@ -5,25 +5,30 @@ The order of the calls is the one in which parts can be had: the store before th
 
 from __future__ import annotations
 
+import socket
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
 from reporter.aggregator import from_settings
 from reporter.aggregator.annotate import Annotator
-from reporter.aggregator.certificates.run import Authority
+from reporter.aggregator.certificates.run import LONGER, Authority
 from reporter.aggregator.certificates.tls import read_ca, worker_context
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Events, Listener, ResultFiles, StatusApp, WorkerApp
+from reporter.aggregator.launch.launcher import Launcher
 from reporter.aggregator.observer import Traffic
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import SqliteStore, Store
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.uploads import Intake
+from reporter.core.launch.duration import longest
+from reporter.core.launch.spec import Launch
 from reporter.core.run.plan import Plan
 from reporter.metrics.aggregator import Metrics, Now
 from reporter.runtime import log
@@ -38,8 +43,10 @@ _STATUS_KEEP_ALIVE = 10.0  # seconds; readers poll, or hold a stream
 class Assembly:
     """Makes every part once. All of them share one clock, one log and one set of metrics."""
 
-    def __init__(self, chosen: Settings, plan: Plan, api: KubeApi | None) -> None:
-        self.chosen, self.plan, self._api = chosen, plan, api
+    def __init__(
+        self, chosen: Settings, plan: Plan, api: KubeApi | None, launch: Launch | None
+    ) -> None:
+        self.chosen, self.plan, self._api, self.launch = chosen, plan, api, launch
         self.clock, self.wall, self._log = time.monotonic, time.time, log.get()
         self.metrics = Metrics(__version__, self._now, log.dropped)
         self.layout = Layout(Path(chosen.state), Path(chosen.output))
@@ -81,13 +88,13 @@ class Assembly:
         Raises CertificateError, OSError, and SettingsError when nobody would get them.
         """
         chosen, names = self.chosen, from_settings.server_names(self.chosen)
-        authority = Authority.open(
-            self.layout.tls,
-            self.plan,
-            names,
-            now=self.wall(),
-            hand_out=from_settings.hand_out(chosen),
-        )
+        tls, plan, now = self.layout.tls, self.plan, self.wall()
+        if self.launch is not None:
+            seconds = longest(plan, self.launch) + LONGER
+            authority = Authority.open_issuing(tls, plan, names, now=now, seconds=seconds)
+        else:
+            hand_out = from_settings.hand_out(chosen)
+            authority = Authority.open(tls, plan, names, now=now, hand_out=hand_out)
         if authority.fresh:
             exported = [path for path in (chosen.export_certs, chosen.export_secrets) if path]
             self._log.info("Certificates made", names=names, exported=exported)
@@ -188,7 +195,33 @@ class Assembly:
             results=ResultFiles(self.layout, self.chosen),
         )
 
-    def control(self, store: Store, intake: Intake, finish: Finish, workers: Listener) -> Control:
+    def launcher(self, store: Store, authority: Authority) -> Launcher | None:
+        """Make what launches the plugins, if that is asked for."""
+        if self.launch is None or self._api is None:
+            return None
+        run, chosen = self.plan.run, self.chosen
+        address = chosen.advertised(socket.gethostname(), chosen.listen.port)
+        return Launcher(
+            self._api,
+            store,
+            self.plan,
+            self.launch,
+            namespace=chosen.pod_namespace,
+            url=f"https://{address}",
+            ca=authority.ca,
+            client=partial(authority.client, run),
+            clock=self.clock,
+            wall=self.wall,
+        )
+
+    def control(
+        self,
+        store: Store,
+        intake: Intake,
+        finish: Finish,
+        workers: Listener,
+        launcher: Launcher | None,
+    ) -> Control:
         """Make what carries the run through its phases."""
         return Control(
             store,
@@ -203,6 +236,7 @@ class Assembly:
             holding=lambda: intake.uploads.holding,
             excused=lambda: intake.uploads.excused,
             full=lambda: workers.full_seconds,
+            removed=None if launcher is None else lambda: launcher.through,
             count=self.metrics.count,
             clock=self.clock,
             wall=self.wall,

@@ -56,7 +56,9 @@ class Control:
 
     `holding` gives the keys that have an upload for which the run stays open, `excused` those whose
     retry windows stay open as well; `full` the seconds in which workers found no place to be heard,
-    in all so far. `count` counts by a metric's name.
+    in all so far. `removed` says whether a launcher has removed what it launched: the run closes
+    then at the earliest. `None`: nobody launches, and clocks begin with the group's turn. `count`
+    counts by a metric's name.
     `clock` is monotonic, `wall` Unix time.
     """
 
@@ -70,12 +72,14 @@ class Control:
         holding: Callable[[], Collection[Key]],
         excused: Callable[[], Collection[Key]] = tuple,
         full: Callable[[], float] = float,
+        removed: Callable[[], bool] | None = None,
         count: Callable[[str], None],
         clock: Callable[[], float],
         wall: Callable[[], float],
     ) -> None:
         self._store, self._results, self._plan, self._timing = store, results, plan, timing
         self._holding, self._excused, self._count = holding, excused, count
+        self._removed = removed
         self._clock, self._wall = clock, wall
         self._silence = Silence(store, timing.heartbeat_timeout, timing.heartbeat_interval, full)
         self._launched: set[str] = set()
@@ -97,7 +101,8 @@ class Control:
         try:
             if self._store.phase is Phase.RUNNING:
                 await self._resume()
-                await self._launch()
+                if self._removed is None:
+                    await self._launch()
                 await self._sweep()
             self.tell()
             await self._conclude()
@@ -173,6 +178,8 @@ class Control:
     async def _conclude(self) -> None:
         """Take every step towards the end of the run that can be taken."""
         if self._store.phase is Phase.RUNNING:
+            if self._removed is not None and not self._removed():
+                return
             entries = self._store.snapshot().entries.values()
             if not may_close(
                 entries,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter.aggregator.command_line import FAILED, USAGE, check, given, make_certs, parse
-from reporter.aggregator.run_plan import plan_of
+from reporter.aggregator.run_plan import launch_of, plan_of
 from reporter.errors import ReporterError, SettingsError
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
@@ -56,6 +56,7 @@ def run(
         for warning in chosen.warnings:
             log.get().warning("Setting ignored", problem=warning)
         plan = plan_of(Path(chosen.plan), Path(chosen.state))
+        launch = launch_of(chosen, plan)
         if chosen.pod_namespace:
             api = connect(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
         # Half a second of imports, which bad settings need not wait for.
@@ -63,7 +64,8 @@ def run(
         from reporter.aggregator.service import Service
 
         open_files()
-        return asyncio.run(Service(chosen, plan, stop, api, package_again=package_again).run())
+        service = Service(chosen, plan, stop, api, launch, package_again=package_again)
+        return asyncio.run(service.run())
     except SettingsError as error:
         for problem in error.problems:
             log.get().error("Invalid setting", problem=problem)

@@ -1,11 +1,16 @@
-"""The run plan, from its file or from the run itself. What a plan may say is decided in `core`."""
+"""The run plan, from its file or from the run itself, and what is launched with it.
+
+What they may say is decided in `core` and `wire`.
+"""
 
 import json
 from pathlib import Path
 
+from reporter.core.launch.spec import Launch
 from reporter.core.run.plan import Plan, PlanError, parse_plan
 from reporter.errors import SettingsError
 from reporter.runtime import log
+from reporter.settings.aggregator import Settings
 
 _LARGEST = 64 * 2**20
 
@@ -60,3 +65,26 @@ def read_plan(path: Path) -> Plan:
         raise SettingsError([f"{path}: not JSON: {error}"]) from None
     except PlanError as error:
         raise SettingsError([f"{path}: {problem}" for problem in error.problems]) from None
+
+
+def launch_of(chosen: Settings, plan: Plan) -> Launch | None:
+    """Return what is to be launched, if anything is. Raises SettingsError with every problem."""
+    if not chosen.launch:
+        return None
+    if not chosen.pod_namespace:
+        raise SettingsError(["LAUNCH: POD_NAMESPACE must be set, too"])
+    # Here, because only such a run needs them.
+    from reporter.wire.launch_file import decode
+
+    path = Path(chosen.launch)
+    try:
+        launch = decode(path.read_bytes())
+    except OSError as error:
+        raise SettingsError([f"{path}: {error.strerror}"]) from None
+    except SettingsError as error:
+        raise SettingsError([f"{path}: {problem}" for problem in error.problems]) from None
+    known = {definition.name for definition in launch.definitions}
+    missing = [plugin.name for plugin in plan.plugins if plugin.name not in known]
+    if missing:
+        raise SettingsError([f"{path}: plugin {name} of the plan is missing" for name in missing])
+    return launch

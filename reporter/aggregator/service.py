@@ -20,11 +20,14 @@ from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.control import Control
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Listener
+from reporter.aggregator.launch.launcher import Launcher
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import Store
 from reporter.aggregator.uploads import Intake
+from reporter.core.launch.spec import Launch
 from reporter.core.run.plan import Plan
+from reporter.core.run.snapshot import Phase
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.settings.aggregator import Settings
@@ -54,12 +57,13 @@ class Service:
         plan: Plan,
         stop: Stop,
         api: KubeApi | None,
+        launch: Launch | None = None,
         *,
         package_again: bool = False,
     ) -> None:
         self._settings, self._plan, self._stop = chosen, plan, stop
         self._package_again = package_again
-        self._make = Assembly(chosen, plan, api)
+        self._make = Assembly(chosen, plan, api, launch)
         self._clock, self._wall, self._log = self._make.clock, self._make.wall, log.get()
         self._grace = _GRACE
         self._last_words: Callable[[], None] = lambda: None
@@ -160,12 +164,15 @@ class Service:
             heartbeat_timeout=make.rhythm.timeout,
             connections=make.connections,
         )
-        control = make.control(store, intake, finish, workers)
+        launcher = make.launcher(store, authority)
+        control = make.control(store, intake, finish, workers, launcher)
         self._last_words = control.tell
-        lasting = (
+        lasting: tuple[asyncio.Task[None], ...] = (
             asyncio.create_task(self._watch(health, workers, control, authority)),
             asyncio.create_task(self._control(store, control)),
         )
+        if launcher is not None:
+            lasting += (asyncio.create_task(self._launch(launcher, store)),)
         tasks += lasting
         if annotator := make.annotator(store):
             # The run neither waits for it nor ends with it.
@@ -209,6 +216,24 @@ class Service:
                 await _first(changed, _TICK - _PACE)
         finally:
             unsubscribe()
+
+    async def _launch(self, launcher: Launcher, store: Store) -> None:
+        """Launch, and once the run is closed let nobody add a client any more."""
+        await launcher.run()
+        closed = asyncio.Event()
+
+        def look() -> None:
+            if store.phase is not Phase.RUNNING:
+                closed.set()
+
+        unsubscribe = store.subscribe(look)
+        try:
+            look()
+            await closed.wait()
+        finally:
+            unsubscribe()
+        await asyncio.to_thread(Authority.forget_key, self._make.layout.tls)
+        await asyncio.Event().wait()
 
     async def _watch(
         self, health: Health, workers: Listener, control: Control, authority: Authority

@@ -54,6 +54,12 @@ class Run(Variables):
     """One run, and who is told of it."""
 
     plan: Path = setting("run plan (a JSON file)", ..., _PATH_RULE)
+    launch: Path = setting(
+        "what to launch (a JSON file that `status-ctl run` writes)",
+        "",
+        _PATH_RULE,
+        shown="nothing is launched",
+    )
     state: Path = setting(
         "directory for state that must survive a restart: store, blobs, keys", ..., _PATH_RULE
     )

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.fakekube.answers import ApiError, internal, status
-from tests.fakekube.api import Target, selected_name
+from tests.fakekube.api import Target
 from tests.fakekube.journal import Entry
 from tests.fakekube.kinds import KINDS
-from tests.fakekube.selectors import LabelSelector
+from tests.fakekube.selectors import FieldSelector, LabelSelector
 from tests.fakekube.store import Store
 
 Event = dict[str, Any]
@@ -23,7 +23,7 @@ class Stream:
     def __init__(self, entry: Entry, target: Target, store: Store, bookmark_every: float) -> None:
         self._store = store
         self._kind, self._namespace = target.kind, target.namespace
-        self._name, self._labels = selected_name(entry), LabelSelector(entry)
+        self._fields, self._labels = FieldSelector(entry), LabelSelector(entry)
         self._bookmarks = entry.query.get("allowWatchBookmarks") == "true"
         self._every = bookmark_every
         self._seconds = float(entry.query.get("timeoutSeconds") or "inf")
@@ -86,7 +86,7 @@ class Stream:
         meta = found["metadata"]
         return (
             self._namespace in {"", meta.get("namespace", "")}
-            and self._name in {None, meta["name"]}
+            and self._fields.fits(found)
             and self._labels.fits(found)
         )
 

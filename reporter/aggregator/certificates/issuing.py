@@ -1,4 +1,4 @@
-"""Making certificates: a CA that is forgotten after use, its leaves, and the names they may hold.
+"""Making certificates: a CA, its leaves, and the names they may hold.
 
 What a run needs of them is in `certificates.py`. No files here.
 """
@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -34,25 +35,37 @@ class Pair:
 
 
 class Issuer:
-    """A CA that is forgotten once its certificates are made."""
+    """A CA. What it issues ends with it. Threads may use it at the same time."""
 
-    def __init__(self, name: str, now: float, seconds: float) -> None:
-        self._start = datetime.fromtimestamp(now - EARLIER, UTC)
-        self._end = datetime.fromtimestamp(now + seconds, UTC)
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name(name)
-        self._id = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
-        built = self._begun(self._name, self._key.public_key())
+    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+        self._key, self._name = key, certificate.subject
+        self._start = certificate.not_valid_before_utc
+        self._end = certificate.not_valid_after_utc
+        self._id = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        self.pem = certificate_pem(certificate)
+
+    @classmethod
+    def new(cls, name: str, now: float, seconds: float) -> Self:
+        """Make one that lasts so many seconds from the Unix time `now`."""
+        key, subject = ec.generate_private_key(ec.SECP256R1()), _name(name)
+        start = datetime.fromtimestamp(now - EARLIER, UTC)
+        end = datetime.fromtimestamp(now + seconds, UTC)
+        built = _begun(subject, subject, key.public_key(), start, end)
         built = built.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         built = built.add_extension(_usage(signs=True), critical=True)
-        self.pem = certificate_pem(built.sign(self._key, hashes.SHA256()))
+        return cls(built.sign(key, hashes.SHA256()), key)
+
+    @property
+    def key(self) -> bytes:
+        """Its key as PEM, for those who keep it."""
+        return key_pem(self._key)
 
     def issue(
         self, name: str, names: Iterable[x509.GeneralName], purpose: x509.ObjectIdentifier
     ) -> Pair:
         """Make a leaf for one purpose, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
-        built = self._begun(_name(name), key.public_key())
+        built = _begun(_name(name), self._name, key.public_key(), self._start, self._end)
         built = built.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
         built = built.add_extension(_usage(signs=False), critical=True)
         built = built.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
@@ -62,17 +75,24 @@ class Issuer:
         built = built.add_extension(issuer, critical=False)
         return Pair(certificate_pem(built.sign(self._key, hashes.SHA256())), key_pem(key))
 
-    def _begun(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(self._start)
-            .not_valid_after(self._end)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-        )
+
+def _begun(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    start: datetime,
+    end: datetime,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
 
 
 def server_names(names: Sequence[str]) -> list[x509.GeneralName]:

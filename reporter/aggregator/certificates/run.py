@@ -2,13 +2,14 @@
 
 All are made at the first start. The CA's key lives only while they are made and is written nowhere,
 so nobody can add a client later. The server's key and certificate and the CA certificate are kept
-for a restart. How they are made is in `issuing.py`; no contexts (`tls.py`) and no exported files
-(`export.py`) here.
+for a restart. Where plugins are launched, clients are made as they are needed instead, and the CA's
+key is kept beside the others until the run closes. How certificates are made is in `issuing.py`; no
+contexts (`tls.py`) and no exported files (`export.py`) here.
 """
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -48,7 +49,7 @@ LONGER = 3600.0  # after the last timeout: retries, late results, the last answe
 NO_TIMEOUT = 48 * 3600.0
 NEAR_EXPIRY = 3600.0
 
-_FILE = "server.pem"
+_FILE, _CA_KEY = "server.pem", "ca.key"
 _MAX_COMMON_NAME = 64
 
 
@@ -89,29 +90,24 @@ def issue_run(plan: Plan, names: Sequence[str], *, now: float) -> Issued:
     `now` is Unix time. Raises CertificateError for names that no certificate can hold.
     """
     subjects = server_names(names)
-    authority = Issuer(_ca_name(plan.run), now, validity(plan))
+    authority = Issuer.new(_ca_name(plan.run), now, validity(plan))
     return Issued(
         run=plan.run,
         ca=authority.pem,
         server=authority.issue("status-aggregator", subjects, ExtendedKeyUsageOID.SERVER_AUTH),
-        clients={
-            key: authority.issue(
-                key.plugin,
-                [
-                    x509.DNSName(key.plugin),
-                    x509.UniformResourceIdentifier(client_uri(plan.run, *key)),
-                ],
-                ExtendedKeyUsageOID.CLIENT_AUTH,
-            )
-            for key in _clients(plan)
-        },
+        clients={key: _client(authority, plan.run, key) for key in _clients(plan)},
     )
+
+
+def _client(authority: Issuer, run: str, key: Key) -> Pair:
+    names = [x509.DNSName(key.plugin), x509.UniformResourceIdentifier(client_uri(run, *key))]
+    return authority.issue(key.plugin, names, ExtendedKeyUsageOID.CLIENT_AUTH)
 
 
 def issue_status(hosts: Sequence[str], *, now: float, seconds: float = NO_TIMEOUT) -> StatusIssued:
     """Make the certificates of a status listener that is reached as `hosts`, and of its readers."""
     subjects = server_names(hosts)
-    authority = Issuer("status-aggregator status CA", now, seconds)
+    authority = Issuer.new("status-aggregator status CA", now, seconds)
     reader = "status-reader"
     return StatusIssued(
         ca=authority.pem,
@@ -134,6 +130,53 @@ class Authority:
     """Unix time."""
     fresh: bool
     uncovered: tuple[str, ...] = ()
+    issuer: Issuer | None = field(default=None, repr=False)
+    """Where clients are made as they are needed, and the run is not closed."""
+
+    def client(self, run: str, key: Key) -> Pair:
+        """Make a client's certificate. Raises CertificateError once the CA's key is gone."""
+        if self.issuer is None:
+            raise CertificateError("the key of the run's certificate authority is not kept")
+        return _client(self.issuer, run, key)
+
+    @classmethod
+    def open_issuing(
+        cls, directory: Path, plan: Plan, names: Sequence[str], *, now: float, seconds: float
+    ) -> Self:
+        """Do what `open` does, for a run whose clients are made as they are needed.
+
+        The certificates are good for so many `seconds`. Nothing is handed out, and the CA's key is
+        kept until `forget_key`.
+        """
+        subjects = server_names(names)
+        path = directory / _CA_KEY
+        if not (directory / _FILE).exists():
+            issuer = Issuer.new(_ca_name(plan.run), now, seconds)
+            server = issuer.issue("status-aggregator", subjects, ExtendedKeyUsageOID.SERVER_AUTH)
+            private_directory(directory)
+            # First: without the other file, which makes it a restart, this one means nothing.
+            write_private(path, issuer.key)
+            write_private(directory / _FILE, server.key + server.certificate + issuer.pem)
+            return cls(issuer.pem, server, now + seconds, fresh=True, issuer=issuer)
+        kept = cls.open(directory, plan, names, now=now, hand_out=lambda _: None)
+        try:
+            key = serialization.load_pem_private_key(path.read_bytes(), None)
+        except FileNotFoundError:
+            return kept  # the run is closed
+        except OSError as error:
+            raise CertificateError(f"{path}: {error.strerror}") from None
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            raise CertificateError(f"{path}: not the key that was kept there") from None
+        certificate = x509.load_pem_x509_certificate(kept.ca)
+        if certificate.public_key() != key.public_key():
+            raise CertificateError(f"{path}: not the key of this run's certificate authority")
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        return replace(kept, issuer=Issuer(certificate, key))
+
+    @staticmethod
+    def forget_key(directory: Path) -> None:
+        """Remove the CA's key, so that nobody can add a client. Raises OSError."""
+        (directory / _CA_KEY).unlink(missing_ok=True)
 
     @classmethod
     def open(

@@ -54,6 +54,7 @@ LIMITS = {
 
 DEFAULTS = LIMITS | {
     "plan": "plan.json",
+    "launch": "",
     "state": "state",
     "output": "out",
     "listen": HostPort("0.0.0.0", 8080),

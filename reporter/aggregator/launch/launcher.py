@@ -1,0 +1,321 @@
+"""The launcher of a run: look, decide, act, again and again until nothing of the plugins is left.
+
+It looks at the mirrors and the store, `core.launch.decide` says what to do, and it is carried out.
+Nothing is remembered that a restart would need: the next look finds what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from reporter.aggregator.certificates.issuing import Pair
+from reporter.aggregator.launch.mirror import Kind, Mirror, WatchApi
+from reporter.aggregator.launch.requests import AT_ONCE, Requests, WriteApi
+from reporter.aggregator.rate_limited_log import RateLimitedLog
+from reporter.aggregator.store import Store, StoreError
+from reporter.core.launch.decide import Decision, Memory, Run, World, decide
+from reporter.core.launch.job import secret_name
+from reporter.core.launch.names import selector
+from reporter.core.launch.seen import (
+    Refusal,
+    SeenJob,
+    SeenPod,
+    newest_pods,
+    read_event,
+    read_job,
+    read_pod,
+)
+from reporter.core.launch.spec import Launch, Place
+from reporter.core.objects import section, text
+from reporter.core.retry import next_delay
+from reporter.core.run.launched import LauncherShown, PodShown, Step, Trouble
+from reporter.core.run.plan import Key, Plan
+from reporter.core.run.snapshot import Phase
+from reporter.errors import KubeError
+from reporter.runtime import log
+
+_PACE = 0.2  # seconds between two looks
+_LOOK = 5.0  # seconds until the next look where nothing happens
+_LONGEST_BACK_OFF = 10.0
+_MOUNTED = 10.0  # seconds in which a Pod usually has what it mounts
+_SETTLE = 10.0  # for the last requests
+_CHECK = 30.0  # seconds between two looks at what Pods wait for
+_NOT_MOUNTED = frozenset({"ContainerCreating", "PodInitializing", ""})
+
+
+class LaunchApi(WatchApi, WriteApi, Protocol):
+    """What is asked of the API server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrors:
+    """What the API server shows of the run."""
+
+    jobs: Mirror[SeenJob]
+    pods: Mirror[SeenPod]
+    events: Mirror[Refusal]
+
+    def __iter__(self) -> Iterator[Mirror[Any]]:
+        return iter((self.jobs, self.pods, self.events))
+
+
+class Launcher:
+    """Launches one run. `run` returns when all of it has been removed.
+
+    `ca` is the run's CA as PEM, `client` makes a client's certificate. `clock` is monotonic, `wall`
+    Unix time.
+    """
+
+    def __init__(
+        self,
+        api: LaunchApi,
+        store: Store,
+        plan: Plan,
+        launch: Launch,
+        *,
+        namespace: str,
+        url: str,
+        ca: bytes,
+        client: Callable[[Key], Pair],
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        rng: Callable[[], float] = random.random,
+    ) -> None:
+        self._api, self._store, self._plan, self._launch = api, store, plan, launch
+        self._namespace, self._url, self._ca, self._client = namespace, url, ca, client
+        self._clock, self._wall, self._rng = clock, wall, rng
+        self._changed = asyncio.Event()
+        self._memory = Memory()
+        self._troubles: dict[str, Trouble] = {}
+        self._taken: set[Key] = set()
+        self._checked: dict[str, float] = {}
+        self._log, self._seldom = log.get(), RateLimitedLog()
+        self.through = store.phase is not Phase.RUNNING
+        """Whether nothing of the plugins is left, so that the run may close."""
+
+    async def run(self) -> None:
+        """Launch, watch and remove. A cancellation leaves everything as it is, for the next."""
+        if self.through:
+            return
+        threads = ThreadPoolExecutor(AT_ONCE, "launch")
+        unsubscribe = self._store.subscribe(self._changed.set)
+        try:
+            owner = await self._owner(threads)
+            await self._launch_for(owner, threads)
+        finally:
+            unsubscribe()
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _owner(self, threads: Executor) -> Mapping[str, Any]:
+        """Return the reference to the run's ConfigMap, which owns all that is made."""
+        name, failures = self._plan.run, 0
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                found = await loop.run_in_executor(
+                    threads, partial(self._api.get, "ConfigMap", self._namespace, name)
+                )
+            except KubeError as error:
+                failures += 1
+                self._trouble("reading the run's ConfigMap", error)
+                self._show({}, {})
+                delay = next_delay(failures, self._rng, longest=_LONGEST_BACK_OFF)
+                await asyncio.sleep(delay or 0.0)
+                continue
+            self._trouble("reading the run's ConfigMap", None)
+            uid = text(section(found, "metadata"), "uid")
+            return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
+
+    async def _launch_for(self, owner: Mapping[str, Any], threads: Executor) -> None:
+        loop = asyncio.get_running_loop()
+        mirrors = self._mirrors(lambda: _wake(loop, self._changed))
+        requests = Requests(
+            self._api,
+            Place(self._plan.run, self._namespace, owner, self._url),
+            self._plan,
+            self._launch,
+            threads,
+            ca=self._ca,
+            client=self._client,
+            wanted=lambda key: not self._store.entry(key).terminal,
+            done=self._changed.set,
+            trouble=self._trouble,
+            clock=self._clock,
+            rng=self._rng,
+        )
+        if self._store.launching:
+            requests.secrets |= self._all_secrets()
+        for mirror in mirrors:
+            mirror.start()
+        try:
+            await self._go_on(Run(self._plan, self._launch, owner["uid"]), mirrors, requests)
+        finally:
+            for mirror in mirrors:
+                mirror.stop()
+            await requests.close()
+            for mirror in mirrors:
+                await asyncio.to_thread(mirror.join)
+
+    def _mirrors(self, changed: Callable[[], None]) -> Mirrors:
+        labelled = selector(self._plan.run)
+        refused = {"involvedObject.kind": "Job", "reason": "FailedCreate"}
+
+        def mirror(kind: Kind, read: Callable[[Mapping[str, Any]], Any]) -> Mirror[Any]:
+            return Mirror(self._api, kind, read, changed, wall=self._wall, rng=self._rng)
+
+        return Mirrors(
+            mirror(Kind("Job", self._namespace, labelled), read_job),
+            mirror(Kind("Pod", self._namespace, labelled), lambda pod: read_pod(pod, self._launch)),
+            mirror(Kind("Event", self._namespace, fields=refused), read_event),
+        )
+
+    def _all_secrets(self) -> set[str]:
+        run = self._plan.run
+        return {
+            secret_name(run, plugin, key) for plugin in self._plan.plugins for key in plugin.keys
+        }
+
+    async def _go_on(self, run: Run, mirrors: Mirrors, requests: Requests) -> None:
+        while not self.through:
+            self._changed.clear()
+            due = _LOOK
+            try:
+                due = await self._look(run, mirrors, requests)
+            except StoreError as error:
+                self._seldom.say(
+                    self._clock(), self._log.error, "The store refuses to write", error=error
+                )
+            if self.through:
+                return
+            await asyncio.sleep(_PACE)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(due):
+                    await self._changed.wait()
+
+    async def _look(self, run: Run, mirrors: Mirrors, requests: Requests) -> float:
+        """Look, decide and act once; return the seconds until time alone changes something."""
+        for mirror, doing in zip(mirrors, ("Jobs", "Pods", "Events"), strict=True):
+            self._unseen(f"watching {doing}", mirror)
+        if not (mirrors.jobs.listed and mirrors.pods.listed):
+            self._show({}, {})
+            return _LOOK
+        world, now = self._world(mirrors, requests), self._wall()
+        entries = self._store.snapshot().entries
+        decision = decide(run, entries, world, self._memory, now=now, begun=self._store.launching)
+        self._memory = decision.memory
+        await self._act(decision, world, requests)
+        self._check_what_pods_wait_for(decision.shown, requests)
+        if decision.through:
+            await requests.settle(_SETTLE)
+            self.through = True
+            if decision.stays:
+                self._log.warning("Objects of the run stay", stays=dict(decision.stays))
+            else:
+                self._log.info("Nothing of the plugins is left in the cluster")
+        self._show(decision.shown, decision.stays)
+        return _LOOK if decision.next_look is None else min(_LOOK, decision.next_look - now)
+
+    def _world(self, mirrors: Mirrors, requests: Requests) -> World:
+        jobs = mirrors.jobs.seen()
+        refusals: dict[str, Refusal] = {}
+        for refusal in sorted(mirrors.events.seen().values(), key=lambda one: one.at):
+            refusals[refusal.job] = refusal
+        losses = [each.lost.since for each in (mirrors.jobs, mirrors.pods) if each.lost]
+        return World(
+            jobs | requests.answered(jobs),
+            newest_pods(mirrors.pods.seen().values()),
+            refusals,
+            frozenset(self._taken),
+            frozenset(requests.secrets),
+            requests.denied,
+            min(losses, default=None),
+        )
+
+    async def _act(self, decision: Decision, world: World, requests: Requests) -> None:
+        if decision.fail:
+            await self._store.mark_all_failed(decision.fail)
+        await self._store.start_entries(decision.start)
+        await self._store.launch_entries(decision.adopt, at=self._wall())
+        self._taken.update(decision.take_logs)
+        for name in decision.delete:
+            requests.delete_job(name, world.jobs[name].uid)
+        for name in decision.delete_secrets:
+            requests.delete_secret(name)
+        if decision.begin:
+            await self._store.begin_launching()
+            self._log.info("Launching begins", expected=len(self._plan.keys))
+            self._changed.set()
+        for key in decision.create:
+            requests.create(key)
+        requests.idle(creating=bool(decision.create), deleting=bool(decision.delete))
+
+    def _check_what_pods_wait_for(self, shown: Mapping[Key, PodShown], requests: Requests) -> None:
+        """Make Secrets again that somebody has deleted: their Pods would wait for ever."""
+        now, wall = self._clock(), self._wall()
+        if now >= self._checked.get("", -_CHECK) + _CHECK:
+            self._checked[""] = now
+            requests.check_owner()
+        for key, pod in shown.items():
+            launched = self._store.entry(key).launched_at
+            waits = pod.phase == "Pending" and pod.node and pod.reason in _NOT_MOUNTED
+            if not waits or launched is None or wall < launched + _MOUNTED:
+                continue
+            plugin = self._plan.plugin(key.plugin)
+            assert plugin is not None
+            name = secret_name(self._plan.run, plugin, key)
+            if now >= self._checked.get(name, -_CHECK) + _CHECK:
+                self._checked[name] = now
+                requests.check_secret(plugin, key)
+
+    def _unseen(self, doing: str, mirror: Mirror[Any]) -> None:
+        lost = mirror.lost
+        if lost is None:
+            self._troubles.pop(doing, None)
+        else:
+            self._troubles[doing] = Trouble(lost.since, f"{doing}: {lost.reason}")
+            self._tell(doing, lost.reason)
+
+    def _trouble(self, doing: str, error: KubeError | None) -> None:
+        if error is None:
+            self._troubles.pop(doing, None)
+            return
+        before = self._troubles.get(doing)
+        since = self._wall() if before is None else before.since
+        self._troubles[doing] = Trouble(since, f"{doing}: {error}")
+        self._tell(doing, str(error))
+
+    def _tell(self, doing: str, reason: str) -> None:
+        self._seldom.say(
+            self._clock(),
+            self._log.warning,
+            "The launcher has trouble with the API server",
+            about=doing,
+            doing=doing,
+            error=reason,
+        )
+
+    def _show(self, pods: Mapping[Key, PodShown], stays: Mapping[str, str]) -> None:
+        entries = self._store.snapshot().entries.values()
+        if self.through:
+            step = Step.DONE
+        elif all(entry.terminal for entry in entries):
+            step = Step.REMOVING
+        elif any(entry.launched_at is None and not entry.terminal for entry in entries):
+            step = Step.LAUNCHING
+        else:
+            step = Step.WATCHING
+        worst = min(self._troubles.values(), key=lambda one: one.since, default=None)
+        self._store.show_launch(pods, LauncherShown(step, worst, stays))
+
+
+def _wake(loop: asyncio.AbstractEventLoop, changed: asyncio.Event) -> None:
+    """Set the event from another thread, which may outlive the loop."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(changed.set)

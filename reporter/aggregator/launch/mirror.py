@@ -1,0 +1,218 @@
+"""One kind of a run's objects, as the API server shows them: a list, then a watch, in a thread.
+
+Only what was read from an object is kept, never the object. After anything but the regular end of a
+watch the list is read anew, so nothing that was missed can stay missed.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from reporter.core.objects import section, text
+from reporter.core.retry import next_delay
+from reporter.errors import KubeError
+from reporter.kube.objects import Page
+from reporter.kube.watch import Watch
+
+Seen = TypeVar("Seen")
+
+LONGEST_BACK_OFF = 10.0  # seconds
+_BRIEF = 1.0  # seconds; a watch that ends sooner is begun anew after a pause
+
+
+class WatchApi(Protocol):
+    """What is asked of the API server."""
+
+    def list_page(
+        self,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        *,
+        field_selector: str = "",
+        more: str = "",
+    ) -> Page:
+        """Return a part of a list."""
+
+    def watch(
+        self,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        *,
+        field_selector: str = "",
+        resource_version: str = "",
+    ) -> Watch:
+        """Return a watch from that version on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Which objects: of that kind, in that namespace, with those labels and fields."""
+
+    name: str
+    namespace: str
+    labels: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def field_selector(self) -> str:
+        """As the API server wants it."""
+        return ",".join(f"{path}={value}" for path, value in self.fields.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Since when the present is not seen (Unix seconds), and why."""
+
+    since: float
+    reason: str
+
+
+class Mirror(Generic[Seen]):
+    """What was read of the objects, by their names. `changed` is called from the thread.
+
+    `read` turns an object into what is kept of it, nothing where it is of no interest. `wall` gives
+    Unix seconds.
+    """
+
+    def __init__(
+        self,
+        api: WatchApi,
+        kind: Kind,
+        read: Callable[[Mapping[str, Any]], Seen | None],
+        changed: Callable[[], None],
+        *,
+        wall: Callable[[], float] = time.time,
+        rng: Callable[[], float] = random.random,
+    ) -> None:
+        self._api, self._kind, self._read, self._changed = api, kind, read, changed
+        self._wall, self._rng = wall, rng
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._seen: dict[str, Seen] = {}
+        self._lost: Lost | None = None
+        self._listed = False
+        self._watch: Watch | None = None
+        self._thread = threading.Thread(target=self._run, name=f"launch-{kind.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let the thread end, soon if it watches, else after the request on its way."""
+        self._stop.set()
+        with self._lock:
+            watch = self._watch
+        if watch is not None:
+            watch.close()
+
+    def join(self) -> None:
+        """Wait until the thread has ended."""
+        self._thread.join()
+
+    @property
+    def listed(self) -> bool:
+        """Whether it was ever known what there is."""
+        return self._listed
+
+    @property
+    def lost(self) -> Lost | None:
+        """Since when the present is not seen; nothing while it is."""
+        return self._lost
+
+    def seen(self) -> dict[str, Seen]:
+        """Return what there is, by name."""
+        with self._lock:
+            return self._seen.copy()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                version = self._list()
+                failures = 0
+                while not self._stop.is_set():
+                    version = self._follow(version)
+            except KubeError as error:
+                failures += 1
+                self._lose(str(error))
+                delay = next_delay(
+                    failures,
+                    self._rng,
+                    retry_after=error.retry_after,
+                    longest=LONGEST_BACK_OFF,
+                )
+                self._stop.wait(delay)
+
+    def _list(self) -> str:
+        """Read all there is; return the version from which a watch goes on."""
+        found: dict[str, Seen] = {}
+        kind, more, version = self._kind, "", ""
+        while True:
+            page = self._api.list_page(
+                kind.name,
+                kind.namespace,
+                kind.labels,
+                field_selector=kind.field_selector,
+                more=more,
+            )
+            for each in page.items:
+                self._keep(found, each)
+            version, more = page.resource_version, page.more
+            if not more:
+                break
+        with self._lock:
+            self._seen, self._lost, self._listed = found, None, True
+        self._tell()
+        return version
+
+    def _follow(self, version: str) -> str:
+        """Watch until the server ends it; return the version from which to go on."""
+        kind, began = self._kind, time.monotonic()
+        watch = self._api.watch(
+            kind.name,
+            kind.namespace,
+            kind.labels,
+            field_selector=kind.field_selector,
+            resource_version=version,
+        )
+        with self._lock:
+            self._watch = watch
+        if self._stop.is_set():
+            return version
+        for event, each in watch:
+            version = text(section(each, "metadata"), "resourceVersion") or version
+            if event == "BOOKMARK":
+                continue
+            with self._lock:
+                if event == "DELETED":
+                    self._seen.pop(_name(each), None)
+                else:
+                    self._keep(self._seen, each)
+            self._tell()
+        if time.monotonic() - began < _BRIEF:
+            self._stop.wait(_BRIEF)
+        return version
+
+    def _keep(self, seen: dict[str, Seen], each: Mapping[str, Any]) -> None:
+        found = self._read(each)
+        if found is not None:
+            seen[_name(each)] = found
+
+    def _lose(self, reason: str) -> None:
+        with self._lock:
+            since = self._wall() if self._lost is None else self._lost.since
+            self._lost = Lost(since, reason)
+        self._tell()
+
+    def _tell(self) -> None:
+        if not self._stop.is_set():
+            self._changed()
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    return text(section(found, "metadata"), "name")

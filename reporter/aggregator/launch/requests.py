@@ -1,0 +1,314 @@
+"""The launcher's own requests: Secrets and Jobs made and deleted, so many at a time and a second.
+
+Each does one thing and remembers how it ended for the next look. Trouble with the API server is
+never a plugin's failure: it is remembered with its age, and the next look asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from reporter.aggregator.certificates.issuing import Pair
+from reporter.core.launch.job import job, secret, secret_name
+from reporter.core.launch.names import entry_name
+from reporter.core.launch.seen import SeenJob, read_job
+from reporter.core.launch.spec import Launch, Place
+from reporter.core.objects import items, section, text
+from reporter.core.retry import next_delay
+from reporter.core.run.identity import ANY_NODE
+from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.errors import (
+    AlreadyExists,
+    Conflict,
+    Denied,
+    InvalidRequest,
+    KubeError,
+    NotFound,
+)
+from reporter.kube.objects import WARN
+
+T = TypeVar("T")
+
+AT_ONCE = 8
+CREATIONS = 0.05  # seconds between the beginnings of two
+LONGEST_BACK_OFF = 30.0  # seconds
+_SHOWS_UP = 10.0  # seconds after which a Job that was made is to be seen by the watch
+_CREATING, _DELETING = "creating Jobs", "deleting Jobs"
+_ASK_AGAIN = 30.0  # seconds after which a deletion is asked for again
+
+
+class WriteApi(Protocol):
+    """What is asked of the API server."""
+
+    def create(
+        self,
+        kind: str,
+        namespace: str | None,
+        body: Mapping[str, Any],
+        *,
+        validation: str = ...,
+    ) -> dict[str, Any]:
+        """Create an object."""
+
+    def get(self, kind: str, namespace: str | None, name: str) -> dict[str, Any]:
+        """Read an object."""
+
+    def delete(
+        self, kind: str, namespace: str | None, name: str, *, uid: str | None = None
+    ) -> None:
+        """Delete an object."""
+
+
+class Refused(Exception):
+    """The entry cannot be launched, for good; the text says why."""
+
+
+class Requests:
+    """Creates and deletes what `Launcher` says. It belongs to the event loop.
+
+    `threads` make the requests. `wanted` says whether an entry is to be launched still, `done` is
+    called after each request, `trouble` with what was done and how it failed, nothing for success.
+    `ca` is the run's CA as PEM, `client` makes a client's certificate. `clock` is monotonic.
+    """
+
+    def __init__(
+        self,
+        api: WriteApi,
+        place: Place,
+        plan: Plan,
+        launch: Launch,
+        threads: Executor,
+        *,
+        ca: bytes,
+        client: Callable[[Key], Pair],
+        wanted: Callable[[Key], bool],
+        done: Callable[[], None],
+        trouble: Callable[[str, KubeError | None], None],
+        clock: Callable[[], float],
+        rng: Callable[[], float] = random.random,
+    ) -> None:
+        self._api, self._place, self._plan, self._launch = api, place, plan, launch
+        self._threads, self._ca, self._client = threads, ca, client
+        self._wanted, self._done, self._trouble = wanted, done, trouble
+        self._clock, self._rng = clock, rng
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._next_creation = 0.0
+        self._paused_until, self._failures = 0.0, 0
+        self._answers: dict[str, tuple[SeenJob, float]] = {}
+        self._asked: dict[str, float] = {}
+        self._making: dict[str, asyncio.Lock] = {}
+        self._made: set[str] = set()
+        self.secrets: set[str] = set()
+        """Names of Secrets that may exist."""
+        self.denied: dict[str, str] = {}
+        """By the names of Jobs, why the API server does not take them."""
+
+    # -- what is wanted --------------------------------------------------------------------------
+
+    def create(self, key: Key) -> None:
+        """Make the entry's Job, and its Secret before."""
+        name = entry_name(self._place.run, key)
+        self._begin(_CREATING, name, lambda: self._create(key, name))
+
+    def delete_job(self, name: str, uid: str) -> None:
+        """Delete the Job with that UID and its Pod, unless that was asked a moment ago."""
+        if self._clock() < self._asked.get(uid, -_ASK_AGAIN) + _ASK_AGAIN:
+            return
+        self._begin(_DELETING, name, lambda: self._delete_job(name, uid))
+
+    def delete_secret(self, name: str) -> None:
+        """Delete a Secret of the run."""
+        self._begin("deleting Secrets", name, lambda: self._delete_secret(name))
+
+    def check_secret(self, plugin: Plugin, key: Key) -> None:
+        """Make the Secret that a waiting Pod mounts again, if somebody has deleted it."""
+        name = secret_name(self._place.run, plugin, key)
+        self._begin("making Secrets", name, lambda: self._check_secret(plugin, key, name))
+
+    def check_owner(self) -> None:
+        """See whether the run's ConfigMap, which owns all that is made, is still there."""
+        self._begin("reading the run's ConfigMap", self._place.run, self._check_owner)
+
+    def idle(self, *, creating: bool, deleting: bool) -> None:
+        """Forget the trouble with what nobody wants any more."""
+        for what, wanted in ((_CREATING, creating), (_DELETING, deleting)):
+            if not wanted:
+                self._trouble(what, None)
+
+    def answered(self, seen: Mapping[str, SeenJob]) -> dict[str, SeenJob]:
+        """Return the Jobs that were answered with and are not in `seen` yet, by name."""
+        now = self._clock()
+        self._answers = {
+            name: (found, until)
+            for name, (found, until) in self._answers.items()
+            if now < until and name not in seen
+        }
+        return {name: found for name, (found, _) in self._answers.items()}
+
+    async def settle(self, seconds: float) -> None:
+        """Wait for what has begun, but not longer than that."""
+        if tasks := tuple(self._tasks.values()):
+            await asyncio.wait(tasks, timeout=seconds)
+
+    async def close(self) -> None:
+        """Let go of what has not begun, and wait for what has."""
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- how it is done --------------------------------------------------------------------------
+
+    def _begin(self, what: str, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if (what, name) in self._tasks:
+            return
+        task = asyncio.create_task(self._at_work(what, work))
+        self._tasks[what, name] = task
+        task.add_done_callback(lambda _: self._over(what, name))
+
+    def _over(self, what: str, name: str) -> None:
+        del self._tasks[what, name]
+        self._done()
+
+    async def _at_work(self, what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async with self._slots:
+            await self._pause()
+            try:
+                await work()
+            except KubeError as error:
+                self._failures += 1
+                delay = next_delay(
+                    self._failures,
+                    self._rng,
+                    retry_after=error.retry_after,
+                    longest=LONGEST_BACK_OFF,
+                )
+                self._paused_until = max(self._paused_until, self._clock() + (delay or 0.0))
+                self._trouble(what, error)
+            else:
+                self._failures = 0
+                self._trouble(what, None)
+
+    async def _pause(self) -> None:
+        while (left := self._paused_until - self._clock()) > 0:
+            await asyncio.sleep(left)
+
+    async def _turn(self) -> None:
+        """Wait until the next creation may begin."""
+        at = self._next_creation = max(self._clock(), self._next_creation + CREATIONS)
+        await asyncio.sleep(at - self._clock())
+
+    async def _ask(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def _create(self, key: Key, name: str) -> None:
+        await self._turn()
+        if not self._wanted(key):
+            return
+        plugin = self._plan.plugin(key.plugin)
+        assert plugin is not None
+        body = job(
+            self._place,
+            self._launch,
+            plugin,
+            key,
+            index=self._plan.plugins.index(plugin),
+            timeout=self._plan.timeout_of(key.plugin),
+        )
+        try:
+            await self._provide(plugin, key, secret_name(self._place.run, plugin, key))
+            found = await self._post("Job", name, body)
+        except Refused as error:
+            self.denied[name] = str(error)
+            return
+        self._answers[name] = read_job(found), self._clock() + _SHOWS_UP
+
+    async def _post(self, kind: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create it; where there is one of that name, return that. Raises Refused."""
+        namespace = self._place.namespace
+        try:
+            return await self._ask(
+                partial(self._api.create, kind, namespace, body, validation=WARN)
+            )
+        except AlreadyExists:
+            return await self._ask(partial(self._api.get, kind, namespace, name))
+        except (Denied, InvalidRequest) as error:
+            raise Refused(error.said or str(error)) from error
+
+    async def _provide(self, plugin: Plugin, key: Key, name: str) -> None:
+        """See that the Secret is there. Raises Refused where somebody else has its name."""
+        async with self._making.setdefault(name, asyncio.Lock()):
+            if name in self._made:
+                return
+            self.secrets.add(name)
+            for _ in range(2):
+                found = await self._post("Secret", name, await self._secret(plugin, key, name))
+                if not self._is_ours(found):
+                    self.secrets.discard(name)
+                    raise Refused(f"Secret {name} exists already and does not belong to this run")
+                if self._is_usable(found):
+                    self._made.add(name)
+                    return
+                # Of a process that was killed before it could keep its authority.
+                await self._remove("Secret", name, text(section(found, "metadata"), "uid"))
+            raise Conflict(f"Secret {name} of another authority comes back")
+
+    async def _secret(self, plugin: Plugin, key: Key, name: str) -> dict[str, Any]:
+        shared = bool(plugin.nodes) and plugin.identity == "plugin"
+        speaks_for = Key(plugin.name, ANY_NODE) if shared else key
+        pair = await self._ask(partial(self._client, speaks_for))
+        return secret(
+            self._place,
+            name,
+            speaks_for,
+            ca=self._ca,
+            certificate=pair.certificate,
+            private_key=pair.key,
+        )
+
+    def _is_ours(self, found: Mapping[str, Any]) -> bool:
+        owner = (self._place.owner or {}).get("uid")
+        owners = items(section(found, "metadata"), "ownerReferences")
+        return any(text(each, "uid") == owner for each in owners)
+
+    def _is_usable(self, found: Mapping[str, Any]) -> bool:
+        data = section(found, "data")
+        with suppress(ValueError):
+            return base64.b64decode(text(data, "ca.crt")) == self._ca
+        return False
+
+    async def _check_secret(self, plugin: Plugin, key: Key, name: str) -> None:
+        try:
+            await self._ask(partial(self._api.get, "Secret", self._place.namespace, name))
+        except NotFound:
+            self._made.discard(name)
+            with suppress(Refused):
+                await self._provide(plugin, key, name)
+
+    async def _check_owner(self) -> None:
+        run, owner = self._place.run, self._place.owner or {}
+        found = await self._ask(partial(self._api.get, "ConfigMap", self._place.namespace, run))
+        if text(section(found, "metadata"), "uid") != owner.get("uid"):
+            raise Conflict(f"ConfigMap {run} is another one than this run began with")
+
+    async def _delete_job(self, name: str, uid: str) -> None:
+        await self._remove("Job", name, uid)
+        self._asked[uid] = self._clock()
+
+    async def _delete_secret(self, name: str) -> None:
+        self._made.discard(name)
+        await self._remove("Secret", name, None)
+        self.secrets.discard(name)
+
+    async def _remove(self, kind: str, name: str, uid: str | None) -> None:
+        # A conflict: another object has that name by now, and is left alone.
+        with suppress(NotFound, Conflict):
+            await self._ask(partial(self._api.delete, kind, self._place.namespace, name, uid=uid))
