@@ -15,6 +15,8 @@ LAUNCH_FILE: Final = "launch.json"
 DATA: Final = "data"
 
 _NAME = "status-aggregator"
+EVERY_RUN: Final = f"app.kubernetes.io/name={_NAME},{names.RUN_LABEL}"
+"""The label selector of all aggregators that were launched for a run."""
 _PLAN_AT = "/run/plan"
 _TLS_AT = "/run/status-tls"
 _USER = 65532  # the image's

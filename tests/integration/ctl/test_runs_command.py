@@ -1,0 +1,100 @@
+"""`status-ctl runs`: every run that stands in the cluster, and how it is."""
+
+import json
+
+import pytest
+
+from reporter.core.launch.aggregator_pod import labels
+from tests.fakekube import FakeKube, Rule
+from tests.integration.ctl.cluster import add_aggregator, plugin
+from tests.integration.ctl.scripted import Home
+
+READ = Rule(("list",), ("pods", "statefulsets", "jobs"), groups=("", "apps", "batch"))
+
+
+@pytest.fixture
+def fake(fake: FakeKube) -> FakeKube:
+    """The API server shows them what a run consists of."""
+    fake.tokens.roles["person"] = (READ,)
+    return fake
+
+
+def add_run(
+    fake: FakeKube, name: str, namespace: str = "default", kind: str = "StatefulSet"
+) -> None:
+    """Put the aggregator's workload there."""
+    group = "batch/v1" if kind == "Job" else "apps/v1"
+    meta = {"name": name, "namespace": namespace, "labels": labels(name)}
+    meta["creationTimestamp"] = "2026-01-01T00:00:00Z"  # type: ignore[assignment]
+    fake.store.create(kind, {"apiVersion": group, "kind": kind, "metadata": meta, "spec": {}})
+
+
+def with_pod(fake: FakeKube, name: str, status: str, *plugins: object, **more: object) -> None:
+    """Put the aggregator's Pod there."""
+    add_aggregator(fake, status, *plugins, name=f"{name}-0", launched=name, **more)  # type: ignore[arg-type]
+    pod = fake.store.get("Pod", str(more.get("namespace", "default")), f"{name}-0")
+    pod["metadata"]["labels"] |= labels(name)
+    fake.store.replace("Pod", pod)
+
+
+def test_each_has_a_line(at_home: Home, fake: FakeKube) -> None:
+    """In order of their names, whatever has become of them."""
+    add_run(fake, "nightly")
+    with_pod(
+        fake,
+        "nightly",
+        "complete",
+        plugin("disk", status="complete", verdict="failed"),
+        plugin("net", status="complete", verdict="passed"),
+        run={"status": "complete", "result_status": "failed", "final": True},
+    )
+    add_run(fake, "gone", kind="Job")
+    code, out, err = at_home.run("runs")
+
+    assert (0, "") == (code, err)
+    header, *rows = out.splitlines()
+    assert ["NAME", "STATUS", "RESULT", "DONE", "FAILED", "AGE", "DETAIL"] == header.split()
+    assert ["gone", "-", "-", "-", "-"] == rows[0].split()[:5]
+    assert rows[0].endswith("its aggregator has no Pod")
+    assert ["nightly", "complete", "failed", "2/2", "1"] == rows[1].split()[:5]
+
+
+def test_a_pod_that_says_nothing_yet(at_home: Home, fake: FakeKube) -> None:
+    """Its trouble is shown instead."""
+    add_run(fake, "new")
+    with_pod(fake, "new", "running", phase="Pending")
+    _, out, _ = at_home.run("runs")
+
+    assert out.splitlines()[1].endswith("the pod is Pending")
+
+
+@pytest.mark.parametrize("form", ["name", "json"])
+def test_all_namespaces(at_home: Home, fake: FakeKube, form: str) -> None:
+    """A run has a namespace of its own unless somebody says otherwise."""
+    add_run(fake, "one", "status-reporter-one")
+    add_run(fake, "two")
+    code, out, _ = at_home.run("runs", "-A", "-o", form)
+    table = at_home.run("runs", "--all-namespaces")[1]
+
+    assert 0 == code
+    if form == "name":
+        assert ["run/two", "run/one"] == out.split()
+    else:
+        assert ["two", "one"] == [each["name"] for each in json.loads(out)["items"]]
+    assert ["status-reporter-one", "one"] == table.splitlines()[2].split()[:2]
+
+
+def test_there_are_none(at_home: Home, fake: FakeKube) -> None:
+    """Nothing on standard output, and where else to look."""
+    add_run(fake, "one", "status-reporter-one")
+
+    assert (0, "", "no runs in namespace 'default'; -A lists all\n") == at_home.run("runs")
+
+
+def test_no_right_to_see_them(at_home: Home, fake: FakeKube) -> None:
+    """4: the API's words."""
+    fake.tokens.roles["person"] = ()
+    code, out, err = at_home.run("runs")
+
+    assert (4, "") == (code, out)
+    assert "cannot list resource" in err
