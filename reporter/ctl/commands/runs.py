@@ -76,9 +76,9 @@ def run(options: argparse.Namespace) -> int:
             )
         case form if found:
             columns = None if form == "wide" else terminal_columns(sys.stdout)
-            header, cells = _HEADER, [_cells(each) for each in found]
+            header, cells = [*_HEADER], [_cells(each) for each in found]
             if namespace is None:
-                header = ("NAMESPACE", *header)
+                header = ["NAMESPACE", *header]
                 cells = [[each.namespace, *row] for each, row in zip(found, cells, strict=True)]
             show.put(table(header, cells, columns=columns, colours=show.colours(options)))
     if not found:

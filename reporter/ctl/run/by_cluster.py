@@ -6,7 +6,7 @@ the port-forward.
 
 import argparse
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from reporter.core.objects import items, number, section, text
@@ -82,18 +82,13 @@ class ByCluster:
     def _read(self, timeout: float) -> Reading:
         from reporter.sources.run_status import read_run_status
 
-        reading = Reading(Found.NOT_FOUND)
-        for namespace in self._places():
-            reading = read_run_status(self._api, namespace, run=self._run, timeout=timeout)
-            if reading.outcome is not Found.NOT_FOUND:
-                break
+        reading = read_run_status(self._api, self._namespace, run=self._run, timeout=timeout)
+        if reading.outcome is Found.NOT_FOUND and self._run and not self._only_there:
+            own = OWN_NAMESPACE.format(run=self._run)
+            elsewhere = read_run_status(self._api, own, run=self._run, timeout=timeout)
+            # That it is not even there needs no words of its own.
+            return reading if elsewhere.outcome is Found.NOT_FOUND else elsewhere
         return reading
-
-    def _places(self) -> Iterator[str | None]:
-        # The run's own last: what is said when there is none should name the expected place first.
-        if self._run and not self._only_there:
-            yield OWN_NAMESPACE.format(run=self._run)
-        yield self._namespace
 
     def _connect(self, pod: Mapping[str, Any]) -> bool:
         """Prepare a port-forward to the Pod; return whether it may work."""

@@ -88,7 +88,9 @@ def test_there_are_none(at_home: Home, fake: FakeKube) -> None:
     """Nothing on standard output, and where else to look."""
     add_run(fake, "one", "status-reporter-one")
 
-    assert (0, "", "no runs in namespace 'default'; -A lists all\n") == at_home.run("runs")
+    assert (0, "", "status-ctl: no runs in namespace 'default'; -A lists all\n") == at_home.run(
+        "runs"
+    )
 
 
 def test_no_right_to_see_them(at_home: Home, fake: FakeKube) -> None:
