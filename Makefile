@@ -17,6 +17,8 @@ WORKERS ?= $(shell expr 2 \* $$(nproc))
 # Unit tests wait for nothing, and each worker collects them anew.
 UNIT_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell nproc))
 PYTEST = $(BIN)/python -m pytest -q $(PYTEST_ARGS)
+# Neighbouring tests share servers: each worker begins with a part of its own, then helps the others.
+PARALLEL = -n $(WORKERS) --dist worksteal
 
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' reporter/__init__.py)
 REVISION = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
@@ -50,7 +52,7 @@ demo: $(READY) ## run three example adapters without a cluster
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
 test: $(READY) ## run all tests that need no cluster (no root, no Go)
-	@$(PYTEST) -p tests.left_out -n $(WORKERS) -m "not cluster and not node and not long"
+	@$(PYTEST) -p tests.left_out $(PARALLEL) -m "not cluster and not node and not long"
 	version=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 	other=$$(scripts/python.sh other "$$version")
 	if [ -n "$$other" ]; then
@@ -59,12 +61,14 @@ test: $(READY) ## run all tests that need no cluster (no root, no Go)
 	  echo "Run on Python $$version only: no other supported version was found on this machine."
 	fi
 
-# The unit and property tests once more, at the other end of the range of Python versions.
+# The unit and property tests once more, at the other end of the range of Python versions; what is
+# packed, deployed and documented is the same there.
 .PHONY: test-other
 test-other:
 	@name=$$("$(OTHER)" -c 'import sys; print("%d%d" % sys.version_info[:2])')
 	$(MAKE) -s .venv-$$name/.ready OTHER="$(OTHER)"
-	.venv-$$name/bin/python -m pytest -q $(PYTEST_ARGS) -n $(UNIT_WORKERS) -m "not cluster and not node and not long" $(UNIT)
+	.venv-$$name/bin/python -m pytest -q $(PYTEST_ARGS) -n $(UNIT_WORKERS) --dist worksteal -m "not cluster and not node and not long" $(UNIT) \
+	  --ignore tests/unit/repository
 
 # Debian packages for the node and the image build, where this may install them.
 define bed
@@ -78,18 +82,18 @@ test-cluster: $(READY) ## run the tests against a real API server and, as root, 
 test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk
 	@$(bed)
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
-	$(PYTEST) -n $(WORKERS) -m "long and not cluster and not node"
-	PROPERTY_EXAMPLES=100 $(PYTEST) -n $(WORKERS) -m "hypothesis and not long"
+	$(PYTEST) $(PARALLEL) -m "long and not cluster and not node"
+	PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "hypothesis and not long"
 	$(PYTEST) -m "long and (cluster or node)"
 
 test-coverage: $(READY) ## measure coverage; core, wire and untar must be complete
-	@PROPERTY_EXAMPLES=100 $(PYTEST) -n $(WORKERS) -m "not cluster and not node and not long" \
+	@PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "not cluster and not node and not long" \
 	  --cov=reporter --cov-branch --cov-report=term:skip-covered
 	$(BIN)/python -m coverage report --include='reporter/core/*,reporter/wire/*,reporter/untar/*' \
 	  --show-missing --skip-covered --fail-under=100
 
 test-coverage-html: $(READY) ## measure coverage and write htmlcov/index.html
-	@$(PYTEST) -n $(WORKERS) -m "not cluster and not node and not long" \
+	@$(PYTEST) $(PARALLEL) -m "not cluster and not node and not long" \
 	  --cov=reporter --cov-branch --cov-report=html
 
 lint: $(READY) ## check format, style, types, layers, locks and documents

@@ -21,7 +21,7 @@ from tests.integration.store.killing import Acknowledged, Player, player
 from tests.integration.store.story import FLEET, GROWN, STEPS, lasting
 from tests.integration.store.world import NOW, World
 
-KILLS = 4
+KILLS = 2
 SHOWN = 5  # this many steps are done when a replacing update was shown and perhaps not written
 SEED = int(os.environ.get("STORE_KILL_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 
