@@ -27,7 +27,15 @@ from reporter.core.facts import (
 )
 from reporter.core.statement import Statement
 from reporter.core.verdict import Pending, Settled, Verdict, decide
-from reporter.errors import Conflict, Gone, KubeError, NotFound, Unavailable
+from reporter.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    InvalidRequest,
+    KubeError,
+    NotFound,
+    Unavailable,
+)
 
 JOB_PATIENCE = 5.0  # an absent Job is looked for again so long before it counts as never seen
 EVENT_PATIENCE = 1.0  # seconds for the one try to announce a final verdict
@@ -106,8 +114,7 @@ class Publisher:
             o = self._look_again()
             if isinstance(self.verdict, Pending) or not self._worth_it(o):
                 return self._stands()
-            hidden = self.verdict.report.row in CURRENT and not _shown(o.pod)
-            if hidden or isinstance(o.pod, PodUnknown):
+            if self._hidden(o):
                 raise Unavailable("the Pod cannot be read now")
             self._sent = Statement(
                 report=self.verdict.report,
@@ -122,6 +129,8 @@ class Publisher:
             return self._job_missing(error)
         except KubeError as error:
             self._telemetry.failed("job", error)
+            if isinstance(error, Forbidden | InvalidRequest):
+                self._withhold()
             self.pace.put_off(error, self._looker.left())
             return None
         self._accepted(began)
@@ -178,6 +187,19 @@ class Publisher:
         if repeated and not final and since < REPEAT_PAUSE and o.stopping_since is None:
             return False
         return worth_writing(standing, attempt, report, final=final, since_last=since)
+
+    def _withhold(self) -> None:
+        """Tell of a final verdict that is refused: others must not wait for its write."""
+        o = self._look_again()
+        if isinstance(self.verdict, Settled) and not self._hidden(o):
+            self._telemetry.withheld(self.verdict.report, evidence(o, self._wall()))
+
+    def _hidden(self, o: Observation) -> bool:
+        """Return whether what the verdict rests on is not seen now."""
+        if isinstance(o.pod, PodUnknown):
+            return True
+        resting = not isinstance(self.verdict, Pending) and self.verdict.report.row in CURRENT
+        return resting and not _shown(o.pod)
 
     def _held_until(self, o: Observation) -> float:
         return Case(o, self._options.policy).held_until

@@ -8,6 +8,7 @@ from reporter.core.case import Observation, Policy
 from reporter.core.condition import Standing
 from reporter.core.facts import PodLook
 from reporter.core.payloads import Progress, ResultLook, Searched
+from reporter.core.rows import Report
 from reporter.core.statement import Statement
 from reporter.errors import KubeError
 
@@ -80,6 +81,9 @@ class Telemetry(Protocol):
 
     def published(self, statement: Statement, seconds: float) -> None:
         """Hear of every write that was accepted."""
+
+    def withheld(self, report: Report, evidence: Mapping[str, Any]) -> None:
+        """Hear of a final verdict that may not be written; it is tried again, and told again."""
 
     def failed(self, what: str, error: KubeError) -> None:
         """Hear of every request that failed."""

@@ -130,6 +130,11 @@ class Link:
         if statement.final:
             self.conclude(statement.report, statement.evidence)
 
+    def withheld(self, report: Report, evidence: Mapping[str, Any]) -> None:
+        """Hear of a final verdict that the Job may not have: the run must not lose it too."""
+        self._telemetry.withheld(report, evidence)
+        self.conclude(report, evidence)
+
     def failed(self, what: str, error: KubeError) -> None:
         """Hear of a request that failed."""
         self._telemetry.failed(what, error)

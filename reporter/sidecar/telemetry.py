@@ -12,6 +12,7 @@ from reporter.core.case import Observation
 from reporter.core.condition import Standing
 from reporter.core.facts import Running, Terminated, pod_of
 from reporter.core.payloads import FileValid
+from reporter.core.rows import Report
 from reporter.core.statement import Statement
 from reporter.errors import Forbidden, KubeError
 from reporter.metrics.sidecar import Metrics
@@ -126,6 +127,10 @@ class Telemetry:
                 self._log.error("The verdict could not be written in time")
             case Outcome.STOPPED:
                 self._log.warning("Stopped before a final verdict was known")
+
+    def withheld(self, report: Report, evidence: Mapping[str, Any]) -> None:
+        """Log a final verdict that may not be written, once: nothing else here shows it."""
+        self._once("Verdict may not be written", reason=report.reason, text=report.message)
 
     def failed(self, what: str, error: KubeError) -> None:
         """Take over a request that failed; the same failure again is said every half minute."""

@@ -14,7 +14,7 @@ from reporter.core.case import Observation
 from reporter.core.facts import Terminated, pod_of
 from reporter.core.objects import stamp
 from reporter.core.payloads import Progress
-from reporter.core.rows import FALSE, TRUE, UNKNOWN, describe_progress
+from reporter.core.rows import FALSE, TRUE, UNKNOWN, Report, describe_progress
 from reporter.core.statement import Statement
 from reporter.core.text import clean
 from reporter.errors import KubeError
@@ -91,6 +91,9 @@ class Timeline:
         report = statement.report
         final = "yes" if statement.final else "no"
         self._line(self._time(), report.status, final, report.reason, report.message)
+
+    def withheld(self, report: Report, evidence: Mapping[str, Any]) -> None:
+        """Hear of a verdict that may not be written: in memory all may."""
 
     def failed(self, what: str, error: KubeError) -> None:
         """Hear of a failed request: there are none in memory."""

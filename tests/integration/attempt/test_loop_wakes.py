@@ -74,6 +74,9 @@ class Scene:
     def published(self, *_: Any) -> None:
         pass
 
+    def withheld(self, *_: Any) -> None:
+        pass
+
     def failed(self, *_: Any) -> None:
         pass
 

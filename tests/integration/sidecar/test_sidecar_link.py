@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.fakekube import Rule
 from tests.integration.link.certs import Authority, identities
 from tests.integration.link.scripted import Scripted
 from tests.integration.scene import BOUND, RUNNING, Reporter, Scene, connect
@@ -223,6 +224,42 @@ def test_native_form_delivers_before_the_pod_ends(scene: Scene, aggregator: Scri
 
     assert 0 == reporter.finish()
     assert 1 == len(results(aggregator))
+
+
+@pytest.mark.parametrize("rights", [("get",), ()], ids=["may only read", "may nothing"])
+@pytest.mark.parametrize("form", ["native", "classic"])
+def test_verdict_that_may_not_be_written_is_delivered_at_once(
+    scene: Scene, aggregator: Scripted, form: str, rights: tuple[str, ...]
+) -> None:
+    """The run must not lose what the Job may not have."""
+    scene.fake.tokens.roles["reporter"] = (
+        Rule(rights, ("jobs/status",)),
+        Rule(("get", "watch"), ("pods",)),
+    )
+    scene.create(form=form)
+    reporter = scene.start(**linked(aggregator))
+    scene.write(WRITTEN)
+
+    scene.wait_log("Delivered to the aggregator")
+    assert [("/api/v1/results/global/e2e", WRITTEN.encode(), "")] == results(aggregator)
+    assert {} == scene.condition()
+    assert reporter.alive
+
+
+def test_end_that_may_not_be_written_is_delivered_within_the_grace_period(
+    scene: Scene, aggregator: Scripted
+) -> None:
+    """Trying to write takes all of it otherwise, and the upload has no time left."""
+    scene.fake.tokens.roles["reporter"] = (Rule(("get", "watch"), ("pods",)),)
+    scene.create(form="native", pod=short_grace)
+    reporter = scene.start(**linked(aggregator))
+    scene.adapter(scene.ended(3))
+    reporter.sigterm()
+
+    assert 0 == reporter.join()
+    ((target, body, outcome),) = results(aggregator)
+    assert ("/api/v1/results/global/e2e", "error") == (target, outcome)
+    assert "AdapterExitedWithError" == json.loads(body)["cause"]
 
 
 def test_native_form_uses_the_grace_period(scene: Scene, aggregator: Scripted) -> None:

@@ -22,6 +22,7 @@ from reporter.core.payloads import (
     Searched,
 )
 from reporter.core.pod import Names, read_pod
+from reporter.core.rows import Report
 from reporter.core.statement import Statement
 from reporter.errors import Conflict, KubeError, NotFound, Unavailable
 from reporter.sinks.job import JobCondition
@@ -86,6 +87,7 @@ class World:
         self.passes: list[float] = []
         self.published_at: list[tuple[float, Statement]] = []
         self.failures: list[tuple[float, KubeError]] = []
+        self.withheld_at: list[tuple[float, Report]] = []
         self.file: ResultLook = FileAbsent()
         self.beside: tuple[str, ...] = ()
         self.progress_now: Progress | None = None
@@ -283,6 +285,9 @@ class World:
 
     def published(self, statement: Statement, _: float) -> None:
         self.published_at.append((self.now, replace(statement)))
+
+    def withheld(self, report: Report, _: object) -> None:
+        self.withheld_at.append((self.now, report))
 
     def failed(self, _: str, error: KubeError) -> None:
         self.failures.append((self.now, error))

@@ -5,6 +5,8 @@ import itertools
 import pytest
 
 from reporter.attempt.publish import Outcome
+from reporter.core.facts import PodSeen
+from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, Forbidden, InvalidRequest, Unavailable
 from tests.unit.attempt.loop_world import IMAGE, World, rows, running, stamp, waiting
 
@@ -135,6 +137,47 @@ def test_the_native_form_never_gives_up() -> None:
 
     assert Outcome.FINAL == world.run()
     assert world.now > 1000.0
+
+
+@pytest.mark.parametrize("error", [Forbidden("x"), InvalidRequest("x")])
+def test_a_verdict_that_is_refused_is_told_at_once(error: Exception) -> None:
+    """Whoever else waits for it must not wait for the write, which is tried on."""
+    world = World()
+    world.at(4.0, lambda: world.errors.extend([error] * 5))  # type: ignore[list-item]
+    world.at(5.0, world.result)
+
+    assert Outcome.FINAL == world.run()
+    at, report = world.withheld_at[0]
+    assert world.published_at[-1][1].report == report
+    assert 5.0 == at < world.now
+
+
+def test_a_verdict_that_is_only_late_is_not_told_before_it_is_written() -> None:
+    """It may still become another one."""
+    world = World()
+    world.errors = [Unavailable("x"), Conflict("x")] * 3
+    world.at(5.0, world.result)
+
+    assert Outcome.FINAL == world.run()
+    assert [] == world.withheld_at
+
+
+def test_a_verdict_that_may_be_wrong_is_not_told() -> None:
+    """Time is over, but what the Pod is like now nobody can see."""
+    world = World(wait=10.0)
+    world.errors = [Forbidden("x")] * 1_000
+    world.at(1.0, lambda: setattr(world, "shown", PodSeen(read_pod(world.pod, Names()), False)))
+
+    assert world.run(60) is None
+    assert [] == world.withheld_at
+
+
+def test_a_verdict_that_is_not_final_is_not_told() -> None:
+    world = World(adapter=waiting(IMAGE))
+    world.errors = [Forbidden("x")] * 1_000
+
+    assert world.run(60) is None
+    assert [] == world.withheld_at
 
 
 def test_an_adapter_that_may_run_again_is_not_given_up() -> None:
