@@ -63,18 +63,17 @@ def situation(
 def _without_pod(
     name: str, job: SeenJob | None, refusal: Refusal | None, track: Track | None, *, started: bool
 ) -> Situation:
-    cause = Cause.POD_FAILED if started else Cause.START_FAILED
     if job is None:
         if track is not None and track.end is not None:
             return replace(track.end, row=Row.JOB_GONE, patience=SETTLE)
         text = f"Job {name} was deleted before its result came"
         # Right after its creation, or ours, it may just not have been seen yet.
         patience = SETTLE if track is not None and track.job else MINUTE
-        return Situation(Row.JOB_GONE, "JobDeleted", text, text, patience, cause)
+        return Situation(Row.JOB_GONE, "JobDeleted", text, text, patience, Cause.POD_FAILED)
     if job.over or job.failed or job.deleting or started or (track is not None and track.pod):
         if track is not None and track.end is not None:
             return replace(track.end, row=Row.GONE, patience=SETTLE)
-        return _gone(job, track.pod if track is not None else "", cause)
+        return _gone(job, track.pod if track is not None else "")
     if refusal is not None:
         text = f"The Job cannot create its Pod ({refusal.text})"
         reason, _, message = refusal.text.partition(": ")
@@ -82,12 +81,12 @@ def _without_pod(
     return Situation(Row.STARTING, "NoPod", "The Job has no Pod", "The Job has no Pod")
 
 
-def _gone(job: SeenJob, pod: str, cause: Cause) -> Situation:
+def _gone(job: SeenJob, pod: str) -> Situation:
     if job.failed == _DEADLINE:
         text = f"Job {job.name} ran longer than its activeDeadlineSeconds"
-        return Situation(Row.GONE, job.failed, text, text, SETTLE, cause)
+        return Situation(Row.GONE, job.failed, text, text, SETTLE, Cause.POD_FAILED)
     text = f"Pod {pod or f'of Job {job.name}'} was deleted before its result came"
-    return Situation(Row.GONE, DELETED, text, text, SETTLE, cause)
+    return Situation(Row.GONE, DELETED, text, text, SETTLE, Cause.POD_FAILED)
 
 
 def _taken(pod: SeenPod, taken: Taken, job: SeenJob | None, *, started: bool) -> Situation:
@@ -95,11 +94,9 @@ def _taken(pod: SeenPod, taken: Taken, job: SeenJob | None, *, started: bool) ->
     patience = taken.grace + LATE if pod.ours_running else SETTLE
     if pod.by_itself:
         return replace(_ended(pod, started=started), row=Row.TAKEN, patience=patience)
-    begun = started or pod.started_at is not None
-    cause = Cause.POD_FAILED if begun else Cause.START_FAILED
     if job is not None and job.failed == _DEADLINE and taken.reason == DELETED:
-        return replace(_gone(job, pod.name, cause), row=Row.TAKEN, patience=patience)
-    return Situation(Row.TAKEN, taken.reason, taken.text, taken.text, patience, cause)
+        return replace(_gone(job, pod.name), row=Row.TAKEN, patience=patience)
+    return Situation(Row.TAKEN, taken.reason, taken.text, taken.text, patience, Cause.POD_FAILED)
 
 
 def _ended(pod: SeenPod, *, started: bool) -> Situation:

@@ -205,7 +205,7 @@ def test_a_pod_that_is_taken_away_before_it_started():
     shown = deleted(waiting("ContainerCreating"), None)
     text = f"Pod {POD} was deleted before its result came"
     launcher = Launcher(check_run()).launch(CHECK)
-    fails_after(launcher, seen(shown), SETTLE, (START_FAILED, "PodDeleted", text))
+    fails_after(launcher, seen(shown), SETTLE, (POD_FAILED, "PodDeleted", text))
 
 
 def test_a_plugin_that_ended_by_itself_before_its_pod_was_deleted():
@@ -244,8 +244,7 @@ def test_a_pod_that_vanished_while_the_launcher_was_away(started):
         launcher.started(CHECK)
     text = f"Pod of Job {NAME} was deleted before its result came"
     look = seen(jobs=[failed_job("BackoffLimitExceeded")])
-    cause = POD_FAILED if started else START_FAILED
-    fails_after(launcher, look, SETTLE, (cause, "PodDeleted", text))
+    fails_after(launcher, look, SETTLE, (POD_FAILED, "PodDeleted", text))
 
 
 def test_a_started_plugin_without_a_pod():
@@ -258,14 +257,14 @@ def test_a_pod_that_was_seen_and_vanished_before_it_started():
     launcher = Launcher(check_run()).launch(CHECK)
     launcher.look(0, **seen(pod(waiting("ContainerCreating"))))
     text = f"Pod {POD} was deleted before its result came"
-    fails_after(launcher, seen(), SETTLE, (START_FAILED, "PodDeleted", text), at=9)
+    fails_after(launcher, seen(), SETTLE, (POD_FAILED, "PodDeleted", text), at=9)
 
 
 def test_a_job_that_is_being_deleted_makes_no_pod():
     look = seen(jobs=[api_job(CHECK, deletionTimestamp="2026-01-01T00:00:40Z")])
     text = f"Pod of Job {NAME} was deleted before its result came"
     launcher = Launcher(check_run()).launch(CHECK)
-    fails_after(launcher, look, SETTLE, (START_FAILED, "PodDeleted", text))
+    fails_after(launcher, look, SETTLE, (POD_FAILED, "PodDeleted", text))
 
 
 @pytest.mark.parametrize("pods", [(), (deleted(*BUSY),)], ids=["gone", "ending"])
@@ -290,8 +289,7 @@ def test_a_job_that_was_never_seen(started):
     if started:
         launcher.started(CHECK)
     text = f"Job {NAME} was deleted before its result came"
-    cause = POD_FAILED if started else START_FAILED
-    fails_after(launcher, seen(jobs=()), 60, (cause, "JobDeleted", text))
+    fails_after(launcher, seen(jobs=()), 60, (POD_FAILED, "JobDeleted", text))
 
 
 def test_a_job_of_that_name_that_is_another_one_now():
