@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reporter.core.diagnosis.finding import Finding, Weight
+from reporter.core.diagnosis.log import complaints
 from reporter.core.diagnosis.pod import diagnose_pod
 from reporter.core.objects import items, section, text
 from reporter.ctl.cluster import TIMEOUT, words
@@ -72,7 +73,7 @@ def wait_ready(
                 line
                 for finding in _in_the_way(api, namespace, run, pod, times.wall())
                 if settled or finding.code in _AT_ONCE
-                for line in filter(None, (finding.what, finding.todo))
+                for line in _lines(finding, pod)
             ]
             if settled and pod is not None:
                 found += _claim(api, namespace, run)
@@ -115,6 +116,17 @@ def _in_the_way(
     for finding in diagnose_pod(pod, None, events, "", now):
         if finding.weight is not Weight.INFO:
             yield finding
+
+
+def _lines(finding: Finding, pod: Object | None) -> list[str]:
+    """Return what to tell; of an aggregator that ends again and again, its own last complaint."""
+    said = [finding.what, *finding.evidence, finding.todo]
+    if finding.code == "crash-loop":
+        for container in items(section(pod, "status"), "containerStatuses"):
+            ended = section(container, "lastState", "terminated")
+            if own := complaints(text(ended, "message")):
+                said[0] = f"The aggregator keeps failing: {own[-1]}"
+    return [line for line in said if line]
 
 
 def _claim(api: ReadyApi, namespace: str, run: str) -> list[str]:

@@ -85,6 +85,33 @@ def test_an_image_that_cannot_be_pulled_is_told_at_once_and_once() -> None:
     assert 120 <= world.now < 122
 
 
+def test_an_aggregator_that_keeps_failing_is_told_in_its_own_words() -> None:
+    """Once, however often it is restarted."""
+    log = '{"level": "info", "message": "Started"}\n'
+    log += '{"level": "error", "message": "Invalid setting", "problem": "PLAN: not JSON"}'
+
+    def crashed(now: float) -> dict[str, Any]:
+        made = pod("CrashLoopBackOff")
+        status = made["status"]["containerStatuses"][0]
+        status["restartCount"] = int(now)
+        status["lastState"] = {"terminated": {"exitCode": 2, "reason": "Error", "message": log}}
+        return made
+
+    found, told = waited(World(crashed))
+
+    assert found == told
+    assert "The aggregator keeps failing: Invalid setting: PLAN: not JSON" == found[0]
+
+
+def test_an_aggregator_that_ends_without_a_word() -> None:
+    made = pod("CrashLoopBackOff")
+    ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    made["status"]["containerStatuses"][0] |= {"lastState": ended, "restartCount": 3}
+    found, _ = waited(World(lambda _: made))
+
+    assert "exit code 137 (OOMKilled), restarted 3 times" in found[0]
+
+
 def test_a_claim_that_stays_pending_says_which_options_help() -> None:
     """Told after a few seconds, in which a volume is usually made."""
     world = World(lambda _: pod(scheduled=False), claim={"status": {"phase": "Pending"}})
