@@ -193,6 +193,7 @@ class Assembly:
                 pace=from_settings.event_pace(self.chosen),
             ),
             results=ResultFiles(self.layout, self.chosen),
+            retrieved=store.retrieved,
         )
 
     def launcher(self, store: Store, authority: Authority) -> Launcher | None:

@@ -5,6 +5,7 @@ page has the same origin. When there is a result is decided elsewhere.
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -60,6 +61,8 @@ class File(web.FileResponse):
         super().__init__(path, headers=[*_attachment(name, content_type), *headers])
         self.force_close()
         self._limits, self._sent = limits, False
+        self.whole = False
+        """Whether all of it was sent at once."""
 
     async def send(self, request: web.BaseRequest) -> bool:
         """Send it and return true, or return false when it cannot be opened.
@@ -99,7 +102,9 @@ class File(web.FileResponse):
         writer = await web.StreamResponse.prepare(self, request)
         assert writer is not None
         async with asyncio.timeout(_seconds_for(count, self._limits)):
-            return await self._sendfile_fallback(writer, fobj, offset, count)
+            sent = await self._sendfile_fallback(writer, fobj, offset, count)
+        self.whole = count == os.fstat(fobj.fileno()).st_size
+        return sent
 
 
 class ResultFiles:

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from aiohttp import web
@@ -17,6 +18,7 @@ from reporter.aggregator.http.files import UNREADABLE, File, ResultFiles
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.part import Part, read_part
 from reporter.aggregator.http.target import path_of, segment
+from reporter.aggregator.store.contract import StoreError
 from reporter.core.run.beats import INTERVAL
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Snapshot
@@ -45,12 +47,19 @@ class Health(Protocol):
         """Name what is needed to serve workers, each with its problem or nothing."""
 
 
+class Retrieved(Protocol):
+    """Who wants to know that the tarball was downloaded."""
+
+    async def __call__(self, *, at: float) -> None:
+        """Note it. Raises StoreError."""
+
+
 class StatusApp:
     """The handler of the status listener.
 
     `metrics` gets the `Accept` header. `interval` is that of the heartbeats, `clock` the monotonic
     clock they are measured with, `wall` gives Unix time. Without `events` there is no `/events`,
-    without `results` no `/results`.
+    without `results` no `/results`. `retrieved` is told of each whole download of the tarball.
     """
 
     def __init__(
@@ -66,11 +75,13 @@ class StatusApp:
         wall: Callable[[], float] = time.time,
         events: Events | None = None,
         results: ResultFiles | None = None,
+        retrieved: Retrieved | None = None,
     ) -> None:
         self._snapshot, self._health, self._metrics = snapshot, health, metrics
         self._audience, self._observer = audience, observer
         self._interval, self._clock, self._wall = interval, clock, wall
         self._events, self._results = events, results
+        self._retrieved = retrieved or _not_noted
         self._made, self._made_of = dict[tuple[Part, bool], Answer](), (-1, -1)
         self._making = asyncio.Lock()
 
@@ -84,6 +95,9 @@ class StatusApp:
             _, answer = await self._serve(request)
             answer = UNREADABLE if isinstance(answer, File) else answer
         self._observer.request(route, answer.status, seconds, request.content.total_bytes)
+        if isinstance(answer, File) and answer.whole and path_of(request.raw_path) == "/results":
+            with suppress(StoreError):  # the store itself says so and goes on trying
+                await self._retrieved(at=self._wall())
         if isinstance(answer, Stream):
             await answer.run(request)
         return answer
@@ -179,6 +193,10 @@ class StatusApp:
                 answer = await asyncio.to_thread(_encoded, moment, part, tag, zipped)
                 self._made[part, zipped] = answer
             return answer
+
+
+async def _not_noted(*, at: float) -> None:
+    """Do nothing: nobody wants to know."""
 
 
 def _encoded(moment: Moment, part: Part, tag: str, zipped: bool) -> Answer:

@@ -128,6 +128,11 @@ class CachedStore:
         """Note why there is no tarball yet."""
         return await self._engine.commit(operations.packing_failed(error, at))
 
+    async def retrieved(self, *, at: float) -> None:
+        """Note that the tarball was downloaded."""
+        if self._run.retrieved_at is None:
+            await self._engine.commit(operations.retrieved(at))
+
     async def package_again(self) -> bool:
         """Take back that packing was given up."""
         return await self._engine.commit(operations.package_again())
@@ -230,6 +235,7 @@ class CachedStore:
                 error=self._run.error,
                 pods=self._pods,
                 launcher=self._launcher,
+                retrieved_at=self._run.retrieved_at,
             )
         return self._snapshot
 
@@ -289,7 +295,7 @@ class CachedStore:
         number, run = len(new), changes.run
         if run is not None:
             old, self._run = self._run, run
-            number += (run.phase, run.tar, run.error) != (old.phase, old.tar, old.error)
+            number += _shown(run) != _shown(old)
         if progressed := self._progress.written(changes.progress):
             self._views.pop("progress", None)
         if number:
@@ -361,3 +367,7 @@ class CachedStore:
         await self._write(last=True)
         await self._engine.close()
         self._trouble = StoreError("the store is closed")
+
+
+def _shown(run: Run) -> tuple[object, ...]:
+    return run.phase, run.tar, run.error, run.retrieved_at

@@ -172,6 +172,12 @@ class Store(Protocol):
         For a run that is closed nothing happens. On disk when this returns.
         """
 
+    async def retrieved(self, *, at: float) -> None:
+        """Note that the tarball was downloaded as a whole; the first time stands.
+
+        On disk when this returns.
+        """
+
     async def package_again(self) -> bool:
         """Let a run whose packing has failed or was given up be packed once more.
 

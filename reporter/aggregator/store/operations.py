@@ -37,7 +37,8 @@ class Run:
 
     `revision` is the end of the promised range. `alive_at` is when a process last said that it was
     there, `unpacked_since` when the packing failed first (Unix seconds). `launching` says that its
-    plugins are launched by us, and that there may be objects of theirs.
+    plugins are launched by us, and that there may be objects of theirs, `retrieved_at` when the
+    tarball was first downloaded as a whole.
     """
 
     plan: Plan
@@ -49,6 +50,7 @@ class Run:
     alive_at: float = 0.0
     unpacked_since: float | None = None
     launching: bool = False
+    retrieved_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -319,6 +321,17 @@ def package_again() -> Operation[bool]:
         phase = Phase.POST_PROCESSING
         transaction.put_run(replace(run, phase=phase, error=None, unpacked_since=None))
         return True
+
+    return operation
+
+
+def retrieved(at: float) -> Operation[None]:
+    """Note that the tarball was downloaded; the first time stands."""
+
+    def operation(transaction: Transaction) -> None:
+        run = known(transaction)
+        if run.retrieved_at is None:
+            transaction.put_run(replace(run, retrieved_at=at))
 
     return operation
 

@@ -33,7 +33,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             error TEXT,
             alive_at REAL NOT NULL,
             unpacked_since REAL,
-            launching INTEGER NOT NULL
+            launching INTEGER NOT NULL,
+            retrieved_at REAL
         )""",
         """CREATE TABLE entry (
             plugin TEXT NOT NULL,

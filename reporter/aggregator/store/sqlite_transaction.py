@@ -74,11 +74,12 @@ class SqliteTransaction:
         if self._run is None:
             row = self._connection.execute(
                 "SELECT plan, started_at, phase, revision, tar, error, alive_at, unpacked_since,"
-                " launching FROM run"
+                " launching, retrieved_at FROM run"
             ).fetchone()
             if row is None:
                 return None
-            plan, started_at, phase, revision, tar, error, alive_at, unpacked_since, launching = row
+            plan, started_at, phase, revision, tar, error, alive_at, *rest = row
+            unpacked_since, launching, retrieved_at = rest
             self._run = Run(
                 parse_plan(json.loads(plan)),
                 started_at,
@@ -89,6 +90,7 @@ class SqliteTransaction:
                 alive_at,
                 unpacked_since,
                 bool(launching),
+                retrieved_at,
             )
         return self._run
 
@@ -107,18 +109,20 @@ class SqliteTransaction:
             run.alive_at,
             run.unpacked_since,
             int(run.launching),
+            run.retrieved_at,
         )
         if self.run is None:
             plan = rows.dump(plan_document(run.plan))
             self._connection.execute(
                 "INSERT INTO run (one, id, plan, started_at, phase, revision, tar, error, alive_at,"
-                " unpacked_since, launching) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " unpacked_since, launching, retrieved_at)"
+                " VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (run.plan.run, plan, run.started_at, *facts),
             )
         else:
             self._connection.execute(
                 "UPDATE run SET phase = ?, revision = ?, tar = ?, error = ?, alive_at = ?,"
-                " unpacked_since = ?, launching = ?",
+                " unpacked_since = ?, launching = ?, retrieved_at = ?",
                 facts,
             )
         self._run = run

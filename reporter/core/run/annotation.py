@@ -29,7 +29,7 @@ from reporter.core.run.snapshot import (
     run_status,
     stage,
 )
-from reporter.core.run.status import progress_fields, tar_info
+from reporter.core.run.status import progress_fields, retrieved_at, tar_info
 
 STATUS_ANNOTATION: Final = "sonobuoy.hept.io/status"
 RUN_ANNOTATION: Final = "status-reporter.io/run-status"
@@ -193,6 +193,7 @@ def _run(snapshot: Snapshot, truncated: bool) -> str:
             "percent_complete": percent_complete(snapshot),
             "plugins_reported": plugins_reported(snapshot),
             "final": final(snapshot),
+            "retrieved_at": retrieved_at(snapshot),
             "revision": snapshot.revision,
             "failed": list(shown),
             "why": shown,

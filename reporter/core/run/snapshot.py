@@ -49,7 +49,8 @@ class Snapshot:
 
     `entries` has every key of the plan, in its order; `progress` and `beats` only the keys that
     sent any. `started_at` is Unix seconds. `error` says why the aggregator itself failed. `pods`
-    has what is known of the entries' Pods, `launcher` how it is, where there is one.
+    has what is known of the entries' Pods, `launcher` how it is, where there is one. `retrieved_at`
+    is when the tarball was first downloaded as a whole (Unix seconds).
     """
 
     plan: Plan
@@ -63,6 +64,7 @@ class Snapshot:
     error: str | None = None
     pods: Mapping[Key, PodShown] = field(default_factory=dict)
     launcher: LauncherShown | None = None
+    retrieved_at: float | None = None
 
     @property
     def closed(self) -> bool:

@@ -42,6 +42,7 @@ def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
         "result_status": run_result_status(snapshot),
         "error": snapshot.error,
         "tar-info": tar_info(snapshot) if snapshot.tar is not None else None,
+        "retrieved_at": retrieved_at(snapshot),
     }
 
 
@@ -83,6 +84,11 @@ def tar_info(snapshot: Snapshot) -> dict[str, Any]:
     if tar is None:
         return {"name": "", "created": "0001-01-01T00:00:00Z", "sha256": "", "size": 0}
     return {"name": tar.name, "created": tar.created, "sha256": tar.sha256, "size": tar.size}
+
+
+def retrieved_at(snapshot: Snapshot) -> str | None:
+    """Return when the tarball was first downloaded, if it was."""
+    return None if snapshot.retrieved_at is None else rfc3339(snapshot.retrieved_at)
 
 
 def rfc3339(seconds: float) -> str:

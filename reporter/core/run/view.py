@@ -119,6 +119,7 @@ def of_reading(reading: Reading) -> Look:
         "result_status": text(ours, "result_status") or _rolled_up(plugins),
         "error": None,
         "tar-info": dict(tar) if text(tar, "name") else None,
+        "retrieved_at": text(ours, "retrieved_at") or None,
         "partial": True,
     }
     return Look(Found.OK, document, warning=reading.warning)

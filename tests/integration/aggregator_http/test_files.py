@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import sqlite3
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,10 +103,11 @@ async def serving(
     keep_blobs: bool = False,
     tls: ssl.SSLContext | None = None,
     results: type[ResultFiles] = ResultFiles,
+    before_commit: Callable[[], None] = lambda: None,
     **limits: float,
 ) -> AsyncIterator[Site]:
     """Serve a run until the end of the block."""
-    store, seen = QuickStore(), Seen()
+    store, seen = QuickStore(before_commit=before_commit), Seen()
     await store.open_run(RUN, now=time.time())
     layout = Layout(folder / "state", folder / "output")
     layout.prepare()
@@ -118,6 +120,7 @@ async def serving(
         Audience.LOCAL,
         seen,
         results=results(layout, limited(**limits)),
+        retrieved=store.retrieved,
     )
     listener = listening(app, seen, ssl_context=tls)
     finish = Finish(layout, intake, keep_blobs=keep_blobs)
@@ -321,6 +324,40 @@ async def test_after_the_tarball(tmp_path, keep):
             whole.headers["result-digest"],
         )
         assert (206, whole.body[10:]) == rest.said
+
+
+@situation
+async def test_a_whole_download_is_noted(tmp_path):
+    """Not one of a part or of another result, nor a look at the headers."""
+    async with serving(tmp_path, keep_blobs=True) as site:
+        await site.put(NODE1, b"x")
+        await site.pack()
+        await site.get("/results", "Range: bytes=1-")
+        await site.get("/results", method="HEAD")
+        await site.get("/results/sysd/node1")
+        assert site.store.snapshot().retrieved_at is None
+
+        await site.get("/results")
+        assert site.store.snapshot().retrieved_at is not None
+
+
+@situation
+async def test_a_download_that_cannot_be_noted(tmp_path):
+    """A full disk costs no one the results."""
+    full: list[Exception] = []
+
+    def commit() -> None:
+        for error in full:
+            raise error
+
+    async with serving(tmp_path, before_commit=commit) as site:
+        await site.pack()
+        full.append(sqlite3.OperationalError("database or disk is full"))
+        whole = await site.get("/results")
+
+        assert (200, True) == (whole.status, bool(whole.body))
+        full.clear()
+        assert site.store.snapshot().retrieved_at is None
 
 
 @pytest.mark.parametrize("packed", [True, False])

@@ -299,6 +299,24 @@ async def test_a_tarball_that_failed_may_be_made_later(world: World):
 
 
 @on_loop
+async def test_the_first_download_of_the_tarball_is_remembered(world: World):
+    """Over restarts too; readers see a new revision, a second download changes nothing."""
+    async with world.opened() as store:
+        await complete(store)
+        await store.advance_run(Phase.POST_PROCESSING)
+        closed = await store.advance_run(Phase.CLOSED, tar=TAR)
+        assert closed.retrieved_at is None
+        await store.retrieved(at=NOW + 1)
+        fetched = store.snapshot()
+        assert (NOW + 1, True) == (fetched.retrieved_at, fetched.revision > closed.revision)
+        await store.retrieved(at=NOW + 2)
+        assert fetched == store.snapshot()
+    async with world.opened() as again:
+        await again.retrieved(at=NOW + 3)
+        assert NOW + 1 == again.snapshot().retrieved_at
+
+
+@on_loop
 async def test_packing_that_was_given_up(world: World):
     """It is final, over restarts too, until somebody takes it back."""
     async with world.opened() as store:

@@ -23,12 +23,14 @@ from tests.unit.core.run.world import (
     NODE2,
     PASSED,
     RESULT,
+    START,
     UNREADABLE,
     WORKER_ERROR,
     all_in,
     ours,
     sent,
     snapshot,
+    status_document,
 )
 
 NO_TAR = '"tar-info":{"name":"","created":"0001-01-01T00:00:00Z","sha256":"","size":0}'
@@ -75,10 +77,20 @@ def test_our_own_annotation():
     """The exact text of the second one."""
     assert (
         '{"run":"run-1","status":"failed","result_status":"failed","percent_complete":0.3333,'
-        '"plugins_reported":0.0,"final":false,"revision":42,"failed":["sysd/node2"],'
+        '"plugins_reported":0.0,"final":false,"retrieved_at":null,'
+        '"revision":42,"failed":["sysd/node2"],'
         '"why":{"sysd/node2":{"reason":"pod_failed","message":"the pod is gone"}},'
         '"truncated":false}'
     ) == annotations(snapshot({NODE2: ours()}), strict=False).run
+
+
+def test_a_download_is_shown_in_both_places():
+    """Who deletes a run asks for it."""
+    fetched = snapshot(retrieved_at=START + 1.5)
+    shown = status_document(fetched, now=START, mono=0.0)
+
+    assert shown["retrieved_at"] == both(fetched)[1]["retrieved_at"]
+    assert "2026-01-01T00:00:01.500000Z" == shown["retrieved_at"]
 
 
 def test_why_entries_failed():

@@ -72,6 +72,7 @@ def test_the_first_sample_of_the_proposal():
         "result_status": "",
         "error": None,
         "tar-info": None,
+        "retrieved_at": None,
     } == document
 
 
