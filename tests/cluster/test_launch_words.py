@@ -1,4 +1,4 @@
-"""What scheduler, Job controller and API server really say of a plugin's Job and its Pod.
+"""What the scheduler and the Job controller really say of a plugin's Job and its Pod.
 
 The launcher decides by these words, because it may read neither nodes nor quotas.
 """
@@ -6,12 +6,11 @@ The launcher decides by these words, because it may read neither nodes nor quota
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from reporter.core.launch.answers import for_good
 from reporter.core.launch.job import job
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import Hindrance, read_event, read_pod
@@ -19,7 +18,6 @@ from reporter.core.launch.spec import Launch, Place
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import Key, Plugin
 from tests.bed import binaries
-from tests.bed.api import ApiError
 from tests.bed.controlplane import ControlPlane
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -205,46 +203,3 @@ def test_a_pod_is_refused(scheduled: ControlPlane, case: Any) -> None:
     assert refusal is not None
     assert (made["metadata"]["name"], accepted["metadata"]["uid"]) == (refusal.job, refusal.job_uid)
     assert words in refusal.text
-
-
-def refused(act: Callable[[], Any]) -> tuple[int, str]:
-    """The status and the words with which the API server refuses."""
-    with pytest.raises(ApiError) as caught:
-        act()
-    return caught.value.status, str(caught.value.body["message"])
-
-
-def test_a_job_is_refused_for_good(scheduled: ControlPlane, there: str) -> None:
-    """What it asks for is wrong, or there is no room for it: that is the entry's failure."""
-    path = f"/apis/batch/v1/namespaces/{there}/jobs"
-    made, _ = launched(Key("check", "global"), there)
-    broken, _ = launched(Key("bad", "global"), there, container={"name": "not a name"})
-    scheduled.request("POST", path, made)
-    limit(scheduled, there, {"count/jobs.batch": "1"})
-    more, _ = launched(Key("more", "global"), there)
-
-    answers = [
-        refused(lambda: scheduled.request("POST", path, broken)),
-        refused(lambda: scheduled.request("POST", path, more)),
-    ]
-
-    assert [422, 403] == [status for status, _ in answers]
-    assert all(for_good(*answer) for answer in answers), answers
-
-
-def test_a_job_is_refused_for_now(scheduled: ControlPlane, there: str) -> None:
-    """Missing rights can come back, and a namespace that goes takes the whole run with it."""
-    path = f"/apis/batch/v1/namespaces/{there}/jobs"
-    made, _ = launched(Key("check", "global"), there)
-    nobody = scheduled.token_api(scheduled.create_token(there, "default"))
-    answers = [refused(lambda: nobody.request("POST", path, made))]
-    scheduled.request("POST", path, made)
-    answers.append(refused(lambda: scheduled.request("POST", path, made)))
-    held = {"metadata": {"name": "held", "finalizers": ["example.org/held"]}}
-    scheduled.request("POST", f"/api/v1/namespaces/{there}/configmaps", held)
-    scheduled.request("DELETE", f"/api/v1/namespaces/{there}")
-    made["metadata"]["name"] = "later"
-    answers.append(refused(lambda: scheduled.request("POST", path, made)))
-
-    assert [403, 409, 403] == [status for status, _ in answers]
-    assert not any(for_good(*answer) for answer in answers), answers

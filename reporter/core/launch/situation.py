@@ -67,8 +67,8 @@ def _without_pod(
         if track is not None and track.end is not None:
             return replace(track.end, row=Row.JOB_GONE, patience=SETTLE)
         text = f"Job {name} was deleted before its result came"
-        # Right after its creation, or ours, it may just not have been seen yet.
-        patience = SETTLE if track is not None and track.job else MINUTE
+        # It, or its Pod, may just not have been seen yet: after its creation, or our start.
+        patience = SETTLE if track is not None and track.pod else MINUTE
         return Situation(Row.JOB_GONE, "JobDeleted", text, text, patience, Cause.POD_FAILED)
     if job.over or job.failed or job.deleting or started or (track is not None and track.pod):
         if track is not None and track.end is not None:

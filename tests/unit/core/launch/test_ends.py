@@ -282,6 +282,14 @@ def test_a_job_that_was_seen_and_is_gone():
     fails_after(launcher, seen(jobs=()), SETTLE, (POD_FAILED, "JobDeleted", text), at=9)
 
 
+def test_a_job_that_only_its_creation_has_shown():
+    """The answer to the request is no watch: it and its Pod may still be seen."""
+    launcher = Launcher(check_run()).launch(CHECK)
+    launcher.look(0, **seen())
+    text = f"Job {NAME} was deleted before its result came"
+    fails_after(launcher, seen(jobs=()), 60, (POD_FAILED, "JobDeleted", text), at=9)
+
+
 @pytest.mark.parametrize("started", [True, False], ids=["running", "starting"])
 def test_a_job_that_was_never_seen(started):
     """A watch may not have shown it yet: right after its creation nobody fails for that."""
