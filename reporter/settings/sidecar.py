@@ -119,6 +119,13 @@ class Settings(Variables):
     report_running: Boolean = setting(
         "whether `AdapterRunning` is written at the start", True, "true or false", bad="default"
     )
+    report_condition: Boolean = setting(
+        "whether the verdict is written on the Job; without it the Job is only read, and the "
+        "aggregator alone gets the verdict",
+        True,
+        "true or false",
+        bad="default",
+    )
     report_events: Boolean = setting(
         "whether a Kubernetes Event on the Job announces the final verdict",
         True,

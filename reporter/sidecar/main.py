@@ -26,6 +26,7 @@ from reporter.sidecar.health import Health
 from reporter.sidecar.misconfigured import Connect, report_problems
 from reporter.sidecar.telemetry import Telemetry
 from reporter.sinks.job import JobCondition
+from reporter.sinks.unwritten_job import UnwrittenJob
 from reporter.sources.inotify import DirectoryWatch
 from reporter.sources.pod import PodSource
 from reporter.sources.progress_file import ProgressFile
@@ -87,12 +88,13 @@ class Sidecar:
             at_exit=chosen.result_trust == "at-exit",
             form=None if chosen.reporter_form == "auto" else Form(chosen.reporter_form),
         )
+        writes = chosen.report_condition
         self._job = JobCondition(
-            api,
+            api if writes else UnwrittenJob(api),
             chosen.job_namespace,
             chosen.job_name,
             chosen.condition_type,
-            events=api if chosen.report_events else None,
+            events=api if writes and chosen.report_events else None,
         )
         self._health = Health(
             chosen.poll_interval_seconds,

@@ -18,6 +18,7 @@ from reporter.core.rows import FALSE, TRUE, UNKNOWN, Report, describe_progress
 from reporter.core.statement import Statement
 from reporter.core.text import clean
 from reporter.errors import KubeError
+from reporter.sinks.unwritten_job import patched
 
 _COLOURS = {TRUE: "32", FALSE: "31", UNKNOWN: "33"}
 
@@ -47,18 +48,9 @@ class JobInMemory:
         self, _namespace: str, _name: str, body: dict[str, Any], *, timeout: float = 0.0
     ) -> dict[str, Any]:
         """Merge annotations by key and conditions by type, and return the Job."""
-        metadata, status = self.shown["metadata"], self.shown["status"]
-        merged = {**metadata.get("annotations", {}), **body["metadata"]["annotations"]}
-        merged = {key: value for key, value in merged.items() if value is not None}
-        version = str(int(metadata["resourceVersion"]) + 1)
-        conditions = {c["type"]: c for c in status.get("conditions", [])}
-        for condition in body.get("status", {}).get("conditions", []):
-            conditions[condition["type"]] = conditions.get(condition["type"], {}) | condition
-        self.shown = {
-            **self.shown,
-            "metadata": {**metadata, "annotations": merged, "resourceVersion": version},
-            "status": {**status, "conditions": list(conditions.values())},
-        }
+        version = int(self.shown["metadata"]["resourceVersion"])
+        self.shown = patched(self.shown, body)
+        self.shown["metadata"]["resourceVersion"] = str(version + 1)
         return self.shown
 
 

@@ -128,6 +128,8 @@ def sidecar(given: Setting, adapter: Object, pod: Object, results: Results) -> d
         "REPORT_EVENTS": "false",
         **_link_habits(given),
     }
+    if not given.launch.write_conditions:
+        values["REPORT_CONDITION"] = "false"
     if given.host_network:
         values["METRICS_PORT"] = "0"  # the node's ports are everybody's
     return {

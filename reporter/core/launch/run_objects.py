@@ -141,16 +141,15 @@ def aggregator_rules(options: RunOptions) -> list[dict[str, Any]]:
 def plugin_rules(options: RunOptions) -> list[dict[str, Any]]:
     """Return what our containers beside the plugins may do with the account that is theirs."""
     rules = [_rule("", "pods", "get", "watch")]
-    jobs = [names.entry_name(options.run, key) for key in _conditioned(options)]
+    jobs = [names.entry_name(options.run, key) for key in _watched_over(options)]
     if jobs:
-        rules.append(_rule("batch", "jobs/status", "get", "patch", only=jobs))
+        verbs = ["get", "patch"] if options.launch.write_conditions else ["get"]
+        rules.append(_rule("batch", "jobs/status", *verbs, only=jobs))
     return rules
 
 
-def _conditioned(options: RunOptions) -> list[Key]:
-    """List the entries on whose Jobs our sidecar writes conditions with the plugins' account."""
-    if not options.launch.write_conditions:
-        return []
+def _watched_over(options: RunOptions) -> list[Key]:
+    """List the entries with our sidecar under the plugins' account."""
     found: list[Key] = []
     for plugin in options.plan.plugins:
         definition = options.launch.definition(plugin.name)

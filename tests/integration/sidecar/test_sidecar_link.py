@@ -226,6 +226,28 @@ def test_native_form_delivers_before_the_pod_ends(scene: Scene, aggregator: Scri
     assert 1 == len(results(aggregator))
 
 
+@pytest.mark.parametrize("form", ["native", "classic"])
+def test_job_that_is_only_read_is_never_written(
+    scene: Scene, aggregator: Scripted, form: str
+) -> None:
+    """REPORT_CONDITION=false: nothing is tried that may not be done, and the end is as usual."""
+    scene.fake.tokens.roles["reporter"] = (
+        Rule(("get",), ("jobs/status",)),
+        Rule(("get", "watch"), ("pods",)),
+    )
+    scene.create(form=form)
+    reporter = scene.start(**linked(aggregator, REPORT_CONDITION="false"))
+    scene.wait_log("Condition written")
+    scene.write(WRITTEN)
+    scene.wait_log("Delivered to the aggregator")
+
+    assert 0 == (reporter.finish() if form == "native" else reporter.join())
+    assert [("/api/v1/results/global/e2e", WRITTEN.encode(), "")] == results(aggregator)
+    assert ({}, {}) == (scene.condition(), scene.note())
+    assert [] == scene.said("Request failed")
+    assert not [each for each in scene.fake.requests() if each.method != "GET"]
+
+
 @pytest.mark.parametrize("rights", [("get",), ()], ids=["may only read", "may nothing"])
 @pytest.mark.parametrize("form", ["native", "classic"])
 def test_verdict_that_may_not_be_written_is_delivered_at_once(

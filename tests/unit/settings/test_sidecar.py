@@ -29,6 +29,7 @@ DEFAULTS = {
     "result_required": True,
     "result_trust": "at-once",
     "report_running": True,
+    "report_condition": True,
     "report_events": True,
     "report_details": False,
     "exit_policy": "infrastructure",
@@ -64,6 +65,7 @@ GOOD = [
     ("RESULT_TRUST", "at-exit", "at-exit"),
     ("RESULT_REQUIRED", "True", True),
     ("REPORT_RUNNING", "0", False),
+    ("REPORT_CONDITION", "0", False),
     ("REPORT_EVENTS", "f", False),
     ("REPORT_DETAILS", "true", True),
     ("KUBERNETES_RELAX_X509_STRICT", "true", True),
@@ -139,6 +141,7 @@ HARMLESS = [
     ("PROGRESS_PATH", "progress.json", None),
     ("PROGRESS_PATH", "/results/", None),
     ("REPORT_RUNNING", "2", True),
+    ("REPORT_CONDITION", "sometimes", True),
     ("REPORT_EVENTS", "sometimes", True),
     ("REPORT_DETAILS", "all", False),
 ]

@@ -339,6 +339,13 @@ def test_the_commands_variables_replace_those_of_the_definition() -> None:
     assert "MORE" not in environ(pod["initContainers"][0])
 
 
+@pytest.mark.parametrize(("may", "said"), [(True, None), (False, "false")])
+def test_the_sidecar_is_told_whether_it_may_write_on_the_job(may: bool, said: str | None) -> None:
+    found = definition("adapter that mounts nothing")
+    pod = pod_of(made_of(found, replace(launch_of(found), write_conditions=may)))
+    assert said == environ(pod["initContainers"][0]).get("REPORT_CONDITION")
+
+
 def test_pull_secrets_are_added_once() -> None:
     pod = pod_of(made("adapter with everything of its own"))
     assert [{"name": "mine"}, {"name": "pull"}] == pod["imagePullSecrets"]
