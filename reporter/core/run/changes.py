@@ -59,6 +59,7 @@ class History:
         silent = _stale(new, mono, interval) if grown else self._stale
         beaten = _differing(new.beats, old.beats)
         different = _differing(new.entries, old.entries) | _differing(new.progress, old.progress)
+        different |= _differing(new.pods, old.pods)
         different |= {key for key in beaten if _began(old.beats.get(key), new.beats.get(key))}
         different |= silent ^ self._stale
         if new.phase is Phase.CLOSED and old.phase is not Phase.CLOSED:

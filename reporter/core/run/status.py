@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from reporter.core.run.beats import INTERVAL, Beat, age, stale
 from reporter.core.run.entry import Entry, Rank, State
+from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import GLOBAL, Key
 from reporter.core.run.progress import Sent, clip
 from reporter.core.run.results import (
@@ -43,6 +44,12 @@ def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
         "error": snapshot.error,
         "tar-info": tar_info(snapshot) if snapshot.tar is not None else None,
         "retrieved_at": retrieved_at(snapshot),
+        "launcher": _launcher(snapshot.launcher),
+        "skipped": [
+            {"name": plugin.name, "node": each.node, "reason": each.reason}
+            for plugin in snapshot.plan.plugins
+            for each in plugin.skipped
+        ],
     }
 
 
@@ -127,6 +134,34 @@ def _entry(
         "notes": len(record.notes) if record is not None else 0,
         "error": _error(entry),
         "progress": None if sent is None else _progress(key, sent, shown),
+        "pod": _pod(snapshot.pods.get(key)) if running else None,
+    }
+
+
+def _pod(pod: PodShown | None) -> dict[str, Any] | None:
+    if pod is None:
+        return None
+    return {
+        "name": pod.name,
+        "node": pod.node,
+        "phase": pod.phase,
+        "reason": clip(pod.reason),
+        "message": clip(pod.message),
+        "since": None if pod.since is None else rfc3339(pod.since),
+        "restarts": pod.restarts,
+    }
+
+
+def _launcher(launcher: LauncherShown | None) -> dict[str, Any] | None:
+    if launcher is None:
+        return None
+    trouble = launcher.degraded
+    return {
+        "step": str(launcher.step),
+        "degraded": None
+        if trouble is None
+        else {"since": rfc3339(trouble.since), "reason": clip(trouble.reason)},
+        "stays": [{"job": job, "reason": reason} for job, reason in launcher.stays.items()],
     }
 
 

@@ -73,6 +73,8 @@ def test_the_first_sample_of_the_proposal():
         "error": None,
         "tar-info": None,
         "retrieved_at": None,
+        "launcher": None,
+        "skipped": [],
     } == document
 
 
@@ -115,6 +117,7 @@ def test_an_entry_that_nobody_has_heard_of():
         "notes": 0,
         "error": None,
         "progress": None,
+        "pod": None,
     } == entry(snapshot())
 
 

@@ -12,6 +12,8 @@ from jsonschema import Draft202012Validator
 from reporter.core.run.beats import Beat
 from reporter.core.run.entry import Cause, Entry, Window, record_of
 from reporter.core.run.entry import Failure as Failed
+from reporter.core.run.launched import LauncherShown, PodShown, Step, Trouble
+from reporter.core.run.plan import Skipped
 from reporter.core.run.progress import Progress, combine
 from reporter.core.run.record import Record
 from reporter.core.run.snapshot import Phase, Status, Tar
@@ -38,6 +40,13 @@ NAME = "run-status.v1"
 MONO = 1_000.0
 TAR = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:09Z", "ab" * 32, 3)
 
+SKIPPING = replace(
+    PLAN,
+    plugins=tuple(
+        replace(plugin, skipped=(Skipped("win1", "not Linux"),)) if plugin.nodes else plugin
+        for plugin in PLAN.plugins
+    ),
+)
 OPEN = {
     "never heard": Entry(NODE1),
     "launched": Entry(NODE1, launched_at=START, deadline=START + 9, started_at=START),
@@ -98,6 +107,8 @@ def undescribed(document):
         for name, part in (("entry", entry), ("error", entry["error"])):
             found |= set(part or {}) - set(rules["$defs"][name]["properties"])
         found |= set(entry["progress"] or {}) - set(rules["$defs"]["progress"]["properties"])
+        found |= set(entry["pod"] or {}) - set(rules["$defs"]["pod"]["properties"])
+    found |= set(document["launcher"] or {}) - set(rules["$defs"]["launcher"]["properties"])
     return found | set(document["tar-info"] or {}) - set(rules["$defs"]["tar"]["properties"])
 
 
@@ -120,11 +131,34 @@ def test_every_state_of_an_entry_in_every_phase(entry, phase):
         assert set() == undescribed(document)
 
 
+POD = PodShown("p-1", "node1", "Pending", "ImagePullBackOff", "x" * 5000, START, 2)
+NO_POD = PodShown("", "", "", "NoPod", "The Job has no Pod", None, 0)
+HINDERED = LauncherShown(
+    Step.REMOVING, Trouble(START, "watching Jobs: reset"), {"r1-sysd-1": "it is being deleted"}
+)
+
+
+@pytest.mark.parametrize("pod", [POD, NO_POD, None])
+@pytest.mark.parametrize("launcher", [None, HINDERED, *map(LauncherShown, Step)])
+def test_every_state_of_a_launcher(pod, launcher):
+    """An entry that is decided has no Pod to speak of any more."""
+    pods = {NODE1: pod, NODE2: pod} if pod else {}
+    run = snapshot({NODE2: RESULT}, pods=pods, launcher=launcher, plan=SKIPPING)
+    document = shown(run)
+
+    assert ([], set()) == (broken(document), undescribed(document))
+    by_key = {each["key"]: each["pod"] for each in document["plugins"]}
+    assert by_key[str(NODE2)] is None
+    assert (pod is None) == (by_key[str(NODE1)] is None)
+    assert [{"name": "sysd", "node": "win1", "reason": "not Linux"}] == document["skipped"]
+
+
 def test_every_status_is_named():
     """No word is published that never comes, and none comes that is not published."""
     rules = schema.load(NAME)
 
     assert set(Status) == set(rules["properties"]["status"]["enum"])
+    assert set(Step) == set(rules["$defs"]["launcher"]["properties"]["step"]["enum"])
     assert {"", *Cause} == set(rules["$defs"]["error"]["properties"]["cause"]["enum"])
     assert {entry.state for entry in ENTRIES.values()} == set(
         rules["$defs"]["entry"]["properties"]["status"]["enum"]
