@@ -185,8 +185,7 @@ class Assembly:
             clock=self.clock,
             wall=self.wall,
             events=Events(
-                store.snapshot,
-                store.subscribe,
+                store,
                 clock=self.clock,
                 wall=self.wall,
                 interval=self.rhythm.interval,

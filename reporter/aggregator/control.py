@@ -6,8 +6,9 @@ failed is tried again by a later one. Sockets, requests and the clock's hands ar
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,12 +16,12 @@ from reporter.aggregator.entry_log import EntryLog
 from reporter.aggregator.finish.package import Interrupted, PackageFailed
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.store import Store, StoreError
-from reporter.aggregator.sweep import Silence, overdue
+from reporter.aggregator.sweep import Silence
 from reporter.core.run.beats import LATE
 from reporter.core.run.entry import may_close
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Failure
-from reporter.core.run.snapshot import Phase, Snapshot, Tar, run_status
+from reporter.core.run.snapshot import Phase, Snapshot, Tar, run_status, still_open
 from reporter.runtime import log
 
 _ALIVE_EVERY = 5.0  # seconds between two signs of life on the disk
@@ -88,7 +89,7 @@ class Control:
         self._told_alive = 0.0  # Unix time
         self._rate_limited = RateLimitedLog()
         self._log = log.get()
-        self._entry_log = EntryLog(store.snapshot())
+        self._entry_log = EntryLog(store.snapshot(), store.changes)
         self._tar: Tar | None = None
         self._failure: tuple[str, float] | None = None  # why and when, not yet written down
         self._next_try, self._delay = -math.inf, _FIRST_DELAY
@@ -104,16 +105,17 @@ class Control:
                 if self._removed is None:
                     await self._launch()
                 await self._sweep()
-            self.tell()
+            await self.tell()
             await self._conclude()
         except StoreError as error:
             self._rate_limited.say(
                 self._clock(), self._log.error, "The store refuses to write", error=error
             )
 
-    def tell(self) -> None:
+    async def tell(self) -> None:
         """Log what has become of the entries since it was last told."""
-        self._entry_log.look(self._store.snapshot())
+        for _ in self._entry_log.look(self._store.snapshot()):
+            await asyncio.sleep(0)  # requests go first
 
     async def mark_failed(self, plugin: str, node: str | None, failure: Failure) -> None:
         """Give up one entry of a plugin, or without a node all that are open. Raises StoreError.
@@ -135,16 +137,13 @@ class Control:
                 cause=str(failure.cause),
                 text=failure.text,
             )
-        await self._give_up(dict.fromkeys(keys, failure))
-
-    async def _give_up(self, failures: Mapping[Key, Failure]) -> None:
-        await self._store.mark_all_failed(failures)
+        await self._store.mark_all_failed(dict.fromkeys(keys, failure))
 
     async def _resume(self) -> None:
         """Let the time in which workers could not reach us not count: our start, a pause."""
         now = self._wall()
         if self._looked is None:
-            self._store.shift_heartbeats(math.inf, self._clock())
+            self._silence.forgive(math.inf, self._clock())
         if self._looked is None or now - self._looked > LATE:
             await self._store.workers_return(at=now)
             self._told_alive = self._back = now
@@ -164,25 +163,25 @@ class Control:
                 if plugin.name not in self._launched:
                     await self._store.launch(plugin.name, at=self._wall())
                     self._launched.add(plugin.name)
-            if not all(self._store.entry(key).terminal for p in group for key in p.keys):
+            if still_open(self._store.snapshot()) & {plugin.name for plugin in group}:
                 return
 
     async def _sweep(self) -> None:
-        now, mono = self._wall(), self._clock()
-        found = overdue(self._store.snapshot(), now, self._excused())
+        # First, as who is silent as well has the cause that people know.
+        await self._store.give_up_due(self._wall(), self._excused())
+        mono = self._clock()
         if self._silence.due(mono):
-            # Who is overdue as well has the cause that people know.
-            found = self._silence.look(now, mono) | found
-        await self._give_up(found)
+            await self._store.mark_all_failed(self._silence.look(self._wall(), mono))
+            await self._silence.tell()
 
     async def _conclude(self) -> None:
         """Take every step towards the end of the run that can be taken."""
         if self._store.phase is Phase.RUNNING:
             if self._removed is not None and not self._removed():
                 return
-            entries = self._store.snapshot().entries.values()
-            if not may_close(
-                entries,
+            snapshot = self._store.snapshot()
+            if still_open(snapshot) or not may_close(
+                snapshot.entries.values(),
                 self._wall(),
                 hold=self._timing.hold,
                 reading=self._holding(),

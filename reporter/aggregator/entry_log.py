@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 
 from reporter.core.run.entry import Entry, Window
 from reporter.core.run.plan import Key
@@ -11,25 +13,32 @@ from reporter.core.run.results import NOT_PASSED
 from reporter.core.run.snapshot import Snapshot
 from reporter.runtime import log
 
+_PIECE = 20  # entries, about a millisecond
+
 
 class EntryLog:
-    """Remembers how the entries stood when they were last looked at."""
+    """Remembers how the entries stood when they were last looked at.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    `changes` gives the keys that have changed since a revision.
+    """
+
+    def __init__(self, snapshot: Snapshot, changes: Callable[[int], Sequence[Key]]) -> None:
         self._seen = dict(snapshot.entries)
-        self._revision = snapshot.revision
+        self._revision, self._changes = snapshot.revision, changes
         self._log = log.get()
 
-    def look(self, snapshot: Snapshot) -> None:
-        """Log what has changed since."""
-        if snapshot.revision == self._revision:
-            return
+    def look(self, snapshot: Snapshot) -> Iterator[None]:
+        """Log what has changed since, a piece with each step."""
+        keys = iter(self._changes(self._revision))
         self._revision = snapshot.revision
-        for key, entry in snapshot.entries.items():
-            before = self._seen[key]
-            if entry is before:
-                continue
-            self._seen[key] = entry
+        while piece := tuple(islice(keys, _PIECE)):
+            for key in piece:
+                self._tell(key, self._seen[key], snapshot.entries[key])
+                self._seen[key] = snapshot.entries[key]
+            yield
+
+    def _tell(self, key: Key, before: Entry, entry: Entry) -> None:
+        if entry is not before:
             if entry.record is not None and entry.record != before.record:
                 self._decided(key, entry, entry.record)
             elif entry.window is not None and entry.attempts != before.attempts:

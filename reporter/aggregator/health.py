@@ -10,6 +10,7 @@ from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.store import Store
 from reporter.aggregator.store.layout import Layout
 from reporter.core.run import beats
+from reporter.core.run.beats import Beat
 from reporter.core.run.results import run_result_status
 from reporter.core.run.snapshot import Snapshot, final, run_status
 from reporter.metrics.aggregator import Now
@@ -73,12 +74,12 @@ class Health:
     def now(self) -> Now:
         """Return what is the case, for a scrape."""
         snapshot = self._store.snapshot()
-        counts = Counter((key.plugin, str(e.state)) for key, e in snapshot.entries.items())
-        judged = Counter(
-            (key.plugin, entry.record.verdict)
-            for key, entry in snapshot.entries.items()
-            if entry.record is not None and entry.record.verdict
-        )
+        counts: Counter[tuple[str, str]] = Counter()
+        judged: Counter[tuple[str, str]] = Counter()
+        for kind, many in snapshot.tally.items():
+            counts[kind.plugin, str(kind.state)] += many
+            if kind.verdict:
+                judged[kind.plugin, kind.verdict] += many
         return Now(
             entries=counts,
             results=judged,
@@ -109,9 +110,12 @@ class Health:
 
 def _ages(snapshot: Snapshot, mono: float) -> dict[str, float]:
     """Return by plugin the age of the most silent worker that is awaited and was heard once."""
-    found: dict[str, float] = {}
+    oldest: dict[str, Beat] = {}
     for key, beat in snapshot.beats.items():
-        age = beats.age(beat, mono)
-        if age is not None and not snapshot.entries[key].terminal:
-            found[key.plugin] = max(age, found.get(key.plugin, 0.0))
-    return found
+        known = oldest.get(key.plugin)
+        # Compared first: of many workers nearly all are not the one.
+        older = known is None or (beat.heard_at or 0.0) < (known.heard_at or 0.0)
+        if older and not snapshot.entries[key].terminal:
+            oldest[key.plugin] = beat
+    ages = {plugin: beats.age(beat, mono) for plugin, beat in oldest.items()}
+    return {plugin: age for plugin, age in ages.items() if age is not None}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,7 @@ class Service:
         self._make = Assembly(chosen, plan, api, launch)
         self._clock, self._wall, self._log = self._make.clock, self._make.wall, log.get()
         self._grace = _GRACE
-        self._last_words: Callable[[], None] = lambda: None
+        self._last_words: Callable[[], Awaitable[None]] | None = None
 
     async def run(self) -> int:
         """Work until SIGTERM. Raises ReporterError and OSError when it cannot even start."""
@@ -188,7 +188,8 @@ class Service:
 
     async def _ended(self, tasks: list[asyncio.Task[None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._last_words()
+        if self._last_words is not None:
+            await self._last_words()
 
     async def _recover(self, store: Store, intake: Intake, *, known: bool) -> None:
         found = await intake.recover(store.snapshot())

@@ -1,16 +1,18 @@
-"""Looking for what time has done: retry windows and deadlines that are over, workers gone silent.
+"""Looking for workers that have gone silent, without looking at those that have not.
 
-Says which entries are to be given up and why; `control` does it. Wall times outlive a restart,
-ages of heartbeats do not: they are of this process's monotonic clock.
+Says which entries are to be given up and why; `control` does it. Ages of heartbeats are of this
+process's monotonic clock and do not outlive it.
 """
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 
 from reporter.aggregator.store import Store
 from reporter.core.run import beats
 from reporter.core.run.beats import Beat
-from reporter.core.run.entry import due, silence
+from reporter.core.run.entry import silence
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Failure
 from reporter.core.run.snapshot import Snapshot
@@ -20,27 +22,13 @@ Found = dict[Key, Failure]
 _NEVER = Beat()
 
 
-def overdue(snapshot: Snapshot, now: float, excused: Collection[Key] = ()) -> Found:
-    """Return the open entries whose retry window or deadline is over at the Unix time `now`.
-
-    The windows of those that are `excused` do not count: their next try is here, and waits for us.
-    """
-    found = Found()
-    for key, entry in snapshot.entries.items():
-        failure = due(entry, now)
-        if failure is not None and key in excused:
-            failure = due(replace(entry, window=None), now)
-        if failure is not None:
-            found[key] = failure
-    return found
-
-
 class Silence:
-    """The sweep over heartbeats. `timeout` and `interval` are in seconds, a timeout of 0 is never.
+    """The sweep over heartbeats of an open run.
 
-    Whoever reads the status by its revision learns from a new one that a worker has been silent for
-    three intervals, or is heard again. `full` gives the seconds, in all so far, in which workers
-    found no place to be heard: they make nobody older.
+    `timeout` and `interval` are in seconds; a timeout of 0 is never, any other is more than three
+    intervals. Whoever reads the status by its revision learns from a new one that a worker has been
+    silent for three intervals, or is heard again. `full` gives the seconds, in all so far, in which
+    workers found no place to be heard: they make nobody older.
     """
 
     def __init__(
@@ -49,9 +37,24 @@ class Silence:
         self._store, self._timeout, self._interval = store, timeout, interval
         self._full, self._forgiven = full, full()
         self._sweep = beats.Sweep()
-        self._quiet: set[Key] = set()
+        # Whoever was heard since the sweep that would have found them silent, the last one last.
+        self._heard: dict[Key, None] = {}
+        # The others, in that order; and those of them whose silence ends in a failure.
+        self._quiet: dict[Key, None] = {}
+        self._judged: dict[Key, None] = {}
+        snapshot = store.snapshot()
+        # Whose entries are shown differently since that revision. At the start, whoever had been
+        # silent before it: our own restart made them young.
+        self._untold = {key for key, beat in snapshot.beats.items() if beat.armed}
+        self._since = snapshot.revision
         # By plugin that is known to beat: since when it has to, moved on by every pause of ours.
+        self._beating = {
+            plugin.name: plugin for plugin in snapshot.plan.plugins if plugin.heartbeats
+        }
         self._expected: dict[str, Beat] = {}
+        self._never_heard: dict[str, list[Key]] = {}
+        self._line_up(snapshot)
+        store.listen(self._hear)
 
     def due(self, mono: float) -> bool:
         """Say whether it is time for the next sweep."""
@@ -67,35 +70,92 @@ class Silence:
         full = self._full()
         late, self._forgiven = max(late, full - self._forgiven), full
         if late:
-            self._forgive(late, mono)
+            self.forgive(late, mono)
         snapshot = self._store.snapshot()
         self._expect(snapshot, mono)
-        found, quiet = Found(), set()
-        for key, entry in snapshot.entries.items():
-            if entry.terminal:
-                continue
+        self._part(snapshot, mono)
+        found = Found()
+        for key in [*self._silent(snapshot, mono), *self._absent(snapshot, mono)]:
             beat = snapshot.beats.get(key, _NEVER)
             expected = self._expected.get(key.plugin, _NEVER).heard_at
             if beats.lost(beat, now=mono, timeout=self._timeout, expected_since=expected):
                 heard = beat.heard_at if beat.heard_at is not None else expected
                 found[key] = silence(now, mono - (mono if heard is None else heard))
-            if beats.quiet(beat, mono, self._interval):
-                quiet.add(key)
-        if quiet != self._quiet:
-            self._quiet = quiet
-            self._store.renew()
         return found
 
-    def _forgive(self, late: float, mono: float) -> None:
-        self._store.shift_heartbeats(late, mono)
+    async def tell(self) -> None:
+        """Have the last sweeps' news shown with a new revision. Raises `StoreError`."""
+        if self._untold:
+            entries = self._store.snapshot().entries
+            untold = self._untold.difference(self._store.changes(self._since))
+            await self._store.touch({key for key in untold if not entries[key].terminal})
+            self._untold = set()
+
+    def forgive(self, seconds: float, mono: float) -> None:
+        """Let the last `seconds` make nobody older."""
+        self._store.shift_heartbeats(seconds, mono)
         self._expected = {
-            plugin: beats.shifted(beat, late, mono) for plugin, beat in self._expected.items()
+            plugin: beats.shifted(beat, seconds, mono) for plugin, beat in self._expected.items()
         }
+        self._line_up(self._store.snapshot())
+
+    def _hear(self, key: Key) -> None:
+        self._heard.pop(key, None)
+        self._heard[key] = None
+
+    def _line_up(self, snapshot: Snapshot) -> None:
+        """Treat all as heard: the next sweep parts them again."""
+        known = sorted(snapshot.beats.items(), key=lambda item: item[1].heard_at or 0.0)
+        self._heard = {key: None for key, _ in known if not snapshot.entries[key].terminal}
 
     def _expect(self, snapshot: Snapshot, mono: float) -> None:
-        for plugin in snapshot.plan.plugins:
-            if not plugin.heartbeats or plugin.name in self._expected:
+        for name, plugin in self._beating.items():
+            if name in self._expected:
                 continue
             if any(snapshot.entries[key].launched_at is not None for key in plugin.keys):
                 # From when we first see it: after a restart of ours everybody starts anew.
-                self._expected[plugin.name] = Beat(mono)
+                self._expected[name] = Beat(mono)
+
+    def _part(self, snapshot: Snapshot, mono: float) -> None:
+        """Part the quiet from those who are heard; note whose entries are shown differently now."""
+
+        def quiet(key: Key) -> bool:
+            return beats.quiet(snapshot.beats[key], mono, self._interval)
+
+        gone = dict.fromkeys(takewhile(quiet, self._heard))
+        for key in gone:
+            del self._heard[key]
+            self._judged.pop(key, None)
+            if self._timeout and (key.plugin in self._beating or snapshot.beats[key].armed):
+                self._judged[key] = None
+        back = self._quiet.keys() & self._heard.keys()
+        for key in back:
+            del self._quiet[key]
+            self._judged.pop(key, None)
+        if not self._untold:
+            self._since = snapshot.revision
+        self._untold |= back | (gone.keys() - self._quiet.keys())
+        self._quiet.update(gone)
+
+    def _silent(self, snapshot: Snapshot, mono: float) -> Iterator[Key]:
+        """Those who were heard, but not within the timeout."""
+        for key in list(self._judged):
+            if snapshot.entries[key].terminal:
+                del self._judged[key]
+                continue
+            age = beats.age(snapshot.beats[key], mono)
+            if age is not None and age < self._timeout:
+                return
+            yield key
+
+    def _absent(self, snapshot: Snapshot, mono: float) -> Iterator[Key]:
+        """Those who were never heard, where this is too long ago."""
+        for name, since in self._expected.items():
+            if not beats.lost(
+                _NEVER, now=mono, timeout=self._timeout, expected_since=since.heard_at
+            ):
+                continue
+            keys = self._never_heard.get(name, self._beating[name].keys)
+            awaited = (key for key in keys if not snapshot.entries[key].terminal)
+            self._never_heard[name] = [key for key in awaited if key not in snapshot.beats]
+            yield from self._never_heard[name]

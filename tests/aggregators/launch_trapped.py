@@ -86,6 +86,12 @@ class Store(SqliteStore):
             due("failure noted")
         return marked
 
+    async def give_up_due(self, *args: Any, **kwargs: Any) -> Any:
+        number = await super().give_up_due(*args, **kwargs)
+        if number:
+            due("failure noted")
+        return number
+
     async def advance_run(self, phase: Any, **kwargs: Any) -> Any:
         due(f"advance to {phase}")
         snapshot = await super().advance_run(phase, **kwargs)

@@ -65,4 +65,5 @@ class QuickStore(SqliteStore):
 
             return sqlite3.connect(*args, factory=Connection, **kwargs)
 
-        super().__init__(path or volatile(self) / "run.db", connect=connect, **options)
+        self.path = path or volatile(self) / "run.db"
+        super().__init__(self.path, connect=connect, **options)

@@ -72,9 +72,7 @@ class Stage:
     async def _start(self) -> None:
         await self.store.open_run(self._plan, now=time.time())
         quiet = _Quiet()
-        events = Events(
-            self.store.snapshot, self.store.subscribe, clock=time.monotonic, wall=time.time
-        )
+        events = Events(self.store, clock=time.monotonic, wall=time.time)
         self._app = StatusApp(
             self.store.snapshot,
             quiet,
@@ -102,7 +100,7 @@ class Stage:
     @property
     def watched(self) -> bool:
         """Whether anybody has a stream."""
-        return bool(self.store._subscribers)
+        return bool(self.store._published._subscribers)
 
     def end_streams(self) -> None:
         """Let all streams end, and none begin."""

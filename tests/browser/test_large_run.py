@@ -122,6 +122,7 @@ def test_what_changes_while_pages_are_read(browser, large):
     browser.until("window.held")
     early = browser.text("#hero-sub")
     large.progress(key, msg="told by the stream")
+    large.call(large.store.probe())
     revision = large.store.snapshot().revision
     browser.until(
         "document.querySelector('#updated').textContent.endsWith(arguments[0])", f"{revision:,}"

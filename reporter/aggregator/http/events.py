@@ -5,15 +5,16 @@ with what its reader has missed. Then come `entry` events, one for each entry th
 `run` event that ends what belongs together and has the run and its revision as its id: a reader
 that is cut off in between gets all of it again. After `end` nothing follows.
 
-Streams are told by one look at the run, twice a second at most. Each remembers only which entries
-it owes, so a slow reader gets the newest state late, never an old one, and costs nothing.
+Streams are told by one look at the run, twice a second at most. Each remembers only up to which
+revision it was told, so a slow reader gets the newest state late, never an old one, and costs
+nothing. A reader that comes back, also to another process, is one that was slow.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from aiohttp import web
 
@@ -21,8 +22,7 @@ from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.encoded import Moment
 from reporter.aggregator.http.sse import Pace, Reader, Told
-from reporter.core.run.beats import INTERVAL
-from reporter.core.run.changes import Changes, History
+from reporter.core.run.beats import INTERVAL, heard_since
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Snapshot
 
@@ -41,44 +41,54 @@ _OVER: Final = Answer(204)
 _RETRY: Final = b"retry: 3000\n\n"
 
 
+class Ledger(Protocol):
+    """What is asked of the store."""
+
+    def snapshot(self) -> Snapshot:
+        """Return the run as it is now."""
+
+    def changes(self, since: int) -> Sequence[Key]:
+        """Return the keys that have changed since a revision."""
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have `callback` called after the revision grew; return what ends that."""
+
+
 class Events:
-    """All streams of one run. `snapshot` and `subscribe` are those of the store."""
+    """All streams of one run."""
 
     def __init__(
         self,
-        snapshot: Callable[[], Snapshot],
-        subscribe: Callable[[Callable[[], None]], Callable[[], None]],
+        store: Ledger,
         *,
         clock: Callable[[], float],
         wall: Callable[[], float],
         interval: float = INTERVAL,
         pace: Pace | None = None,
     ) -> None:
-        self._snapshot, self._subscribe = snapshot, subscribe
+        self._store = store
         self._clock, self._wall, self._interval = clock, wall, interval
         self._pace = pace or Pace()
-        self._history = History.begin(snapshot(), clock(), interval)
-        self._told = Told(self._moment())
-        self._heard: dict[Key, None] = {}
+        self._told = self._look()
+        self._heard_until = 0.0
         self._readers: set[Reader] = set()
         self._unsubscribe: Callable[[], None] | None = None
         self._flushing: asyncio.TimerHandle | None = None
         self._hearing: asyncio.TimerHandle | None = None
-        self._looking, self._looked = asyncio.Lock(), -1.0
-        self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def answer(self, request: web.BaseRequest) -> Answer:
+    def answer(self, request: web.BaseRequest) -> Answer:
         """Answer a request. What is a `Stream` still has to be run."""
         if request.method == "HEAD":
             return _BEGIN
-        await self._look()
+        if not self._fresh():
+            self._told = self._look()
         known = self._revision(request.headers.get("Last-Event-ID", ""))
         if self._closed or len(self._readers) >= self._pace.streams:
             return answers.text(
                 503, "no more event streams: ask /status", (answers.retry_later(5),)
             )
-        if known is not None and self._history.told_end(known):
+        if self._told.final and known == self._told.revision:
             return _OVER
         return Stream(self, known)
 
@@ -90,30 +100,14 @@ class Events:
 
     # -- looking at the run ----------------------------------------------------------------------
 
-    def _moment(self) -> Moment:
-        return Moment(self._snapshot(), self._wall(), self._clock(), self._interval)
+    def _look(self) -> Told:
+        return Told(Moment(self._store.snapshot(), self._wall(), self._clock(), self._interval))
 
-    async def _look(self) -> None:
-        """See what has changed, and tell the streams; those who wait for a look share it."""
-        loop = asyncio.get_running_loop()
-        asked = loop.time()
-        async with self._looking:
-            if self._looked > asked:
-                return
-            self._looked, moment = loop.time(), self._moment()
-            self._history, changes, self._told = await asyncio.to_thread(
-                _follow, self._history, moment
-            )
-            self._heard.update(dict.fromkeys(changes.heard))
-            for reader in self._readers:
-                reader.owe(changes.entries)
-
-    async def _hear(self) -> None:
-        """Tell the ages of those that were heard; they change all the time."""
-        await self._look()
-        for reader in self._readers:
-            reader.owe(self._heard)
-        self._heard.clear()
+    def _fresh(self) -> bool:
+        """Say whether a new reader may share the last look: after a restart all come at once."""
+        if not self._readers or self._told.revision != self._store.snapshot().revision:
+            return False
+        return self._clock() - self._told.mono < self._pace.flush
 
     def _changed(self) -> None:
         if self._flushing is None:
@@ -122,19 +116,22 @@ class Events:
 
     def _flush(self) -> None:
         self._flushing = None
-        self._start(self._look())
+        self._told = self._look()
+        for reader in self._readers:
+            reader.wake()
 
     def _await_beats(self) -> None:
         self._hearing = asyncio.get_running_loop().call_later(self._pace.heard, self._beaten)
 
     def _beaten(self) -> None:
+        """Tell the ages of those that were heard; they change all the time."""
         self._await_beats()
-        self._start(self._hear())
-
-    def _start(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        heard = heard_since(self._store.snapshot().beats, self._heard_until)
+        self._heard_until = self._clock()
+        if heard:
+            self._told = self._look()
+            for reader in self._readers:
+                reader.owe(heard)
 
     # -- streams ---------------------------------------------------------------------------------
 
@@ -142,7 +139,8 @@ class Events:
         """Write to one reader until it is gone, or the run is over."""
         reader = Reader(request, self._pace)
         if not self._readers:
-            self._unsubscribe = self._subscribe(self._changed)
+            self._unsubscribe = self._store.subscribe(self._changed)
+            self._heard_until = self._clock()
             self._await_beats()
         self._readers.add(reader)
         try:
@@ -162,25 +160,22 @@ class Events:
             if timer is not None:
                 timer.cancel()
         self._flushing = self._hearing = None
-        self._heard.clear()
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
 
     async def _write(self, reader: Reader, known: int | None) -> None:
         _BEGIN.send(reader.request)
-        missed = None if known is None else self._history.since(known, self._pace.history)
-        if missed is None:
-            told = self._told
+        told = self._told
+        if known is not None and 0 <= told.revision - known <= self._pace.history:
+            reader.told = known
+            await reader.write(_RETRY)
+        else:
             reader.told = told.revision
             await reader.write(_RETRY + await told.begin(self._pace.largest))
-        else:
-            reader.told = -1 if known is None else known
-            reader.owe(missed)
-            await reader.write(_RETRY)
         while not reader.stopped:
             told = self._told
-            data = await reader.due(told)
+            data = await reader.due(told, self._store.changes(reader.told))
             if told.final:
                 await reader.write(data + told.end)
                 return
@@ -192,7 +187,7 @@ class Events:
         """The revision in the last id that a reader got, if it is one of this run."""
         run, _, revision = last_id.rpartition("/")
         number = revision.isascii() and revision.isdigit() and len(revision) < 20
-        return int(revision) if number and run == self._history.snapshot.plan.run else None
+        return int(revision) if number and run == self._told.run_id else None
 
 
 class Stream(Answer):
@@ -208,8 +203,3 @@ class Stream(Answer):
 
     def send(self, request: web.BaseRequest) -> None:
         """Do nothing: everything was sent by `run`."""
-
-
-def _follow(history: History, moment: Moment) -> tuple[History, Changes, Told]:
-    """Look at the run. For a thread: with thousands of entries a worker would wait for it."""
-    return *history.follow(moment.snapshot, moment.mono, moment.interval), Told(moment)

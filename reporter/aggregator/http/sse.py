@@ -21,7 +21,6 @@ from reporter.aggregator.http.encoded import (
     encode_run,
     with_entries,
 )
-from reporter.core.run.changes import WINDOW
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import final
 
@@ -43,7 +42,7 @@ class Pace:
     comment: float = 15.0
     patience: float = 10.0
     streams: int = 32
-    history: int = WINDOW
+    history: int = 1_000
     largest: int = 5_000
 
 
@@ -53,7 +52,8 @@ class Told:
     def __init__(self, moment: Moment) -> None:
         snapshot = moment.snapshot
         self._moment, self.revision, self.final = moment, snapshot.revision, final(snapshot)
-        self.id = f"{snapshot.plan.run}/{snapshot.revision}"
+        self.mono, self.run_id = moment.mono, snapshot.plan.run
+        self.id = f"{self.run_id}/{self.revision}"
         self._fields = encode_run(moment)
         self._entries: dict[Key, bytes] = {}
         self._whole = b""
@@ -95,7 +95,7 @@ class Told:
 
 
 class Reader:
-    """One reader: what it owes it, and the connection."""
+    """One reader: up to which revision it was told, the ages it is owed, and the connection."""
 
     def __init__(self, request: web.BaseRequest, pace: Pace) -> None:
         assert isinstance(request.protocol, Connection)
@@ -110,24 +110,28 @@ class Reader:
         request.protocol.gone().add_done_callback(lambda _: self.stop())
 
     def owe(self, keys: Iterable[Key]) -> None:
-        """Remember entries of which it knows no longer the newest; it looks at the run as well."""
+        """Remember entries whose ages it is to be told."""
         self._owed.update(dict.fromkeys(keys))
+        self.wake()
+
+    def wake(self) -> None:
+        """Have it look at the run."""
         self._woken.set()
 
     def stop(self) -> None:
         """Write no more."""
         self.stopped = True
-        self._woken.set()
+        self.wake()
 
     def abort(self) -> None:
         """End the connection although its reader has not taken everything."""
         if (transport := self.request.protocol.transport) is not None:
             transport.abort()
 
-    async def due(self, told: Told) -> bytes:
-        """Take what has to be written now."""
+    async def due(self, told: Told, changed: Iterable[Key]) -> bytes:
+        """Take what has to be written now; `changed` are the entries that are new to it."""
         self._woken.clear()
-        owed, self._owed = self._owed, {}
+        owed, self._owed = dict.fromkeys(changed) | self._owed, {}
         # The `run` event after them has the id for all.
         events = [_event("entry", entry) for entry in await told.entries(owed)]
         if told.revision != self.told:

@@ -148,7 +148,7 @@ class StatusApp:
         if asset := page.answer(path, request):
             return asset
         if path == "/events":
-            return await self._events.answer(request) if self._events else answers.NOT_FOUND
+            return self._events.answer(request) if self._events else answers.NOT_FOUND
         snapshot = self._snapshot()
         key, part = _key(path), Part()
         if path == "/status":
@@ -162,7 +162,8 @@ class StatusApp:
             return await self._result(key)
         # Weak: ages and the encoding differ.
         tag = f'W/"{snapshot.plan.run}/{snapshot.revision}"'
-        if answers.matches(request, tag):
+        # What is ahead of the revision is news to whoever knows that.
+        if not snapshot.ahead and answers.matches(request, tag):
             return answers.not_modified(tag)
         moment = Moment(snapshot, self._wall(), self._clock(), self._interval)
         if key is None:
@@ -184,9 +185,10 @@ class StatusApp:
 
         In a thread: with thousands of entries it takes longer than a worker should wait.
         """
-        made_of = moment.snapshot.revision, int(moment.now)
+        snapshot = moment.snapshot
+        made_of = snapshot.revision, int(moment.now)
         async with self._making:
-            if self._made_of != made_of or len(self._made) >= _SHARED:
+            if snapshot.ahead or self._made_of != made_of or len(self._made) >= _SHARED:
                 self._made, self._made_of = {}, made_of
             answer = self._made.get((part, zipped))
             if answer is None:

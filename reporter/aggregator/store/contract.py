@@ -104,8 +104,14 @@ class Store(Protocol):
     def shift_heartbeats(self, seconds: float, now: float) -> None:
         """Make all ages smaller by `seconds`, in which this process was paused until `now`."""
 
-    def renew(self) -> None:
-        """Let the revision grow: time alone has changed what is shown, such as who is stale."""
+    def listen(self, callback: Callable[[Key], None]) -> None:
+        """Have `callback` called with each key that is heard, at once; the last to ask is told."""
+
+    async def touch(self, keys: Collection[Key]) -> None:
+        """Give entries a new revision: time alone has changed what is shown, such as who is stale.
+
+        On disk when this returns.
+        """
 
     async def mark_failed(self, key: Key, failure: Failure) -> Marked:
         """Note a failed upload (`attempt`) or write an error of the aggregator's own (`final`).
@@ -115,6 +121,12 @@ class Store(Protocol):
 
     async def mark_all_failed(self, failures: Mapping[Key, Failure]) -> Mapping[Key, Marked]:
         """Do `mark_failed` for many keys in one step: all of it lasts, or nothing does."""
+
+    async def give_up_due(self, now: float, excused: Collection[Key] = ()) -> int:
+        """Give up all open entries whose retry window or deadline is over; return how many.
+
+        The windows of those that are `excused` do not count. All of it lasts, or nothing does.
+        """
 
     async def launch(self, plugin: str, *, at: float) -> None:
         """Note that a plugin which nobody watches was started: the clocks of its entries begin.
@@ -139,7 +151,10 @@ class Store(Protocol):
         """
 
     def show_launch(self, pods: Mapping[Key, PodShown], launcher: LauncherShown) -> None:
-        """Show what the entries' Pods do, and how the launcher is. In memory only."""
+        """Show what the entries' Pods do, and how the launcher is.
+
+        Shown at once, with a new revision within a second; it does not outlive the process.
+        """
 
     async def workers_return(self, *, at: float) -> None:
         """Note that workers can connect again since `at`; until then they could not.
@@ -187,10 +202,15 @@ class Store(Protocol):
     def snapshot(self) -> Snapshot:
         """Return the run as it is now: immutable, from memory, without I/O.
 
-        `revision` grows with each change of an entry, of progress or of the run, whenever a worker
-        is heard for the first time or starts to beat, and with `renew`. It never falls back, not
-        even when the process was killed. Later beats change only the ages, not the revision.
+        `revision` is that of the newest change on the disk: of an entry, of progress or of the run.
+        It never falls back, not even when the process was killed. Everything up to it is shown;
+        while the snapshot is `ahead`, replacing progress that is still to be written is too, or
+        what the launcher shows, and gets a revision then. Beats change ages and who is stale, never
+        the revision.
         """
+
+    def changes(self, since: int) -> tuple[Key, ...]:
+        """Return the keys that have changed since a revision, the last to change last."""
 
     def entry(self, key: Key) -> Entry:
         """Return one entry without building a snapshot. Raises `KeyError` outside the plan."""

@@ -1,33 +1,91 @@
-"""What an engine of a store is: it runs operations in transactions and tells of them."""
+"""What an engine of a store is: it runs operations in transactions and tells what has changed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from reporter.aggregator.store.contract import StoreError
-from reporter.aggregator.store.operations import Loaded, Operation, Run
+from reporter.aggregator.store.transaction import Changed, Operation, Run, Transaction
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Sent
+from reporter.core.run.snapshot import Kind, kind_of
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Changes:
-    """A committed transaction: entries and progress it read or wrote, the run if that was written.
+    """What has changed with a transaction, and how the run stands after it.
 
-    `seconds` is how long it took, `operations` how many callers shared it.
+    `entries` and `progress` are in the order of their revisions; `revisions` has the keys of both.
+    `tally` counts all entries of the run, `due_at` is when time runs out for the first of them
+    (Unix s). `seconds` is how long it took, `operations` how many callers shared it.
     """
 
+    run: Run
     entries: Mapping[Key, Entry]
     progress: Mapping[Key, Sent]
-    run: Run | None
+    revisions: Mapping[Key, int]
+    tally: Mapping[Kind, int]
+    due_at: float | None
     seconds: float
     operations: int
+
+
+class Feed:
+    """How far the changes of a ledger have been told. Belongs to the thread of an engine."""
+
+    def __init__(self) -> None:
+        self._revision, self._sure = 0, False
+        self._kinds: dict[Key, Kind] = {}
+        self._tally: Counter[Kind] = Counter()
+
+    def news(self, transaction: Transaction, made: Sequence[Changed]) -> Sequence[Changed]:
+        """What is to be told after a transaction that made these changes; ask at its end.
+
+        A commit that seemed to fail may have reached the disk after all, so then the rows say it.
+        """
+        return made if self._sure else transaction.changes(self._revision)
+
+    def committed(
+        self,
+        run: Run,
+        news: Sequence[Changed],
+        due_at: float | None,
+        seconds: float,
+        operations: int,
+    ) -> Changes:
+        """Put together what is told."""
+        self._revision, self._sure = run.revision, True
+        entries: dict[Key, Entry] = {}
+        progress: dict[Key, Sent] = {}
+        revisions: dict[Key, int] = {}
+        for revision, key, value in news:
+            revisions.pop(key, None)
+            revisions[key] = revision
+            if isinstance(value, Entry):
+                entries[key] = value
+                self._count(key, kind_of(value))
+            else:
+                progress[key] = value
+        tally = dict(+self._tally)
+        return Changes(run, entries, progress, revisions, tally, due_at, seconds, operations)
+
+    def refused(self) -> None:
+        """Take note that a commit failed, or seemed to."""
+        self._sure = False
+
+    def _count(self, key: Key, kind: Kind) -> None:
+        if (before := self._kinds.get(key)) != kind:
+            if before is not None:
+                self._tally[before] -= 1
+            self._tally[kind] += 1
+            self._kinds[key] = kind
 
 
 class Watch(Protocol):
@@ -37,14 +95,17 @@ class Watch(Protocol):
         """It is on the disk."""
 
     def refused(self, error: StoreError) -> None:
-        """It is not; nothing of it is."""
+        """It is not, as far as is known."""
 
 
 class Engine(Protocol):
     """Runs operations in transactions, one after the other and in the order they were given."""
 
-    async def open(self, operation: Operation[Loaded], watch: Watch) -> Loaded:
-        """Get ready and run the first operation; on an error everything is released again."""
+    async def open(self, operation: Operation[T], watch: Watch) -> T:
+        """Get ready, run the first operation and tell everything there is.
+
+        On an error everything is released again.
+        """
 
     def commit(self, operation: Operation[T]) -> asyncio.Future[T]:
         """Run an operation; done when it lasts. Raises `StoreError` when it does not."""

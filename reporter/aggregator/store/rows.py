@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reporter.core.run.entry import Cause, Entry, Rank, Record, Window
+from reporter.core.run.entry import Cause, Entry, Rank, Record, Window, next_due
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, Sent, UpdateId
 from reporter.core.run.snapshot import Tar
@@ -28,10 +28,10 @@ def dump(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def entry_row(entry: Entry) -> Row:
-    """Columns of `entry`: its key, state, rank, window, attempts, and three times.
+def entry_row(entry: Entry, revision: int) -> Row:
+    """Columns of `entry`: its key, state, rank, window, attempts, four times, revision.
 
-    State and rank are there for people who look; they follow from the records.
+    State, rank and due are there to be searched for; they follow from the rest.
     """
     window, record = entry.window, entry.record
     return (
@@ -43,6 +43,8 @@ def entry_row(entry: Entry) -> Row:
         entry.launched_at,
         entry.deadline,
         entry.started_at,
+        next_due(entry),
+        revision,
     )
 
 

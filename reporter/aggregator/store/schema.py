@@ -46,8 +46,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             launched_at REAL,
             deadline REAL,
             started_at REAL,
+            due REAL,
+            revision INTEGER NOT NULL,
             PRIMARY KEY (plugin, node)
         ) WITHOUT ROWID""",
+        "CREATE INDEX entry_due ON entry (due) WHERE due IS NOT NULL",
         """CREATE TABLE record (
             plugin TEXT NOT NULL,
             node TEXT NOT NULL,
@@ -64,6 +67,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             plugin TEXT NOT NULL,
             node TEXT NOT NULL,
             at REAL NOT NULL,
+            revision INTEGER NOT NULL,
             sent TEXT NOT NULL,
             PRIMARY KEY (plugin, node),
             FOREIGN KEY (plugin, node) REFERENCES entry
@@ -80,7 +84,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 """What brings the database from one version to the next, statement by statement."""
 
-FIRST = 3
+FIRST = 4
 """The version after the first of these steps. What was before it was never released."""
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "glusterfs", "lustre"}

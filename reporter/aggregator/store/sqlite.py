@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from reporter.aggregator.store import schema
-from reporter.aggregator.store.cached import PACE, CachedStore
+from reporter.aggregator.store.cached import CachedStore
 from reporter.aggregator.store.contract import RunNotReady, StoreBusy, StoreError, StoreLocked
-from reporter.aggregator.store.engine import Changes, Watch
-from reporter.aggregator.store.operations import Loaded, Operation, Windows
+from reporter.aggregator.store.engine import Changes, Feed, Watch
+from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.store.sqlite_transaction import SqliteTransaction
-from reporter.aggregator.store.write_behind import RUN_BYTES
+from reporter.aggregator.store.transaction import Operation, known
+from reporter.aggregator.store.write_behind import PACE, RUN_BYTES
 
 T = TypeVar("T")
 
@@ -42,24 +43,24 @@ class _SqliteEngine:
         self._stopped: asyncio.Future[None] | None = None
         self._taking = False
 
-    async def open(self, operation: Operation[Loaded], watch: Watch) -> Loaded:
+    async def open(self, operation: Operation[T], watch: Watch) -> T:
         if self._taking:
             raise StoreLocked(f"{self._path} is open already")
         self._loop, self._watch = asyncio.get_running_loop(), watch
         # Unbounded by itself: the end must fit in, and the loop, its only giver, counts.
         self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         stopped = self._stopped = self._loop.create_future()
-        opened: asyncio.Future[Loaded] = self._loop.create_future()
+        opened: asyncio.Future[T] = self._loop.create_future()
         threading.Thread(
             target=self._work, args=(operation, opened, stopped), name="store", daemon=True
         ).start()
         try:
-            loaded = await opened
+            answer = await opened
         except asyncio.CancelledError:
             self._orders.put(None)
             raise
         self._taking = True
-        return loaded
+        return answer
 
     def commit(self, operation: Operation[T]) -> asyncio.Future[T]:
         if not self._taking:
@@ -81,8 +82,8 @@ class _SqliteEngine:
 
     def _work(
         self,
-        first: Operation[Loaded],
-        opened: asyncio.Future[Loaded],
+        first: Operation[T],
+        opened: asyncio.Future[T],
         stopped: asyncio.Future[None],
     ) -> None:
         # A loop that is closed has nobody left to tell anything.
@@ -90,12 +91,11 @@ class _SqliteEngine:
             try:
                 with _locked(self._path):
                     transaction = SqliteTransaction(schema.open_database(self._path, self._connect))
+                    feed = Feed()
                     try:
-                        with transaction.begun():
-                            loaded = first(transaction)
-                        self._tell(_resolve, opened, loaded)
+                        self._open(transaction, feed, first, opened)
                         while orders := self._next():
-                            self._commit(transaction, orders)
+                            self._commit(transaction, feed, orders)
                     finally:
                         with contextlib.suppress(sqlite3.Error):
                             transaction.close()
@@ -117,9 +117,23 @@ class _SqliteEngine:
             self._orders.put(None)  # the end comes after these
         return orders
 
-    def _commit(self, transaction: SqliteTransaction, orders: list[_Order]) -> None:
-        # Nothing is read out here: what the disk refuses must be told to those who asked.
-        began, before = time.perf_counter(), transaction.known_run
+    def _open(
+        self,
+        transaction: SqliteTransaction,
+        feed: Feed,
+        operation: Operation[T],
+        opened: asyncio.Future[T],
+    ) -> None:
+        with transaction.begun():
+            answer = operation(transaction)
+            news, due_at = feed.news(transaction, transaction.changed), transaction.next_due()
+        changes = feed.committed(known(transaction), news, due_at, 0.0, 1)
+        self._tell(self._watch.committed, changes)
+        self._tell(_resolve, opened, answer)
+
+    def _commit(self, transaction: SqliteTransaction, feed: Feed, orders: list[_Order]) -> None:
+        # Nothing is read after the end: what the disk refuses must be told to those who asked.
+        began = time.perf_counter()
         answers: list[object] = []
         try:
             with transaction.begun():
@@ -128,12 +142,13 @@ class _SqliteEngine:
                         answers.append(order.operation(transaction))
                     except RunNotReady as not_ready:
                         answers.append(not_ready)
+                news, due_at = feed.news(transaction, transaction.changed), transaction.next_due()
         except Exception as error:
+            feed.refused()
             self._tell(self._refused, orders, schema.store_error(error, self._path))
             return
-        run = transaction.known_run if transaction.known_run is not before else None
         seconds = time.perf_counter() - began
-        changes = Changes(transaction.touched, transaction.sent, run, seconds, len(orders))
+        changes = feed.committed(known(transaction), news, due_at, seconds, len(orders))
         self._tell(self._committed, orders, answers, changes)
 
     def _tell(self, callback: Callable[..., None], *arguments: object) -> None:

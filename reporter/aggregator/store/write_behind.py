@@ -1,90 +1,91 @@
-"""What is in memory first and on the disk within a second: replacing progress, and heartbeats.
-
-Belongs to the event loop; nothing here waits.
-"""
+"""Brings to the disk, once a second, what is in memory first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+from collections.abc import Callable
+from itertools import islice
 
-from reporter.aggregator.store.contract import ProgressTaken
-from reporter.core.run.beats import Beat, beaten, heard, shifted
+from reporter.aggregator.store import progress_operations
+from reporter.aggregator.store.contract import StoreError
+from reporter.aggregator.store.engine import Engine
+from reporter.aggregator.store.latest import LatestBeats, LatestProgress
 from reporter.core.run.plan import Key
-from reporter.core.run.progress import Progress, Sent, Taken, UpdateId, fitting, footprint, take
 
+PACE = 1.0  # seconds between two writes; the most that a crash may lose
 RUN_BYTES = 64 * 2**20  # memory for the texts of all keys together
+_MOST = 2_000  # rows of a kind in one transaction, which the loop takes in at once
 
 
-class LatestProgress:
-    """The latest progress of each key, and what of it is newer than on the disk.
+class WriteBehind:
+    """Writes progress, heartbeats and the process's sign of life; belongs to the event loop.
 
-    The texts of all keys take about `room` bytes of memory.
+    While `writable` says no it tries again with the same pace.
     """
 
-    def __init__(self, stored: Mapping[Key, Sent], room: int = RUN_BYTES) -> None:
-        self.shown = dict(stored)
-        self.unwritten: dict[Key, Sent] = {}
-        self._sizes = {key: footprint(sent) for key, sent in stored.items()}
-        self._free = room - sum(self._sizes.values())
+    def __init__(
+        self,
+        engine: Engine,
+        progress: LatestProgress,
+        beats: LatestBeats,
+        *,
+        pace: float,
+        writable: Callable[[], bool],
+    ) -> None:
+        self._engine, self._progress, self._beats = engine, progress, beats
+        self._pace, self._writable = pace, writable
+        self.alive_at: float | None = None
+        """The newest sign of life that is not written yet, Unix time."""
+        self.shown: set[Key] | None = None
+        """The entries, if any, that are shown differently together with the run."""
+        self.wanted = asyncio.Event()
+        """Set when there is something to write."""
+        self._writing = asyncio.Lock()
+        self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def room(self, key: Key) -> int:
-        """The bytes that the texts of a key may take, for all that the other keys have."""
-        return self._free + self._sizes.get(key, 0)
+    async def _run(self) -> None:
+        while True:
+            await self.wanted.wait()
+            self.wanted.clear()
+            await self.write(probing=not self._writable())
+            await asyncio.sleep(self._pace)
+            if self._waiting or not self._writable():
+                self.wanted.set()
 
-    def replace(
-        self, key: Key, update: Progress, update_id: UpdateId | None, at: float
-    ) -> ProgressTaken:
-        """Take an update that replaces what was there."""
-        sent, taken = take(self.shown.get(key), update, update_id, at)
-        if taken is Taken.STALE:
-            return ProgressTaken.STALE
-        self.unwritten[key] = self._show(key, fitting(sent, self.room(key)))
-        return ProgressTaken.APPLIED
+    async def write(self, *, probing: bool = False) -> None:
+        """Write what there is; `probing` also when there is nothing."""
+        async with self._writing:
+            while probing or self._waiting or self.alive_at is not None:
+                if not await self._some(probing):
+                    return
+                probing = False
 
-    def written(self, sent: Mapping[Key, Sent]) -> int:
-        """Hear what is on the disk now; return how many of it were not shown yet."""
-        number = 0
-        for key, value in sent.items():
-            waiting, shown = self.unwritten.get(key), self.shown.get(key)
-            if waiting is not None and waiting.at <= value.at:
-                del self.unwritten[key]
-            if shown is None or shown.at < value.at:
-                self._show(key, value)
-                number += 1
-        return number
+    @property
+    def _waiting(self) -> bool:
+        return bool(self._progress.unwritten or self._beats.unwritten) or self.shown is not None
 
-    def _show(self, key: Key, sent: Sent) -> Sent:
-        size = footprint(sent)
-        self._free += self._sizes.get(key, 0) - size
-        self._sizes[key], self.shown[key] = size, sent
-        return sent
+    async def _some(self, probing: bool) -> bool:
+        """Write one transaction; return whether it was too small for all."""
+        progress = dict(islice(self._progress.unwritten.items(), _MOST))
+        beats = self._beats.claim(_MOST)
+        alive_at, self.alive_at = self.alive_at, None
+        shown = self.shown
+        try:
+            await self._engine.commit(
+                progress_operations.write_behind(progress, beats, alive_at, shown, probing=probing)
+            )
+        except StoreError:
+            self.alive_at = self.alive_at or alive_at
+            self._beats.unwritten.update((key, None) for key, *_ in beats)
+            return False
+        if self.shown is shown:
+            self.shown = None
+        return _MOST in (len(progress), len(beats))
 
-
-class LatestBeats:
-    """When each key's worker was last heard, on the monotonic clock of this process.
-
-    Whoever had been heard before this process started counts as heard at `now`, which is `wall` in
-    Unix time. From there the store's time goes on, however the wall clock is set.
-    """
-
-    def __init__(self, armed: Mapping[Key, bool], now: float, wall: float) -> None:
-        self.shown = {key: Beat(now, was_armed) for key, was_armed in armed.items()}
-        self.unwritten: set[Key] = set()
-        self._began = wall - now
-
-    def hear(self, key: Key, mono: float, *, beat: bool) -> bool:
-        """Note a sign of life; say whether it is the first of its kind."""
-        old = self.shown.get(key)
-        new = self.shown[key] = (beaten if beat else heard)(old or Beat(), mono)
-        self.unwritten.add(key)
-        return old is None or old.armed != new.armed
-
-    def shift(self, seconds: float, now: float) -> None:
-        """Let the last `seconds` not count."""
-        self.shown = {key: shifted(beat, seconds, now) for key, beat in self.shown.items()}
-
-    def claim(self) -> list[tuple[Key, bool, float]]:
-        """Take what is to be written: key, whether it is armed, when it was heard (Unix s)."""
-        keys, self.unwritten = self.unwritten, set()
-        beats = [(key, self.shown[key]) for key in keys]
-        return [(key, beat.armed, self._began + (beat.heard_at or 0.0)) for key, beat in beats]
+    async def close(self) -> None:
+        """Write the rest and stop."""
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        await self.write()

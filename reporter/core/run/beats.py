@@ -5,8 +5,11 @@ used as time. Writing down the failure of a silent worker is not done here.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
+
+from reporter.core.run.plan import Key
 
 INTERVAL: Final = 15.0
 TIMEOUT: Final = 120.0
@@ -102,6 +105,11 @@ def quiet(beat: Beat, now: float, interval: float = INTERVAL) -> bool:
     """Whether a worker that was heard once has been silent for three intervals, beating or not."""
     silent = age(beat, now)
     return silent is not None and silent >= STALE_AFTER * interval
+
+
+def heard_since(beats: Mapping[Key, Beat], moment: float) -> tuple[Key, ...]:
+    """The keys whose age has fallen since that moment."""
+    return tuple(key for key, beat in beats.items() if (beat.heard_at or 0.0) > moment)
 
 
 @dataclass(frozen=True, slots=True)

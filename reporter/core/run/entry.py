@@ -212,11 +212,16 @@ def returned(
     return replace(entry, window=window, deadline=deadline)
 
 
-def due(entry: Entry, now: float) -> Failure | None:
-    """What time has done to an open entry by `now`, if anything."""
+def due(entry: Entry, now: float, *, excused: bool = False) -> Failure | None:
+    """What time has done to an open entry by `now`, if anything.
+
+    The window of one that is `excused` does not count: its next try is here, and waits for us.
+    """
     moment = next_due(entry)
     if moment is None or moment > now:
         return None
+    if excused and entry.window is not None:
+        return due(replace(entry, window=None), now)
     if entry.window is not None:
         return Failure("final", now, entry.window.text, Cause.UPLOAD_FAILED)
     return Failure("final", now, TIMEOUT_TEXT, Cause.DEADLINE)
@@ -251,9 +256,10 @@ def may_close(
 
     `reading` are the keys that have an upload being read; `back` is as in `next_close`.
     """
-    entries = tuple(entries)
-    if any(entry.key in reading and entry.state is not State.COMPLETE for entry in entries):
-        return False
+    if reading:
+        entries = tuple(entries)
+        if any(entry.key in reading and entry.state is not State.COMPLETE for entry in entries):
+            return False
     moment = next_close(entries, now, hold, back)
     return moment is not None and moment <= now
 

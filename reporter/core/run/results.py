@@ -9,7 +9,7 @@ from typing import Final
 
 from reporter.core.run.entry import Entry, State
 from reporter.core.run.record import Rank
-from reporter.core.run.snapshot import Phase, Snapshot, share
+from reporter.core.run.snapshot import Phase, Snapshot, share, still_open
 
 
 class ResultStatus(StrEnum):
@@ -57,10 +57,10 @@ def run_result_status(snapshot: Snapshot) -> str:
 
     Then unknown if an entry is, or was not judged; else passed.
     """
-    words = {_counted(state, verdict) for state, verdict in snapshot.tally}
+    words = {_counted(kind.state, kind.verdict) for kind in snapshot.tally}
     if ResultStatus.FAILED in words:
         return ResultStatus.FAILED
-    if any(state is State.RUNNING for state, _ in snapshot.tally):
+    if still_open(snapshot):
         return ""
     return ResultStatus.PASSED if words == {ResultStatus.PASSED} else ResultStatus.UNKNOWN
 
@@ -76,7 +76,7 @@ def counts(snapshot: Snapshot) -> dict[str, int]:
     Failed are those whose result is missing or says so; a verdict Unknown counts only as unknown.
     """
     found = dict.fromkeys(("entries", "decided", "received", "failed", "unknown"), 0)
-    for (state, verdict), many in snapshot.tally.items():
+    for (_, state, verdict), many in snapshot.tally.items():
         word, missing = _counted(state, verdict), state in (State.FAILED, State.TIMED_OUT)
         unknown = word == ResultStatus.UNKNOWN
         found["entries"] += many

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from reporter.core.run.beats import Beat
 from reporter.core.run.entry import Entry, State
@@ -43,6 +44,20 @@ class Tar:
     size: int
 
 
+class Kind(NamedTuple):
+    """What entries are counted by: plugin, state, and the verdict in the record."""
+
+    plugin: str
+    state: State
+    verdict: str
+
+
+def kind_of(entry: Entry) -> Kind:
+    """What an entry counts as."""
+    record = entry.record
+    return Kind(entry.key.plugin, entry.state, "" if record is None else record.verdict)
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Everything that is known about a run.
@@ -50,7 +65,8 @@ class Snapshot:
     `entries` has every key of the plan, in its order; `progress` and `beats` only the keys that
     sent any. `started_at` is Unix seconds. `error` says why the aggregator itself failed. `pods`
     has what is known of the entries' Pods, `launcher` how it is, where there is one. `retrieved_at`
-    is when the tarball was first downloaded as a whole (Unix seconds).
+    is when the tarball was first downloaded as a whole (Unix seconds). `ahead` says that some of it
+    is newer than the revision. `counted` is the tally, where it is kept.
     """
 
     plan: Plan
@@ -65,6 +81,8 @@ class Snapshot:
     pods: Mapping[Key, PodShown] = field(default_factory=dict)
     launcher: LauncherShown | None = None
     retrieved_at: float | None = None
+    ahead: bool = False
+    counted: Mapping[Kind, int] | None = field(default=None, compare=False, repr=False)
 
     @property
     def closed(self) -> bool:
@@ -72,11 +90,10 @@ class Snapshot:
         return self.phase is not Phase.RUNNING
 
     @cached_property
-    def tally(self) -> Mapping[tuple[State, str], int]:
-        """How many entries are in which state, with which verdict in their record."""
-        return Counter(
-            (entry.state, entry.record.verdict if entry.record is not None else "")
-            for entry in self.entries.values()
+    def tally(self) -> Mapping[Kind, int]:
+        """How many entries there are of each kind."""
+        return (
+            Counter(map(kind_of, self.entries.values())) if self.counted is None else self.counted
         )
 
 
@@ -86,7 +103,7 @@ def run_status(snapshot: Snapshot) -> Status:
     The aggregator itself failed; an entry failed or timed out (at once: people want to know
     early); an entry is running; the run is not finalised yet; complete.
     """
-    states = {state for state, _ in snapshot.tally}
+    states = {kind.state for kind in snapshot.tally}
     if snapshot.error is not None or states & {State.FAILED, State.TIMED_OUT}:
         return Status.FAILED
     return stage(snapshot)
@@ -94,14 +111,19 @@ def run_status(snapshot: Snapshot) -> Status:
 
 def stage(snapshot: Snapshot) -> Status:
     """How far the run is, whatever became of its entries: `running` to `complete`."""
-    if any(state is State.RUNNING for state, _ in snapshot.tally):
+    if still_open(snapshot):
         return Status.RUNNING
     return Status.COMPLETE if snapshot.phase is Phase.CLOSED else Status.POST_PROCESSING
 
 
+def still_open(snapshot: Snapshot) -> set[str]:
+    """The plugins that have entries to be waited for."""
+    return {kind.plugin for kind in snapshot.tally if kind.state is State.RUNNING}
+
+
 def percent_complete(snapshot: Snapshot) -> float:
     """The share of entries that are decided, 0 to 1, four decimals; 1 for an empty plan."""
-    running = sum(many for (state, _), many in snapshot.tally.items() if state is State.RUNNING)
+    running = sum(many for kind, many in snapshot.tally.items() if kind.state is State.RUNNING)
     return share(len(snapshot.entries) - running, len(snapshot.entries))
 
 

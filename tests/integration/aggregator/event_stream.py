@@ -157,15 +157,18 @@ class Scene:
             wire.cut()
 
     async def progress(self, key: Key, msg: str) -> None:
-        """Let a plugin say something."""
+        """Let a plugin say something, and have it written: that is one revision."""
         await self.store.record_progress(key, Progress(msg=msg), None, at=1.0)
+        assert await self.store.probe()
 
-    async def finish(self) -> None:
+    async def finish(self, error: str | None = None) -> None:
         """Bring the run to its end."""
         for key in self.store.snapshot().entries:
             await self.store.record_result(key, RESULT)
         await self.store.advance_run(Phase.POST_PROCESSING)
-        await self.store.advance_run(Phase.CLOSED)
+        if error:
+            await self.store.packing_failed(error, at=1.0)
+        await self.store.advance_run(Phase.CLOSED, error=error)
 
     async def connections(self, number: int) -> None:
         """Wait until there are so many."""
@@ -179,15 +182,17 @@ async def serving(
     pace: Pace = QUICK,
     *,
     run_plan: dict[str, Any] | None = None,
+    instead_of: Scene | None = None,
     audience: Audience = Audience.LOCAL,
     server: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Scene]:
-    """Serve a run's status until the end of the block."""
+    """Serve a run's status until the end of the block; `instead_of` a process that ends now."""
     store, seen = QuickStore(), Seen()
+    if instead_of is not None:
+        await instead_of.store.close()
+        store = QuickStore(instead_of.store.path)
     await store.open_run(parse_plan(run_plan or PLAN), now=time.time())
-    events = Events(
-        store.snapshot, store.subscribe, clock=time.monotonic, wall=time.time, pace=pace
-    )
+    events = Events(store, clock=time.monotonic, wall=time.time, pace=pace)
     app = StatusApp(store.snapshot, Healthy(), _no_metrics, audience, seen, events=events)
     listener = listening(app, seen, ssl_context=server)
     scene = Scene(store, app, listener)

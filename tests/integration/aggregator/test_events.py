@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 
 from reporter.aggregator.http import Pace
+from reporter.core.run.progress import Progress
 from reporter.core.run.snapshot import Phase
 from tests.integration.aggregator.event_stream import RESULT, applied, serving, without_time
 from tests.integration.aggregator_http import certs
@@ -53,8 +54,9 @@ async def test_many_changes_of_one_entry_are_told_once():
     async with serving(Pace(flush=0.3)) as scene:
         reader = await scene.read()
         await reader.until("snapshot")
-        for number in range(200):
-            await scene.progress(E2E, f"step {number}")
+        for number in range(199):
+            await scene.store.record_progress(E2E, Progress(msg=f"step {number}"), None, at=1.0)
+        await scene.progress(E2E, "step 199")
         events = await reader.until("run")
 
         assert ["entry", "run"] == [event.name for event in events]
@@ -207,17 +209,39 @@ async def test_the_end():
 
 @situation
 async def test_a_reconnect_after_the_end():
-    """K16: 204 without a body, which stops EventSource; also when the revision has grown since."""
+    """K16: 204 without a body, which stops EventSource; a run that is packed again goes on."""
     async with serving() as scene:
         reader = await scene.read()
-        await scene.finish()
+        await scene.finish(error="no space")
         await reader.rest()
-        replies = [await scene.read(reader.id)]
-        scene.store.renew()
-        replies.append(await scene.read(reader.id))
+        over = await scene.read(reader.id)
+        assert await scene.store.package_again()
+        again = await scene.read(reader.id)
+        (run,) = await again.until("run")
 
-        assert [204, 204] == [reply.status for reply in replies]
-        assert not {"content-length", "transfer-encoding"} & set(replies[0].headers)
+        assert (204, 200) == (over.status, again.status)
+        assert not {"content-length", "transfer-encoding"} & set(over.headers)
+        assert (None, False) == (run.data["error"], run.data["final"])
+
+
+@situation
+async def test_a_reader_from_before_a_restart():
+    """S10: ids mean the same to another process, so it is told what it has missed, no more."""
+    async with serving() as scene:
+        reader = await scene.read()
+        (first,) = await reader.until("snapshot")
+        await scene.progress(NODE1, "before")
+        known = applied(first.data, await reader.until("run"))
+        last_id = reader.id
+        await scene.progress(E2E, "while away")
+        async with serving(instead_of=scene) as other:
+            again = await other.read(last_id)
+            events = await again.until("run")
+            status = await other.status()
+
+        assert ["e2e/global"] == [event.data["key"] for event in events[:-1]]
+        assert f"{certs.RUN}/{status['revision']}" == again.id
+        assert without_time(status) == without_time(applied(known, events))
 
 
 @situation

@@ -14,6 +14,7 @@ import pytest
 from reporter.aggregator.certificates import tls
 from reporter.aggregator.http import Audience, Pace
 from reporter.core.run.plan import Key
+from reporter.core.run.progress import Progress
 from tests.aggregators.served import BOUND, Aggregator, plan
 from tests.integration.aggregator.event_stream import applied, serving, without_time
 from tests.integration.aggregator_http import certs
@@ -99,8 +100,10 @@ async def test_what_a_slow_reader_gets():
     async with serving(Pace(flush=0.01, patience=30.0), run_plan=run_plan) as scene:
         deaf = await scene.dial(buffer=4096)
         for number in range(50):
-            for node in nodes[::40]:
-                await scene.progress(Key("p", node), f"{number} {'x' * 500}")
+            for node in nodes[40::40]:
+                update = Progress(msg=f"{number} {'x' * 500}")
+                await scene.store.record_progress(Key("p", node), update, None, at=1.0)
+            await scene.progress(Key("p", nodes[0]), f"{number} {'x' * 500}")
             await asyncio.sleep(0.01)
         slow = await scene.hear(deaf)
         revision = scene.store.snapshot().revision
@@ -160,10 +163,10 @@ async def test_nothing_is_done_for_nobody():
         for _ in range(2):
             reader = await scene.read()
             await reader.until("snapshot")
-            assert 1 == len(scene.store._subscribers)
+            assert 1 == len(scene.store._published._subscribers)
             reader.cut()
             await scene.connections(0)
-            assert 0 == len(scene.store._subscribers)
+            assert 0 == len(scene.store._published._subscribers)
 
 
 @situation
@@ -197,7 +200,7 @@ def test_the_settings_of_streams(tmp_path):
             lines = list(takewhile(lambda line: line != b": still here\n", stream))
             waited = time.monotonic() - began
         *_, known = [line[4:].strip().decode() for line in lines if line.startswith(b"id: ")]
-        aggregator.worker("e2e").post("global/e2e", msg="news")
+        aggregator.worker("e2e").post("global/e2e", msg="news", appendcompleted=1)
         again = urllib.request.Request(url, headers={"Last-Event-ID": known})
         end = time.monotonic() + BOUND
         while True:  # until it is noticed that the first reader is gone

@@ -37,18 +37,13 @@ async def complete(store: Store) -> None:
 def facts(snapshot: Snapshot) -> Snapshot:
     """What a restart must keep: all but the revision and the ages."""
     armed = {key: replace(beat, heard_at=0.0) for key, beat in snapshot.beats.items()}
-    return replace(snapshot, revision=0, beats=MappingProxyType(armed))
+    return replace(snapshot, revision=0, ahead=False, beats=MappingProxyType(armed))
 
 
 def totals(store: Store, key: Key = E2E) -> tuple[int, int]:
     """Total and completed, as shown."""
     progress = store.snapshot().progress[key].progress
     return progress.total, progress.completed
-
-
-async def renew(store: Store) -> None:
-    """Time alone has changed something."""
-    store.renew()
 
 
 async def beat(store: Store, mono: float, key: Key = E2E) -> None:

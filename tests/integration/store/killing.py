@@ -120,4 +120,4 @@ class Acknowledged:
         for key in self.given_up:
             records = (entries[key].record, entries[key].superseded)
             assert Rank.AGGREGATOR in {record.rank for record in records if record}, key
-        assert snapshot.revision > self.revision
+        assert snapshot.revision >= self.revision

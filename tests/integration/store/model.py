@@ -7,6 +7,7 @@ from typing import Any
 
 LOST, OURS, WORKERS, RESULT = range(4)
 RETRY, CAP, GRACE = 120.0, 600.0, 30.0
+TIMED_OUT = "Plugin timeout while waiting for results"
 
 
 @dataclass
@@ -81,6 +82,21 @@ class Model:
         item.why = text
         item.tries += 1
         return "recorded"
+
+    def time_is_over(self, now: float, excused: set[Any]) -> int:
+        """How many are given up."""
+        if self.closed:
+            return 0
+        found = 0
+        for key, item in self.items.items():
+            if item.held or (item.first is not None and item.until > now):
+                continue
+            late = item.deadline is not None and item.deadline <= now
+            if item.first is not None and key not in excused:
+                found += self.offer(key, OURS, item.why) == "accepted"
+            elif late:
+                found += self.offer(key, OURS, TIMED_OUT) == "accepted"
+        return found
 
     def lose(self, key: Any, text: str) -> bool:
         """The bytes of a record are gone."""

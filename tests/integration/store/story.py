@@ -81,7 +81,7 @@ FLEET = Plan("fleet", (Plugin("load", tuple(f"n{number:04d}" for number in range
 
 def lasting(snapshot: Snapshot) -> Snapshot:
     """What does not depend on how often the run was opened."""
-    return replace(snapshot, revision=0, beats=MappingProxyType({}))
+    return replace(snapshot, revision=0, ahead=False, beats=MappingProxyType({}))
 
 
 class Killer:

@@ -16,7 +16,7 @@ from reporter.aggregator.store.operations import Windows
 from reporter.core.run.entry import Cause, Marked, Outcome, Rank, State
 from reporter.core.run.launched import LauncherShown, PodShown, Step
 from reporter.core.run.snapshot import Phase
-from tests.integration.store.contract import NOBODY, TAR, beat, complete
+from tests.integration.store.contract import NOBODY, TAR, beat, complete, facts
 from tests.integration.store.world import (
     E2E,
     NODE1,
@@ -207,17 +207,23 @@ async def test_a_clock_that_begins_with_the_container(world: World):
 
 @on_loop
 async def test_what_the_launcher_shows(world: World):
-    """A new revision when it differs, and none when it is the same; none of it is kept."""
+    """At once, with a new revision when it differs and none when it is the same; never kept."""
     pod = PodShown("p-1", "node1", "Pending", "ImagePullBackOff", "no such image", NOW, 0)
     launcher = LauncherShown(Step.WATCHING)
-    async with world.opened() as store:
-        before = store.snapshot().revision
+    async with world.opened(pace=3600.0) as store:
+        before = store.snapshot()
         store.show_launch({NODE1: pod}, launcher)
         shown = store.snapshot()
-        assert ({NODE1: pod}, launcher) == (shown.pods, shown.launcher)
-        assert shown.revision > before
+        assert ({NODE1: pod}, launcher, True) == (shown.pods, shown.launcher, shown.ahead)
+        assert await store.probe()
+        told = store.snapshot()
+        assert (False, (NODE1,)) == (told.ahead, store.changes(before.revision))
         store.show_launch({NODE1: pod}, LauncherShown(Step.WATCHING))
-        assert shown.revision == store.snapshot().revision
+        assert told is store.snapshot()
+        store.show_launch({NODE1: pod}, LauncherShown(Step.LAUNCHING))
+        assert await store.probe()
+        assert store.snapshot().revision > told.revision
+        assert () == store.changes(told.revision)
     async with world.opened() as store:
         assert ({}, None) == (store.snapshot().pods, store.snapshot().launcher)
 
@@ -353,7 +359,7 @@ async def test_after_closing_nothing_is_taken_any_more(world: World):
         assert Marked.CLOSED == await store.mark_failed(E2E, failed_try())
         for update in (replacing(2), appending(2)):
             assert ProgressTaken.CLOSED == await store.record_progress(E2E, update, None, at=NOW)
-        assert before == store.snapshot()
+        assert facts(before) == facts(store.snapshot())
 
 
 @on_loop

@@ -17,6 +17,7 @@ from reporter.runtime import log
 from tests.integration.store.killing import ROOT
 from tests.integration.store.world import (
     E2E,
+    NODE1,
     NOW,
     PLAN,
     Disk,
@@ -269,15 +270,18 @@ async def test_a_database_of_a_newer_version_is_refused(place: World):
     assert (99,) == ask(place.path, "PRAGMA user_version")
 
 
+@pytest.mark.parametrize("version", [1, schema.FIRST - 1])
 @on_loop
-async def test_a_database_of_an_older_version_is_refused(place: World):
+async def test_a_database_of_an_older_version_is_refused(place: World, version: int):
     """No such version was ever released, so nothing is made of its tables."""
     connection = sqlite3.connect(place.path)
-    connection.execute("PRAGMA user_version = 1")
+    connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
     why = await start_fails(place)
-    assert why.startswith(f"{place.path} has version 1, which this program cannot read; finish")
-    assert (1,) == ask(place.path, "PRAGMA user_version")
+    assert why.startswith(
+        f"{place.path} has version {version}, which this program cannot read; finish"
+    )
+    assert (version,) == ask(place.path, "PRAGMA user_version")
 
 
 @on_loop
@@ -321,32 +325,19 @@ async def test_a_start_that_is_called_off_gives_everything_back(place: World):
 
 
 @on_loop
-async def test_after_a_crash_the_revision_goes_on_beyond_all_that_was_shown(place: World):
-    """They are promised to the disk in large numbers, before they are shown."""
+async def test_after_a_crash_the_revision_is_the_one_that_was_shown(place: World):
+    """It is never shown before it is on the disk; what was on its way may have got there."""
     crashed = World(place.folder / "copy")
     crashed.folder.mkdir()
     async with place.opened() as store:
         for number in range(1000):
             await store.record_progress(E2E, replacing(number), None, at=NOW)
+        await store.record_result(NODE1, result())
         shown = store.snapshot().revision
         for path in place.folder.glob("run.db*"):
             (crashed.folder / path.name).write_bytes(path.read_bytes())
     async with crashed.opened() as again:
-        assert again.snapshot().revision > shown
-
-
-@on_loop
-async def test_more_changes_than_were_promised_wait_for_the_disk(tmp_path: Path):
-    """Rather a refused update than a revision that is shown twice."""
-    store = SqliteStore(tmp_path / "run.db", pace=3600.0)
-    await store.open_run(PLAN, now=NOW)
-    store._revision = store._promised - 1
-    await store.record_progress(E2E, replacing(1), None, at=NOW)
-    with pytest.raises(StoreError, match="too slow"):
-        await store.record_progress(E2E, replacing(2), None, at=NOW)
-    assert await store.probe()
-    await store.record_progress(E2E, replacing(3), None, at=NOW)
-    await store.close()
+        assert shown <= again.snapshot().revision <= shown + 1
 
 
 def test_the_plan_of_a_run_that_was_killed_in_a_transaction(place: World):

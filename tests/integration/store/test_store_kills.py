@@ -89,13 +89,13 @@ def test_killed_in_a_migration_the_schema_is_old_or_new(plays: Player, quick_fol
         asyncio.run(found(world))
         said = plays.play("migrate", folder, at)
         assert columns(world.path) in [
-            (3, 0, None),
-            (4, 1, (1,)),
-            (5, 2, (1, 2)),
-            (6, 3, (1, 2, 30)),
+            (schema.FIRST, 0, None),
+            (schema.FIRST + 1, 1, (1,)),
+            (schema.FIRST + 2, 2, (1, 2)),
+            (schema.FIRST + 3, 3, (1, 2, 30)),
         ], at
         schema.open_database(world.path, sqlite3.connect, migrations=GROWN).close()
-        assert (6, 3, (1, 2, 30)) == columns(world.path)
+        assert (schema.FIRST + 3, 3, (1, 2, 30)) == columns(world.path)
         if said and said[-1][0] == "left":
             break
     assert at > 12

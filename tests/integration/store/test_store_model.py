@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from reporter.aggregator.store.cached import CachedStore
 from reporter.core.run.entry import Record
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, UpdateId
-from reporter.core.run.snapshot import Phase, Snapshot
+from reporter.core.run.snapshot import Phase, Snapshot, kind_of
 from tests.integration.store.model import Model
 from tests.integration.store.world import (
     NOW,
@@ -95,7 +96,7 @@ class Ledgers(RuleBasedStateMachine):
         """Open the run with a store of its own."""
         self.store = self.world.store()
         snapshot = self.do(self.store.open_run(PLAN, now=self.now))
-        assert snapshot.revision > self.revision
+        assert snapshot.revision >= self.revision
         self.revision = snapshot.revision
 
     @rule(seconds=st.sampled_from([1.0, 29.0, 100.0, 400.0]))
@@ -145,6 +146,19 @@ class Ledgers(RuleBasedStateMachine):
         """A blob is not there any more."""
         wanted = self.model.lose(key, "gone")
         assert wanted == self.do(self.store.lose(key, "gone", at=self.now))
+
+    @rule(excused=st.sets(KEYS))
+    def time_runs_out(self, excused: set[Key]) -> None:
+        """For those whose window or deadline is over."""
+        wanted = self.model.time_is_over(self.now, excused)
+        assert wanted == self.do(self.store.give_up_due(self.now, excused))
+
+    @rule(keys=st.sets(KEYS))
+    def entries_are_shown_differently(self, keys: set[Key]) -> None:
+        """By time alone."""
+        before = self.store.snapshot().revision
+        self.do(self.store.touch(keys))
+        assert keys <= set(self.store.changes(before))
 
     @rule(plugin=PLUGINS)
     def a_plugin_is_launched(self, plugin: str) -> None:
@@ -250,14 +264,18 @@ class Ledgers(RuleBasedStateMachine):
 
     @invariant()
     def both_agree(self) -> None:
-        """On every fact, and no two states have one revision."""
+        """On every fact; no two states have one revision, and the changes since one are told."""
         snapshot = self.store.snapshot()
         now = picture(snapshot)
         assert self.model.picture() == now
         assert PHASES[self.model.phase] == snapshot.phase
         assert snapshot.revision >= self.revision
-        if self.seen and self.seen[-1][0].revision == snapshot.revision:
-            assert without_ages(self.seen[-1][1]) == without_ages(now)
+        assert snapshot.tally == Counter(map(kind_of, snapshot.entries.values()))
+        for before, then in self.seen[-5:]:
+            ahead = before.ahead or snapshot.ahead
+            old, new = lasting(then, ahead), lasting(now, ahead)
+            differing = {key for key in new if old[key] != new[key]}
+            assert differing <= set(self.store.changes(before.revision))
         self.revision = snapshot.revision
         self.seen.append((snapshot, now))
 
@@ -273,9 +291,12 @@ class Ledgers(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-def without_ages(facts: dict[Any, Any]) -> dict[Any, Any]:
-    """What a revision stands for: all but when somebody was last heard."""
-    return {key: {**item, "beat": item["beat"] and item["beat"][1]} for key, item in facts.items()}
+def lasting(facts: dict[Any, Any], ahead: bool) -> dict[Any, Any]:
+    """What a revision stands for: not heartbeats, nor progress that is ahead of it."""
+    left_out = {"beat", "progress"} if ahead else {"beat"}
+    return {
+        key: {name: item[name] for name in item.keys() - left_out} for key, item in facts.items()
+    }
 
 
 def _memory() -> str | None:

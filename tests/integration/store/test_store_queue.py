@@ -25,7 +25,6 @@ from tests.integration.store.world import (
     World,
     appending,
     failed_try,
-    gave_up,
     on_loop,
     replacing,
     result,
@@ -161,17 +160,18 @@ async def test_many_keys_take_as_many_statements_as_one(tmp_path: Path, disk):
     statements: list[str] = []
     async with World(tmp_path, disk.connect).opened(plan=plan, pace=3600.0) as store:
         disk.before = statements.append
-        lost = dict.fromkeys(plan.keys, gave_up())
         for call, most in (
             (lambda: store.launch_entries(plan.keys, at=NOW), 7),
             (lambda: store.start_entries(dict.fromkeys(plan.keys, NOW)), 7),
             (lambda: store.mark_all_failed(dict.fromkeys(plan.keys, failed_try())), 7),
             (lambda: store.workers_return(at=NOW + 99), 9),
-            (lambda: store.mark_all_failed(lost), 7),
-            (lambda: store.advance_run(Phase.POST_PROCESSING), 5),
+            (lambda: store.touch(plan.keys), 7),
+            (lambda: store.give_up_due(NOW + 999), 10),
+            (lambda: store.advance_run(Phase.POST_PROCESSING), 6),
+            (lambda: store.advance_run(Phase.CLOSED), 10),
         ):
             statements.clear()
             await call()
             assert len(statements) <= most, statements
         assert {State.FAILED} == {entry.state for entry in store.snapshot().entries.values()}
-        assert Phase.POST_PROCESSING is store.phase
+        assert Phase.CLOSED is store.phase

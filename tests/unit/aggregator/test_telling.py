@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -75,6 +76,12 @@ class TestRateLimitedLog:
 
         assert 2_001 == len(said)
         assert 1_024 == len(limited._said)
+
+
+def watched(first: Snapshot) -> Callable[[Snapshot], None]:
+    """An entry log that has seen a run, to be shown others."""
+    entry_log = EntryLog(first, lambda _: PLAN.keys)
+    return lambda snapshot: [*entry_log.look(snapshot)]
 
 
 class TestEntryLog:
@@ -174,28 +181,48 @@ class TestEntryLog:
     def test_facts(self, entry, expected):
         """Once, however often it is looked at."""
         with log.capture() as events:
-            entry_log = EntryLog(snapshot())
-            entry_log.look(snapshot())
-            entry_log.look(snapshot(E2E=entry))
-            entry_log.look(snapshot(E2E=entry))
+            look = watched(snapshot())
+            look(snapshot())
+            look(snapshot(E2E=entry))
+            look(snapshot(E2E=entry))
 
         assert [expected] == events
 
     def test_late_result(self):
         """What replaced our guess is said to be late."""
         with log.capture() as events:
-            entry_log = EntryLog(snapshot(E2E=Entry(E2E, GUESS)))
+            look = watched(snapshot(E2E=Entry(E2E, GUESS)))
             late = snapshot(E2E=Entry(E2E, RESULT, superseded=GUESS))
-            entry_log.look(replace(late, revision=7))
+            look(replace(late, revision=7))
 
         assert [("Result stored", True)] == [(e["message"], e["late"]) for e in events]
+
+    def test_a_log_of_thousands_is_written_in_pieces(self):
+        """Requests are answered in between; what has not changed is not even looked at."""
+        keys = tuple(Key("p", f"n{number}") for number in range(50))
+        plan = Plan("r", (Plugin("p", nodes=tuple(key.node for key in keys)),))
+        first = replace(snapshot(), plan=plan, entries={key: Entry(key) for key in keys})
+        last = replace(first, revision=50, entries={key: Entry(key, GUESS) for key in keys})
+        asked = []
+
+        def changes(since: int) -> tuple[Key, ...]:
+            asked.append(since)
+            return keys if since < 50 else ()
+
+        with log.capture() as events:
+            entry_log = EntryLog(first, changes)
+            counts = [len(events) for _ in entry_log.look(last)]
+            assert [] == list(entry_log.look(last))
+
+        assert [20, 40, 50] == counts
+        assert [0, 50] == asked
 
     def test_what_only_moves_is_no_event(self):
         """A deadline that is set, a window that a restart has made longer."""
         with log.capture() as events:
-            entry_log = EntryLog(snapshot(E2E=Entry(E2E, window=Window(0.0, 1.0, "x"), attempts=1)))
+            look = watched(snapshot(E2E=Entry(E2E, window=Window(0.0, 1.0, "x"), attempts=1)))
             moved = Entry(E2E, window=Window(0.0, 31.0, "x"), attempts=1, deadline=9.0)
-            entry_log.look(replace(snapshot(E2E=moved), revision=7))
+            look(replace(snapshot(E2E=moved), revision=7))
 
         assert [] == events
 

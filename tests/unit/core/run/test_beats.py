@@ -12,6 +12,7 @@ from reporter.core.run.beats import (
     anew,
     beaten,
     heard,
+    heard_since,
     lost,
     rhythm,
     shifted,
@@ -84,6 +85,12 @@ def test_a_timeout_of_zero_is_never():
 def test_an_armed_beat_that_nobody_heard():
     """Read back from a store that keeps no ages: it is judged from its next sign of life."""
     assert (False, False) == (lost(Beat(None, True), now=9e9), stale(Beat(None, True), 9e9))
+
+
+def test_who_was_heard_since():
+    """Later than that moment; a beat that nobody heard is none."""
+    beats = {"a": Beat(1.0), "b": Beat(2.0), "c": Beat(3.0, armed=True), "d": Beat(None, True)}
+    assert (("b", "c"), ("c",)) == (heard_since(beats, 1.0), heard_since(beats, 2.0))
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,24 @@ def test_what_time_does_to_an_entry(entry, moment, cause, text):
 
 
 @pytest.mark.parametrize(
+    ("entry", "moment", "cause"),
+    [
+        pytest.param(LAUNCHED, 60.0, Cause.DEADLINE, id="no window"),
+        pytest.param(RETRYING, None, None, id="its window does not count"),
+        pytest.param(replace(RETRYING, deadline=START + 200), 200.0, Cause.DEADLINE, id="deadline"),
+        pytest.param(replace(RETRYING, deadline=START + 60), 120.0, Cause.DEADLINE, id="both over"),
+    ],
+)
+def test_an_entry_whose_next_try_is_here(entry, moment, cause):
+    """Excused: its retry window may end, its deadline may not."""
+    if moment is None:
+        assert None is due(entry, START + 10**9, excused=True)
+        return
+    assert None is due(entry, START + moment - 0.001, excused=True)
+    assert cause is due(entry, START + moment, excused=True).cause
+
+
+@pytest.mark.parametrize(
     ("back_at", "until"),
     [
         pytest.param(10.0, 120.0, id="C11 enough is left"),

@@ -1,0 +1,119 @@
+"""What readers see of a ledger: the rows that have been committed, by their revisions.
+
+Belongs to the event loop. No SQL, no thread and no file lives here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from reporter.aggregator.store.engine import Changes
+from reporter.aggregator.store.transaction import Run
+from reporter.core.run.beats import Beat
+from reporter.core.run.entry import Entry
+from reporter.core.run.plan import Key
+from reporter.core.run.progress import Sent
+from reporter.core.run.snapshot import Kind, Snapshot
+
+
+class Published:
+    """A run as the transactions have told it, and who wants to hear of more."""
+
+    run: Run
+
+    def __init__(self) -> None:
+        self.entries: dict[Key, Entry] = {}
+        self.due_at: float | None = None
+        """When time runs out for the first entry, Unix seconds."""
+        self._tally: Mapping[Kind, int] = {}
+        # The last change of each key, in the order of the revisions.
+        self._revisions: dict[Key, int] = {}
+        # What readers share for as long as it is true.
+        self._snapshot: Snapshot | None = None
+        self._views: dict[str, Mapping[Key, Any]] = {}
+        self._subscribers: dict[object, Callable[[], None]] = {}
+        self._telling = False
+
+    def apply(self, changes: Changes) -> None:
+        """Take in what a transaction has changed; the first one has everything."""
+        first = not hasattr(self, "run")
+        grown = first or changes.run.revision > self.run.revision
+        if first:
+            self.entries = {key: changes.entries[key] for key in changes.run.plan.keys}
+        elif changes.entries:
+            self.entries.update(changes.entries)
+            self.forget("entries")
+        self.run, self.due_at, self._tally = changes.run, changes.due_at, changes.tally
+        for key, revision in changes.revisions.items():
+            self._revisions.pop(key, None)
+            self._revisions[key] = revision
+        if grown:
+            self._snapshot = None
+            self._changed()
+
+    def changes(self, since: int) -> tuple[Key, ...]:
+        """The keys with a greater revision, in its order."""
+        found = []
+        for key, revision in reversed(self._revisions.items()):
+            if revision <= since:
+                break
+            found.append(key)
+        return tuple(reversed(found))
+
+    def snapshot(
+        self, progress: dict[Key, Sent], beats: dict[Key, Beat], **others: Any
+    ) -> Snapshot:
+        """The run as it is now, with `others` of its fields.
+
+        Only what has changed since the last one is copied.
+        """
+        if self._snapshot is None:
+            self._snapshot = Snapshot(
+                plan=self.run.plan,
+                revision=self.run.revision,
+                phase=self.run.phase,
+                started_at=self.run.started_at,
+                entries=self._view("entries", self.entries),
+                progress=self._view("progress", progress),
+                beats=self._view("beats", beats),
+                tar=self.run.tar,
+                error=self.run.error,
+                retrieved_at=self.run.retrieved_at,
+                counted=self._tally,
+                **others,
+            )
+        return self._snapshot
+
+    def forget(self, name: str) -> None:
+        """Copy `entries`, `progress` or `beats` again for the next snapshot."""
+        self._views.pop(name, None)
+        self._snapshot = None
+
+    def _view(self, name: str, current: dict[Key, Any]) -> Mapping[Key, Any]:
+        view = self._views.get(name)
+        if view is None:
+            view = self._views[name] = MappingProxyType(current.copy())
+        return view
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have `callback` called after changes."""
+        token = object()
+        self._subscribers[token] = callback
+
+        def unsubscribe() -> None:
+            self._subscribers.pop(token, None)
+
+        return unsubscribe
+
+    def _changed(self) -> None:
+        if not self._telling:
+            self._telling = True
+            asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._telling = False
+        for callback in tuple(self._subscribers.values()):
+            callback()
