@@ -160,6 +160,12 @@ def test_our_containers_may_write_the_conditions_of_adapters_and_nothing_else() 
     )
 
 
+def test_a_run_without_adapters_has_no_right_to_a_job() -> None:
+    """An empty list of names would allow all of them."""
+    options = options_of(definition("Sonobuoy's systemd-logs"))
+    assert {"pods"} == {right[0] for right in rights(objects(options), "r1-plugin")}
+
+
 def test_accounts_that_are_there_are_bound_and_not_made() -> None:
     made = objects(SITUATIONS["accounts of others"])
     assert "ServiceAccount" not in [each["kind"] for each in made]
