@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.launch.launcher import Launcher
 from reporter.aggregator.store import SqliteStore
+from reporter.core.launch.run_objects import RunOptions, aggregator_rules
 from reporter.core.launch.spec import Launch
 from reporter.core.run.definition import Definition
 from reporter.core.run.entry import Entry, Rank, Record
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.kube.api import KubeApi
-from tests.fakekube import FakeKube
+from tests.fakekube import FakeKube, Rule
 from tests.integration.launch.cluster import Cluster
 
 T = TypeVar("T")
@@ -86,7 +87,19 @@ class World:
     @contextmanager
     def prepared(self) -> Iterator[None]:
         """The cluster with the run's ConfigMap in it."""
-        self.fake.write_token(self.fake.token("admin"))
+        assert self.launch is not None
+        options = RunOptions(namespace=NAMESPACE, plan=self.plan, launch=self.launch)
+        # What the run's Role gives its aggregator, and nothing more.
+        self.fake.tokens.roles["launcher"] = tuple(
+            Rule(
+                tuple(rule["verbs"]),
+                tuple(rule["resources"]),
+                tuple(rule.get("resourceNames", ())),
+                tuple(rule["apiGroups"]),
+            )
+            for rule in aggregator_rules(options)
+        )
+        self.fake.write_token(self.fake.token("launcher"))
         self.fake.store.create("ConfigMap", {"metadata": {"name": RUN}})
         with self.cluster:
             yield
