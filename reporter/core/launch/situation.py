@@ -23,6 +23,7 @@ _PATIENCE: Final[dict[Hindrance, float | None]] = {
     Hindrance.IMAGE: IMAGE,
     Hindrance.SETUP: MINUTE,
 }
+_WELL: Final = Situation(Row.RUNNING)
 _VERDICTS: Final = {"True": ResultStatus.PASSED, "False": ResultStatus.FAILED}
 
 
@@ -133,10 +134,8 @@ def _trouble(trouble: Trouble, track: Track | None, *, per_node: bool) -> Situat
 
 def _running(pod: SeenPod) -> Situation:
     if pod.unready_at is None:
-        return Situation(Row.RUNNING, cause=Cause.POD_FAILED)
-    return Situation(
-        Row.RUNNING, "NodeNotReady", f"Node {pod.node} is not ready", cause=Cause.POD_FAILED
-    )
+        return _WELL
+    return Situation(Row.RUNNING, "NodeNotReady", f"Node {pod.node} is not ready")
 
 
 _OVER: Final = frozenset({Row.UPLOADING, Row.ENDED, Row.TAKEN, Row.GONE, Row.JOB_GONE})

@@ -247,6 +247,14 @@ def test_a_pod_that_vanished_while_the_launcher_was_away(started):
     fails_after(launcher, look, SETTLE, (POD_FAILED, "PodDeleted", text))
 
 
+def test_a_job_that_is_complete_and_has_no_pod():
+    """Its plugin began and ended while the launcher was away."""
+    done = api_job(CHECK, conditions=[{"type": "Complete", "status": "True"}])
+    text = f"Pod of Job {NAME} was deleted before its result came"
+    launcher = Launcher(check_run()).launch(CHECK)
+    fails_after(launcher, seen(jobs=[done]), SETTLE, (POD_FAILED, "PodDeleted", text))
+
+
 def test_a_started_plugin_without_a_pod():
     """Its Job has not failed yet, but there will be no second Pod."""
     text = f"Pod of Job {NAME} was deleted before its result came"
@@ -374,6 +382,16 @@ def test_a_final_condition_decides_nothing_while_the_pod_runs():
     look = seen(pod(running(), running(), phase="Running"), jobs=[job])
     launcher.look(0, **look)
     assert {} == launcher.look(5_000, **look).fail
+
+
+def test_a_final_condition_about_a_start_does_not_replace_the_kubelets_words():
+    """The sidecar waits as long as the plugin may take; the launcher does not."""
+    job = judged_job("False", "AdapterTimeout", "nothing came")
+    look = seen(pod(waiting("ErrImagePull", "not found"), running()), jobs=[job])
+    launcher = Launcher(check_run()).launch(CHECK)
+    text = "container 'main': ErrImagePull: not found"
+    failure = fails_after(launcher, look, 300, (START_FAILED, "ErrImagePull", text))
+    assert "" == failure.verdict
 
 
 def test_the_command_of_a_plugin_does_not_exist():

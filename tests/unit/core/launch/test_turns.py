@@ -61,6 +61,7 @@ def test_a_job_whose_launch_is_not_stored_yet_is_open_too():
     launcher = Launcher(WAVES)
     made = launcher.look(0, jobs=[api_job(disk[0]), api_job(disk[2])])
     assert (disk[0], disk[2]) == made.adopt
+    assert {} == made.fail
     assert disk[1] == made.create[0]
     assert disk[3] not in made.create
 
@@ -91,6 +92,16 @@ def test_the_name_is_taken_by_a_stranger(job):
     assert ((), ()) == (made.create, made.adopt)
     after = launcher.look(1, jobs=[job])
     assert ((), (), True) == (after.delete, after.take_logs, after.through)
+
+
+def test_a_copy_of_our_job_under_another_name():
+    """Somebody wanted to try it once more: it is not adopted, and not removed."""
+    copy = api_job(CHECK, name="copy")
+    launcher = Launcher(check_run())
+    made = launcher.look(0, jobs=[copy])
+    assert ((CHECK,), ()) == (made.create, made.adopt)
+    made = launcher.receive(CHECK).look(1, jobs=[copy])
+    assert ((), True) == (made.delete, made.through)
 
 
 def test_the_api_refuses_the_job():
@@ -177,6 +188,7 @@ def test_a_stranger_with_our_name_does_not_mean_that_the_state_is_lost():
 
 
 def test_an_entry_that_was_launched_proves_that_launching_has_begun():
-    launcher = Launcher(check_run(), begun=False).launch(CHECK)
+    run = run_of(Plugin("check"), Plugin("late", order=1))
+    launcher = Launcher(run, begun=False).launch(CHECK)
     made = launcher.look(0, jobs=[JOB])
     assert (False, {}) == (made.begin, made.fail)
