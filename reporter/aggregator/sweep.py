@@ -47,12 +47,12 @@ class Silence:
         # silent before it: our own restart made them young.
         self._untold = {key for key, beat in snapshot.beats.items() if beat.armed}
         self._since = snapshot.revision
-        # By plugin that is known to beat: since when it has to, moved on by every pause of ours.
-        self._beating = {
-            plugin.name: plugin for plugin in snapshot.plan.plugins if plugin.heartbeats
-        }
-        self._expected: dict[str, Beat] = {}
-        self._never_heard: dict[str, list[Key]] = {}
+        # Of plugins that are known to beat: since when each entry has to, moved on by every pause
+        # of ours; those that have not begun yet, and those that were never heard, oldest first.
+        self._beating = {plugin.name for plugin in snapshot.plan.plugins if plugin.heartbeats}
+        self._expected: dict[Key, Beat] = {}
+        self._unstarted = [key for key in snapshot.plan.keys if key.plugin in self._beating]
+        self._never_heard: dict[Key, None] = {}
         self._line_up(snapshot)
         store.listen(self._hear)
 
@@ -77,7 +77,7 @@ class Silence:
         found = Found()
         for key in [*self._silent(snapshot, mono), *self._absent(snapshot, mono)]:
             beat = snapshot.beats.get(key, _NEVER)
-            expected = self._expected.get(key.plugin, _NEVER).heard_at
+            expected = self._expected.get(key, _NEVER).heard_at
             if beats.lost(beat, now=mono, timeout=self._timeout, expected_since=expected):
                 heard = beat.heard_at if beat.heard_at is not None else expected
                 found[key] = silence(now, mono - (mono if heard is None else heard))
@@ -95,7 +95,7 @@ class Silence:
         """Let the last `seconds` make nobody older."""
         self._store.shift_heartbeats(seconds, mono)
         self._expected = {
-            plugin: beats.shifted(beat, seconds, mono) for plugin, beat in self._expected.items()
+            key: beats.shifted(beat, seconds, mono) for key, beat in self._expected.items()
         }
         self._line_up(self._store.snapshot())
 
@@ -109,12 +109,13 @@ class Silence:
         self._heard = {key: None for key, _ in known if not snapshot.entries[key].terminal}
 
     def _expect(self, snapshot: Snapshot, mono: float) -> None:
-        for name, plugin in self._beating.items():
-            if name in self._expected:
-                continue
-            if any(snapshot.entries[key].launched_at is not None for key in plugin.keys):
-                # From when we first see it: after a restart of ours everybody starts anew.
-                self._expected[name] = Beat(mono)
+        # Not from its launch: an image that is pulled is nobody's silence. And from when we first
+        # see it: after a restart of ours everybody starts anew.
+        began = [key for key in self._unstarted if snapshot.entries[key].started_at is not None]
+        if began:
+            self._expected.update(dict.fromkeys(began, Beat(mono)))
+            self._never_heard.update(dict.fromkeys(began))
+            self._unstarted = [key for key in self._unstarted if key not in self._expected]
 
     def _part(self, snapshot: Snapshot, mono: float) -> None:
         """Part the quiet from those who are heard; note whose entries are shown differently now."""
@@ -150,12 +151,11 @@ class Silence:
 
     def _absent(self, snapshot: Snapshot, mono: float) -> Iterator[Key]:
         """Those who were never heard, where this is too long ago."""
-        for name, since in self._expected.items():
-            if not beats.lost(
-                _NEVER, now=mono, timeout=self._timeout, expected_since=since.heard_at
-            ):
+        for key in list(self._never_heard):
+            if snapshot.entries[key].terminal or key in snapshot.beats:
+                del self._never_heard[key]
                 continue
-            keys = self._never_heard.get(name, self._beating[name].keys)
-            awaited = (key for key in keys if not snapshot.entries[key].terminal)
-            self._never_heard[name] = [key for key in awaited if key not in snapshot.beats]
-            yield from self._never_heard[name]
+            expected = self._expected[key].heard_at
+            if not beats.lost(_NEVER, now=mono, timeout=self._timeout, expected_since=expected):
+                return
+            yield key

@@ -76,6 +76,26 @@ class TestHeartbeats:
 
         play(story())
 
+    def test_images_are_pulled(self):
+        """Launched by us, it is to be heard from when its container has begun, each by itself."""
+        plan = Plan("r", (Plugin("ours", ("a", "b"), heartbeats=True),), 3_600)
+        first, second = plan.keys
+
+        async def story():
+            world = World(plan)
+            world.removed = lambda: False
+            await world.start()
+            await world.store.launch_entries(plan.keys, at=world.wall)
+            await world.pass_time(500)
+            await world.store.start_entries({first: world.wall})
+            await world.pass_time(119)
+            assert (State.RUNNING, None) == world.state(first)
+            await world.pass_time(6)
+            assert (State.TIMED_OUT, Cause.HEARTBEAT) == world.state(first)
+            assert (State.RUNNING, None) == world.state(second)
+
+        play(story())
+
     @pytest.mark.parametrize("known", [False, True])
     def test_aggregator_was_paused(self, known):
         """A53: nobody grows older while we do not look."""

@@ -38,6 +38,24 @@ class TestWait:
             "Run finished",
         ] == [event["message"] for event in events]
 
+    def test_a_launcher_has_not_removed_everything(self, world):
+        """The run stays open, and no clock begins of itself; then it closes."""
+        left = [True]
+        world.removed = lambda: not left
+
+        async def story():
+            await world.start()
+            assert {None} == {world.store.entry(key).launched_at for key in PLAN.keys}
+            for key in PLAN.keys:
+                await world.result(key)
+            await world.pass_time(5)
+            assert Phase.RUNNING is world.store.phase
+            left.clear()
+            await world.control.tick()
+            assert Phase.CLOSED is world.store.phase
+
+        play(story())
+
     def test_nothing_happens_twice(self, world):
         """Ticks after the end find nothing to do."""
 

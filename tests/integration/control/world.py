@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from reporter.aggregator.control import Control, Timing
@@ -61,6 +61,8 @@ class World:
         self.reading, self.counted = set[Key](), list[str]()
         self.excused, self.full_seconds = set[Key](), 0.0
         self.full: StoreFull | None = None
+        self.removed: Callable[[], bool] | None = None
+        """Whether a launcher has removed what it launched; nothing: there is none."""
 
     async def start(
         self,
@@ -92,6 +94,7 @@ class World:
             holding=lambda: self.reading,
             excused=lambda: self.excused,
             full=lambda: self.full_seconds,
+            removed=self.removed,
             count=self.counted.append,
             clock=lambda: self.mono,
             wall=lambda: self.wall,
