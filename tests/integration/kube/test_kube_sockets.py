@@ -26,6 +26,8 @@ def test_a_reset_between_connect_and_handshake_leaves_no_socket_behind(
     """The standard library forgets such a socket: an outage would cost descriptors."""
     forgotten: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", forgotten.append)
+    gc.collect()  # what earlier tests have left
+    forgotten.clear()
     with socket.create_server(("127.0.0.1", 0)) as listener, FakeKube() as fake:
 
         def reset() -> None:
