@@ -80,7 +80,6 @@ class SeenJob:
     uid: str = ""
     key: Key | None = None
     owner: str = ""
-    created_at: float | None = None
     deleting: bool = False
     over: bool = False
     failed: str = ""
@@ -141,7 +140,6 @@ def read_job(job: Object) -> SeenJob:
         uid=facts.uid,
         key=key_of(job),
         owner=next((text(each, "uid") for each in owners if text(each, "kind") == "ConfigMap"), ""),
-        created_at=moment(metadata, "creationTimestamp"),
         deleting=facts.deleting,
         over=is_over(job),
         failed=facts.failure,
@@ -256,7 +254,7 @@ def _taken(pod: Object, facts: Pod) -> Taken | None:
     if not reason:
         reason, sentence = DELETED, f"Pod {facts.name} was deleted before its result came"
     grace = facts.grace if facts.deletion_grace is None else facts.deletion_grace
-    return Taken(reason, clean(sentence, _TEXT).rstrip("."), 0.0 if facts.finished else grace)
+    return Taken(reason, clean(sentence, _TEXT).rstrip("."), grace)
 
 
 def _unready_at(status: Object) -> float | None:

@@ -415,6 +415,13 @@ def test_an_init_container_of_the_plugin_fails():
     fails_after(launcher, seen(over), 60, (START_FAILED, "InitContainerFailed", text))
 
 
+def test_a_pod_that_was_given_up_with_its_node():
+    """Nobody is left to say that our container does not run any more."""
+    over = pod(ended(3), running(), phase="Failed")
+    text = f"{WHO} ended: exit code 3 (Error), and its result never came"
+    fails_after(begun(), seen(over), 60, (POD_FAILED, "Error", text))
+
+
 def test_a_pod_that_ends_without_a_word():
     over = pod(None, None, phase="Failed")
     text = f"{WHO} never started, and the Pod has ended"

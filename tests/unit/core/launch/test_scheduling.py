@@ -40,6 +40,7 @@ def test_the_node_is_gone_or_cordoned(message: str) -> None:
         "0/3 nodes are available: 2 node(s) were unschedulable, "
         "1 node(s) didn't match Pod's node affinity/selector.",
         "0/3 nodes are available: 3 node(s) were unschedulable.",
+        f"0/3 nodes are available: 1 {ASIDE}, 2 node(s) were unschedulable.",
         'persistentvolumeclaim "x" not found',
         '0/3 nodes are available: persistentvolumeclaim "x" not found.',
     ],

@@ -28,8 +28,8 @@ LAUNCH = check_run().launch
 
 def test_a_job_tells_whose_it_is():
     job = read_job(api_job(CHECK))
-    expected = (NAME, f"uid-{NAME}", CHECK, OWNER, NOW, False, False, "")
-    fields = ("name", "uid", "key", "owner", "created_at", "deleting", "over", "failed")
+    expected = (NAME, f"uid-{NAME}", CHECK, OWNER, False, False, "")
+    fields = ("name", "uid", "key", "owner", "deleting", "over", "failed")
     assert expected == tuple(getattr(job, name) for name in fields)
     assert job.verdict is None
 
