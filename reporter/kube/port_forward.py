@@ -28,6 +28,13 @@ _PORT = 2  # bytes at the beginning of each channel
 _PIECE = 64 * 1024
 
 
+class _Unceremonious(WebSocket):
+    """Answers no closing frame: who sent it may be gone, and that would be an error of ours."""
+
+    def send_close(self, *_: Any, **__: Any) -> None:
+        """Do nothing."""
+
+
 class PortForward:
     """A connection to `port` of a Pod. Raises the domain errors of a GET when it is refused.
 
@@ -117,6 +124,7 @@ def _upgraded(far: Any, url: str, headers: dict[str, str], timeout: float) -> We
     found: WebSocket = open_websocket(
         url.replace("https://", "wss://", 1),
         timeout=timeout,
+        class_=_Unceremonious,
         socket=far,
         header=headers,
         subprotocols=[PROTOCOL],

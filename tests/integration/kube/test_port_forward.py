@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from websocket import ABNF, WebSocket, WebSocketConnectionClosedException
 
 from reporter.errors import Forbidden, NotFound, Unavailable
 from reporter.kube.api import KubeApi
@@ -89,6 +90,27 @@ def test_the_pod_ends_the_connection(api: KubeApi, listener: socket.socket) -> N
     end.close()
 
     assert LARGE[:100_000] == everything(forward.socket)
+    assert "" == forward.error
+    forward.close()
+
+
+def test_a_closing_frame_of_somebody_who_is_gone(
+    api: KubeApi, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reply to it would fail; that the connection has ended is no trouble."""
+    answering = WebSocket.send
+
+    def gone(self: WebSocket, payload: bytes, opcode: int = ABNF.OPCODE_TEXT) -> int:
+        if opcode == ABNF.OPCODE_CLOSE:
+            raise WebSocketConnectionClosedException("socket is already closed.")
+        return answering(self, payload, opcode)
+
+    monkeypatch.setattr(WebSocket, "send", gone)
+    forward = opened(api)
+    end, _ = listener.accept()
+    end.close()
+
+    assert b"" == everything(forward.socket)
     assert "" == forward.error
     forward.close()
 
