@@ -2,17 +2,15 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reporter.core.launch.names import is_run_name
-from reporter.core.objects import section, text
-from reporter.core.run.annotation import RUN_ANNOTATION
-from reporter.core.run.reading import plain_json
+from reporter.core.objects import text
+from reporter.core.run.view import over
 from reporter.ctl import cluster
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
 from reporter.ctl.launch.remove import PATIENCE, Removal
-from reporter.ctl.launch.standing import find_run
+from reporter.ctl.launch.standing import asked_there, find_run
 from reporter.ctl.quantities import wait_time
 from reporter.ctl.show.tell import tell
 from reporter.errors import KubeError, NotFound
@@ -63,7 +61,11 @@ def run(options: argparse.Namespace) -> int:
         found = find_run(api, name, namespace, only_there=bool(options.namespace))
         if found is None:
             raise CannotTell(f"no run {name!r} in namespace {namespace}")
-        if not options.yes and (doubt := _doubt(api, found, name)) and not _confirmed(name, doubt):
+        if (
+            not options.yes
+            and (doubt := _doubt(api, options, found, name))
+            and not _confirmed(name, doubt)
+        ):
             tell(f"run {name} was not deleted: {doubt}; --yes deletes it all the same")
             return FAILED
     except KubeError as error:
@@ -78,29 +80,20 @@ def run(options: argparse.Namespace) -> int:
     return GOOD
 
 
-def _doubt(api: "KubeApi", namespace: str, name: str) -> str:
+def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: str) -> str:
     """Say why nobody may want to lose it; empty where there is no reason."""
-    try:
-        pod = api.get_pod(namespace, f"{name}-0", timeout=cluster.TIMEOUT)
-    except NotFound:
+    document = asked_there(options, namespace, name).look(entries=False).document
+    if document is None:
         if _exists(api, "StatefulSet", namespace, name):
-            return "its aggregator does not run"
+            return "its aggregator does not answer"
         if _exists(api, "PersistentVolumeClaim", namespace, f"data-{name}-0"):
             return "its results are on a volume that would be deleted"
         return ""
-    status = _status(section(pod, "metadata", "annotations"))
-    if status.get("final") is not True:
+    if not over(document):
         return "it goes on"
-    if not text(status, "retrieved_at") and not text(status, "uploaded_at"):
+    if not text(document, "retrieved_at"):
         return "its results were not downloaded"
     return ""
-
-
-def _status(annotations: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        return section(plain_json(text(annotations, RUN_ANNOTATION)))
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _exists(api: "KubeApi", kind: str, namespace: str, name: str) -> bool:

@@ -14,8 +14,7 @@ from reporter.core.run.view import over
 from reporter.core.text import clean
 from reporter.ctl import cluster
 from reporter.ctl.exits import GOOD, CannotTell
-from reporter.ctl.launch.standing import find_run
-from reporter.ctl.run.by_cluster import ByCluster
+from reporter.ctl.launch.standing import asked_there, find_run
 from reporter.ctl.show.tell import tell
 from reporter.errors import KubeError
 
@@ -91,7 +90,7 @@ class Logs:
 
     def follow(self) -> None:
         """Print lines as they come, until the run is over. Raises KubeError."""
-        run = ByCluster(self._options, self._run)
+        run = asked_there(self._options, self._namespace, self._run)
         threads: dict[tuple[str, str], threading.Thread] = {}
         while True:
             look = run.look(entries=False)

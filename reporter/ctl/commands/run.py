@@ -20,7 +20,7 @@ from reporter.ctl.launch import asked
 from reporter.ctl.launch.check import Checked, check, wait_for_account
 from reporter.ctl.launch.create import Creation, NotCreated, shown
 from reporter.ctl.launch.ready import wait_ready
-from reporter.ctl.launch.standing import hints
+from reporter.ctl.launch.standing import asked_there, hints
 from reporter.ctl.launch.templates import templates
 from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
@@ -189,7 +189,7 @@ def _follow(api: "KubeApi", chosen: RunOptions, options: argparse.Namespace) -> 
         if not options.wait:
             tell(after)
             return GOOD
-        return _wait(ByCluster(options, chosen.run), options, after)
+        return _wait(asked_there(options, chosen.namespace, chosen.run), options, after)
     except KeyboardInterrupt:
         tell(f"the run goes on\n{after}")
         raise

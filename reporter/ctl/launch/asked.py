@@ -92,6 +92,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "rights to anything else)",
     )
     how.add_argument(
+        "--aggregator-service-account",
+        metavar="NAME",
+        default="",
+        help="for the aggregator (default: one of the run's own); it is given the aggregator's "
+        "rights",
+    )
+    how.add_argument(
+        "--aggregator-node-selector",
+        metavar="KEY=VALUE",
+        type=_label,
+        action="append",
+        default=[],
+        help="a label that the aggregator's node must have; repeatable",
+    )
+    how.add_argument(
         "--storage",
         metavar="SIZE",
         type=_storage,
@@ -150,6 +165,8 @@ def run_options(
         storage=None if options.storage == NO_STORAGE else options.storage,
         storage_class=options.storage_class,
         create_namespace=own_namespace,
+        aggregator_service_account=options.aggregator_service_account,
+        node_selector=dict(options.aggregator_node_selector),
     )
 
 
@@ -162,6 +179,13 @@ def _plugin_timeout(written: str) -> int:
     if not 0 < seconds <= LONGEST_TIMEOUT:
         raise argparse.ArgumentTypeError(f"not a time between 1s and 366 days: {written!r}")
     return seconds
+
+
+def _label(written: str) -> tuple[str, str]:
+    key, equals, value = written.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"not a label KEY=VALUE: {written!r}")
+    return key, value
 
 
 def _storage(written: str) -> str:

@@ -8,7 +8,7 @@ from reporter.core.launch.names import RUN_LABEL, selector
 from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section
 from reporter.ctl.cluster import TIMEOUT
-from reporter.ctl.run.by_cluster import OWN_NAMESPACE
+from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster
 from reporter.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> s
         except (NotFound, Forbidden):
             continue
     return None
+
+
+def asked_there(options: argparse.Namespace, namespace: str, run: str) -> ByCluster:
+    """Return what is asked about the run in that namespace, and in no other. Raises CannotTell."""
+    return ByCluster(argparse.Namespace(**{**vars(options), "namespace": namespace}), run)
 
 
 def _has_plan(api: "KubeApi", namespace: str, run: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fakekube import Answer, FakeKube, make_job, make_pod
-from tests.integration.ctl.cluster import kubeconfig
+from tests.integration.ctl.cluster import LABEL, kubeconfig
 from tests.integration.ctl.launched import RUN_LABEL, shown, standing
 from tests.integration.ctl.scripted import Home
 
@@ -69,7 +69,8 @@ def add_pod(
     fake: FakeKube, name: str, run: str, namespace: str, owner: str, annotations: dict[str, str]
 ) -> None:
     pod = make_pod(make_job(namespace=namespace), name=name, annotations=annotations)
-    pod["metadata"] |= {"labels": {RUN_LABEL: run}, "uid": name}
+    aggregator = LABEL if name == f"{run}-0" else {}
+    pod["metadata"] |= {"labels": {RUN_LABEL: run, **aggregator}, "uid": name}
     pod["metadata"]["ownerReferences"] = [{"uid": owner}]
     fake.create_pod(pod)
 
@@ -217,7 +218,7 @@ class TestAsks:
     @pytest.mark.parametrize(
         ("annotations", "doubt"),
         [
-            ({}, "it goes on"),
+            ({}, "its aggregator does not answer"),
             (shown("running", final=False), "it goes on"),
             (shown("complete"), "its results were not downloaded"),
             (shown("failed", retrieved_at=None), "its results were not downloaded"),

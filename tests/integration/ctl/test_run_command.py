@@ -194,6 +194,22 @@ class TestPrints:
         assert "List" == json.loads(out)["kind"]
         assert {"team-a"} == {each["metadata"]["namespace"] for each in json.loads(out)["items"]}
 
+    def test_what_the_aggregator_is_told(self, there: Home) -> None:
+        """Where it runs, as whom, and with which volume."""
+        more = ("--aggregator-service-account", "robot", "--storage", "1Gi")
+        more += ("--storage-class", "fast", "--aggregator-node-selector", "disk=ssd")
+        code, out, err = start(there, "--dry-run", "-o", "json", *more)
+        made = json.loads(out)["items"][-1]["spec"]
+        claim = made["volumeClaimTemplates"][0]["spec"]
+
+        assert 0 == code, err
+        assert {"disk": "ssd"} == made["template"]["spec"]["nodeSelector"]
+        assert "robot" == made["template"]["spec"]["serviceAccountName"]
+        assert ("fast", {"storage": "1Gi"}) == (
+            claim["storageClassName"],
+            claim["resources"]["requests"],
+        )
+
     def test_names_only(self, there: Home) -> None:
         _, out, _ = start(there, "--dry-run", "-o", "name", "-n", "team-a")
 
@@ -294,6 +310,7 @@ class TestRefuses:
             (("--timeout", "1m"), 2, "--timeout requires --wait"),
             (("--create-namespace",), 2, "--create-namespace requires -n"),
             (("--plugin-env", "nobody.A=1"), 2, "no plugin of this run fits 'nobody.A'"),
+            (("--aggregator-node-selector", "disk"), 2, "not a label KEY=VALUE: 'disk'"),
             (("--storage", "much"), 2, "not a size like 64Mi or 1G: 'much'"),
             (("--plugin-timeout", "0"), 2, "not a time between 1s and 366 days"),
             (("--name", "First"), 2, "'First' is not a valid run name"),
@@ -311,6 +328,26 @@ class TestRefuses:
         assert (code, "") == (found, out)
         assert said in err
         assert [] == posts(fake)
+
+    def test_who_may_not_list_nodes_is_told_what_to_do(self, there: Home, fake: FakeKube) -> None:
+        write(there, "kernel.yaml", EACH_NODE)
+        fake.fail(Answer(403), method="GET", path="/nodes", times=None)
+        code, _, err = start(there, "-f", "kernel.yaml")
+
+        assert 4 == code
+        assert "Name the nodes instead: --node NAME,..." in err
+        assert [] == posts(fake)
+
+    def test_what_cannot_be_taken_back_is_named(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """A person has to know what is left."""
+        fake.fail(Answer(403), method="POST", path="/services", times=None)
+        fake.fail(Answer(403), method="DELETE", times=None)
+        code, _, err = start(there)
+
+        assert 1 == code
+        assert "status-ctl: not removed: namespace/status-reporter-first: scripted fault" in err
 
     def test_a_cluster_without_a_fitting_node(self, there: Home, fake: FakeKube) -> None:
         write(there, "kernel.yaml", EACH_NODE)
