@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.aggregators.served import ROOT
 from tests.bed.controlplane import ControlPlane
@@ -152,8 +155,8 @@ class TestFromNothingToATarballAndBack:
         assert {
             "greeting/global": ("complete", "passed"),
             "quota/global": ("complete", "failed"),
-            "kernel/node1": ("complete", "passed"),
-            "systemd-logs/node1": ("complete", "passed"),
+            "kernel/node1": ("complete", ""),
+            "systemd-logs/node1": ("complete", ""),
         } == entries(out), err
         namespace = f"status-reporter-{run}"
         assert {
@@ -169,3 +172,193 @@ class TestFromNothingToATarballAndBack:
         code, _, err = person.run("delete", run)
         assert 0 == code, err
         assert [] == person.left_of(run)
+
+
+def test_printed_manifests_need_no_command_afterwards(person: Person, run: str) -> None:
+    """L2: another client creates them, as a GitOps tool does."""
+    code, manifests, err = person.run(
+        *("run", "-f", str(FIRST), "--name", run, "--storage", "none", "--dry-run", "-o", "yaml")
+    )
+    assert 0 == code, err
+    person.cluster.kubectl("create", "-f", "-", input=manifests)
+
+    code, out, err = person.run("wait", f"run/{run}", "--timeout", "4m", "-o", "json")
+
+    assert 1 == code, err
+    assert {
+        "greeting/global": ("complete", "passed"),
+        "quota/global": ("complete", "failed"),
+        "kernel/node1": ("complete", ""),
+    } == entries(out)
+
+
+class TestDeletesInEachPhase:
+    """L3: nothing of the run is left, whatever it was doing."""
+
+    def start(self, person: Person, run: str, *more: str) -> subprocess.Popen[str]:
+        sonobuoys = write(person.home, "systemd-logs.yaml", SONOBUOYS)
+        files = ("-f", str(FIRST), "-f", sonobuoys)
+        return person.start("run", *files, "--name", run, "--storage", "none", *more)
+
+    def test_before_the_aggregator_is_ready(self, person: Person, run: str) -> None:
+        """The command that started it has been killed."""
+        with self.start(person, run) as process:
+            assert process.stderr is not None
+            assert any("created in new namespace" in line for line in process.stderr)
+            process.kill()
+
+        assert 0 == person.run("delete", run, "--yes")[0]
+        assert [] == person.left_of(run)
+
+    def test_while_plugins_start(self, person: Person, run: str) -> None:
+        with self.start(person, run) as process:
+            _, err = process.communicate(timeout=BOUND)
+            assert 0 == process.returncode, err
+
+        code, _, err = person.run("delete", run)
+        assert (1, True) == (code, "it goes on" in err)
+        code, _, err = person.run("delete", run, "--yes")
+        assert 0 == code, err
+        assert [] == person.left_of(run)
+
+    def test_when_it_is_over(self, person: Person, run: str) -> None:
+        with self.start(person, run, "--wait") as process:
+            process.communicate(timeout=BOUND)
+
+        code, _, err = person.run("delete", run)
+        assert (1, True) == (code, "its results were not downloaded" in err)
+        assert 0 == person.run("delete", run, "--yes")[0]
+        assert [] == person.left_of(run)
+
+
+class TestSaidBeforeTheStart:
+    """L6: the API server's own words, nothing created, nothing of others touched."""
+
+    @pytest.fixture
+    def team(self, person: Person, run: str) -> Iterator[str]:
+        """A namespace of somebody else's."""
+        name = f"team-{run}"
+        person.cluster.kubectl("create", "namespace", name)
+        there = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        person.cluster.api.wait_for(there, bool)
+        yield name
+        person.cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+    def refused(self, person: Person, run: str, team: str, *more: str) -> str:
+        began = time.monotonic()
+        code, out, err = person.run(
+            *("run", "--name", run, "-n", team, "--storage", "none", *(more or ("-f", str(FIRST))))
+        )
+        assert time.monotonic() - began < 30
+        assert (1, "") == (code, out), err
+        assert "the run cannot be started" in err
+        assert [] == person.left_of(run)
+        return err
+
+    def test_a_quota(self, person: Person, run: str, team: str) -> None:
+        person.cluster.kubectl("create", "quota", "none", "--hard=pods=0", "-n", team)
+        there = f"/api/v1/namespaces/{team}/resourcequotas/none"
+        person.cluster.api.wait_for(there, lambda quota: quota.get("status", {}).get("hard"))
+        err = self.refused(person, run, team)
+
+        assert "the aggregator: its Pod would be refused: " in err
+        assert "plugin kernel: its Pod would be refused: " in err
+        assert 4 == err.count("exceeded quota: none")
+
+    def test_pod_security(self, person: Person, run: str, team: str) -> None:
+        """Of the plugin that asks for too much, and of no other."""
+        level = "pod-security.kubernetes.io/enforce=restricted"
+        person.cluster.kubectl("label", "namespace", team, level)
+        sonobuoys = write(person.home, "systemd-logs.yaml", SONOBUOYS)
+        err = self.refused(person, run, team, "-f", str(FIRST), "-f", sonobuoys)
+
+        assert 1 == err.count("its Pod would be refused")
+        assert "plugin systemd-logs: its Pod would be refused: " in err
+        assert 'violates PodSecurity "restricted:latest"' in err
+
+    def test_no_such_account(self, person: Person, run: str, team: str) -> None:
+        err = self.refused(person, run, team, "-f", str(FIRST), "--service-account", "nobody")
+
+        assert 3 == err.count("error looking up service account")
+        assert "the aggregator: " not in err
+
+    def test_a_name_that_a_stranger_has(self, person: Person, run: str, team: str) -> None:
+        person.cluster.kubectl("create", "configmap", run, "--from-literal=a=b", "-n", team)
+        err = self.refused(person, run, team)
+
+        assert f'configmap/{run}: configmaps "{run}" already exists' in err
+        assert {"a": "b"} == person.get("configmap", run, team)["data"]
+
+    def test_who_may_not_grant_the_status_of_jobs(
+        self, person: Person, run: str, team: str
+    ) -> None:
+        """As with the built-in role `admin`: the run goes without conditions on the Jobs."""
+        kubectl = person.cluster.kubectl
+        kubectl("create", "serviceaccount", "lead", "-n", team)
+        kubectl(
+            *("create", "rolebinding", "lead", "--clusterrole=admin", "-n", team),
+            f"--serviceaccount={team}:lead",
+        )
+        token = kubectl("create", "token", "lead", "-n", team).strip()
+        config = yaml.safe_load(person.cluster.kubeconfig.read_text())
+        config["users"] = [{"name": "lead", "user": {"token": token}}]
+        config["contexts"][0]["context"]["user"] = "lead"
+        own = write(person.home, "kubeconfig", json.dumps(config))
+        code, out, err = person.run(
+            *("run", "-f", str(FIRST), "--name", run, "-n", team, "--kubeconfig", own),
+            *("--storage", "none", "--node", "node1", "--cleanup", "never"),
+            *("--wait", "--timeout", "4m", "-o", "json"),
+        )
+
+        assert 1 == code, err
+        assert "you may not grant jobs/status: verdicts are not written on the Jobs" in err
+        assert ("complete", "failed") == entries(out)["quota/global"]
+        assert {} == conditions(person, team)
+        assert 0 == person.run("delete", run, "-n", team, "--yes", "--kubeconfig", own)[0]
+        assert [] == person.left_of(run)
+
+
+def test_two_runs_side_by_side_in_one_namespace(person: Person, run: str) -> None:
+    """L18: each ends for itself, and neither takes the other's objects along."""
+    team, other = f"team-{run}", f"{run}-b"
+    person.cluster.kubectl("create", "namespace", team)
+    rest = ("-f", str(FIRST), "-n", team, "--storage", "none", "--wait", "-o", "json")
+    try:
+        with (
+            person.start("run", "--name", run, *rest) as one,
+            person.start("run", "--name", other, *rest) as two,
+        ):
+            ended = [each.communicate(timeout=BOUND) for each in (one, two)]
+        assert [1, 1] == [one.returncode, two.returncode], ended
+        assert entries(ended[0][0]) == entries(ended[1][0])
+
+        code, _, err = person.run("run", "--name", run, *rest)
+        assert (1, True) == (code, f"configmap/{run}: " in err)
+        assert 0 == person.run("delete", run, "-n", team, "--yes")[0]
+        assert [] == person.left_of(run)
+        assert f"statefulset.apps/{other}" in person.left_of(other)
+    finally:
+        person.cluster.kubectl("delete", "namespace", team, "--wait=false")
+
+
+def test_an_image_of_ours_that_cannot_be_pulled(person: Person, run: str) -> None:
+    """L19: the reason is on the terminal long before the two minutes are over."""
+    image = "localhost:1/nobody/has:this"
+    began = time.monotonic()
+    with person.start(
+        *("run", "-f", str(FIRST), "--name", run, "--storage", "none", "--image", image, "--wait")
+    ) as process:
+        assert process.stderr is not None
+        said = ""
+        for line in process.stderr:
+            said += line
+            if "cannot pull its image" in line:
+                break
+        seconds = time.monotonic() - began
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=BOUND)
+
+    assert image in said
+    assert seconds < 60
+    assert 130 == process.returncode
+    assert f"status-ctl delete {run}" in rest
