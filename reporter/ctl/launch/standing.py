@@ -39,10 +39,11 @@ def hints(run: str, namespace: str, options: argparse.Namespace, *, own: bool) -
 def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> str | None:
     """Return the namespace that has something of the run. Raises KubeError.
 
-    That is `namespace`, else, unless `only_there`, the one that a run of that name makes. A run
-    has its plan as long as it is there; what a deletion that was interrupted has left may lack it.
+    That is the one that a run of that name makes, unless `only_there`, else `namespace`. A run has
+    its plan as long as it is there; what a deletion that was interrupted has left may lack it.
     """
-    places = [namespace] if only_there else [namespace, OWN_NAMESPACE.format(run=run)]
+    # In the same order as `ByCluster`: two commands must not mean two runs of one name.
+    places = [namespace] if only_there else [OWN_NAMESPACE.format(run=run), namespace]
     looks = [
         *((_has_plan, place) for place in places),
         *((_has_rest, place) for place in places),

@@ -120,6 +120,17 @@ class TestRemoves:
         assert [] == standing(fake, "first")
         assert before == standing(fake, "second")
 
+    def test_the_run_that_other_commands_show_too(self, there: Home, fake: FakeKube) -> None:
+        """Of two with one name it is the one that has a namespace to itself, as for `status`."""
+        add_namespace(fake)
+        add_run(fake, DONE)
+        add_run(fake, shown("running", final=False), namespace="default")
+        code, _, err = there.run("delete", "first")
+
+        assert 0 == code, err
+        assert "deleted from namespace status-reporter-first" in err
+        assert "first" == fake.store.get("ConfigMap", "default", "first")["metadata"]["name"]
+
     def test_no_namespace_that_the_run_has_not_made(self, there: Home, fake: FakeKube) -> None:
         fake.store.create("Namespace", {"metadata": {"name": "team-a"}})
         add_run(fake, DONE, namespace="team-a")
