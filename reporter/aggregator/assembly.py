@@ -21,6 +21,7 @@ from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Events, Listener, ResultFiles, StatusApp, WorkerApp
 from reporter.aggregator.launch.launcher import Launcher
+from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.observer import Traffic
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import SqliteStore, Store
@@ -210,6 +211,7 @@ class Assembly:
             url=f"https://{address}",
             ca=authority.ca,
             client=partial(authority.client, run),
+            logs=Logs(self._api, chosen.pod_namespace, self.layout.podlogs, self.layout.staging),
             clock=self.clock,
             wall=self.wall,
         )

@@ -19,6 +19,7 @@ def packed(layout: Layout, snapshot: Snapshot) -> dict[str, bytes]:
             snapshot,
             target,
             open_blob=lambda digest: layout.blob(digest).open("rb"),
+            podlogs=layout.podlogs,
             quarantine=layout.quarantine,
             unfinished=Path(folder),
             stopping=lambda: False,

@@ -41,6 +41,8 @@ class Packing:
         self.blobs = {hashlib.sha256(body).hexdigest(): body for body in bodies}
         self.target = top / "run.tar.gz"
         self.quarantine, self.unfinished = top / "quarantine", top / "unfinished"
+        self.podlogs = top / "podlogs"
+        self.podlogs.mkdir()
         self.quarantine.mkdir()
         self.unfinished.mkdir()
 
@@ -66,6 +68,7 @@ class Packing:
             snapshot,
             self.target,
             open_blob=self.open,
+            podlogs=self.podlogs,
             quarantine=self.quarantine,
             unfinished=self.unfinished,
             stopping=stopping,

@@ -1,6 +1,7 @@
 """What follows the last result: the tarball, and the end of everything it is made from."""
 
 import asyncio
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -64,6 +65,7 @@ class Finish:
                 snapshot,
                 target,
                 open_blob=lambda digest: layout.blob(digest).open("rb"),
+                podlogs=layout.podlogs,
                 quarantine=layout.quarantine,
                 unfinished=layout.unfinished,
                 stopping=stopping,
@@ -76,6 +78,7 @@ class Finish:
         """Remove what the tarball was made from, once its row is durable. Raises OSError."""
         if not self._keep_blobs:
             await self._intake.clear()
+            await asyncio.to_thread(shutil.rmtree, self._layout.podlogs, ignore_errors=True)
 
     def stop(self) -> None:
         """Give up a tarball in the making: the next process makes it."""

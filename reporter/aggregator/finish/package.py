@@ -48,6 +48,7 @@ def package(
     target: Path,
     *,
     open_blob: Callable[[str], IO[bytes]],
+    podlogs: Path,
     quarantine: Path,
     unfinished: Path,
     stopping: Callable[[], bool],
@@ -55,10 +56,10 @@ def package(
 ) -> None:
     """Write the tarball of a run to `target`, durably; nothing is left of it if that fails.
 
-    `open_blob` opens the bytes with a digest, or raises FileNotFoundError. What is in the directory
-    `quarantine` is taken over; `unfinished` is one for unfinished things on the file system of
-    `target`. Raises OSError, `BadArchive` and `PackageFailed`: `Interrupted` once `stopping` says
-    so.
+    `open_blob` opens the bytes with a digest, or raises FileNotFoundError. What is in the
+    directories `podlogs` and `quarantine` is taken over; `unfinished` is one for unfinished things
+    on the file system of `target`. Raises OSError, `BadArchive` and `PackageFailed`: `Interrupted`
+    once `stopping` says so.
     """
     new, go_on = unfinished / target.name, partial(_go_on, stopping)
     plugins, superseded = homes(snapshot)
@@ -66,8 +67,9 @@ def package(
         with os.fdopen(os.open(new, _NEW, 0o600), "wb") as file:
             writer = _Writer(file, Contents(open_blob, unfinished, go_on), go_on, step)
             writer.add(b"plugins", plugins, snapshot.started_at)
-            if any(quarantine.iterdir()):
-                writer.add_directory(quarantine)
+            for directory in (podlogs, quarantine):
+                if any(directory.iterdir()):
+                    writer.add_directory(directory)
             if superseded:
                 writer.add(b"superseded", superseded, snapshot.started_at, replaced=True)
             writer.end()

@@ -16,13 +16,15 @@ from functools import partial
 from typing import Any, Protocol
 
 from reporter.aggregator.certificates.issuing import Pair
+from reporter.aggregator.launch.logs import AT_ONCE as LOGS_AT_ONCE
+from reporter.aggregator.launch.logs import LogApi, Logs
 from reporter.aggregator.launch.mirror import Kind, Mirror, WatchApi
 from reporter.aggregator.launch.requests import AT_ONCE, Requests, WriteApi
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.store import Store, StoreError
 from reporter.core.launch.decide import Decision, Memory, Run, World, decide
 from reporter.core.launch.job import secret_name
-from reporter.core.launch.names import selector
+from reporter.core.launch.names import entry_name, selector
 from reporter.core.launch.seen import (
     Refusal,
     SeenJob,
@@ -50,7 +52,7 @@ _CHECK = 30.0  # seconds between two looks at what Pods wait for
 _NOT_MOUNTED = frozenset({"ContainerCreating", "PodInitializing", ""})
 
 
-class LaunchApi(WatchApi, WriteApi, Protocol):
+class LaunchApi(WatchApi, WriteApi, LogApi, Protocol):
     """What is asked of the API server."""
 
 
@@ -84,6 +86,7 @@ class Launcher:
         url: str,
         ca: bytes,
         client: Callable[[Key], Pair],
+        logs: Logs,
         clock: Callable[[], float],
         wall: Callable[[], float],
         rng: Callable[[], float] = random.random,
@@ -91,6 +94,7 @@ class Launcher:
         self._api, self._store, self._plan, self._launch = api, store, plan, launch
         self._namespace, self._url, self._ca, self._client = namespace, url, ca, client
         self._clock, self._wall, self._rng = clock, wall, rng
+        self._logs, self._taking = logs, dict[Key, asyncio.Task[None]]()
         self._changed = asyncio.Event()
         self._memory = Memory()
         self._troubles: dict[str, Trouble] = {}
@@ -105,13 +109,16 @@ class Launcher:
         if self.through:
             return
         threads = ThreadPoolExecutor(AT_ONCE, "launch")
+        self._readers = ThreadPoolExecutor(LOGS_AT_ONCE, "logs")
         unsubscribe = self._store.subscribe(self._changed.set)
         try:
             owner = await self._owner(threads)
             await self._launch_for(owner, threads)
         finally:
             unsubscribe()
-            threads.shutdown(wait=False, cancel_futures=True)
+            self._logs.stop()
+            for each in (threads, self._readers):
+                each.shutdown(wait=False, cancel_futures=True)
 
     async def _owner(self, threads: Executor) -> Mapping[str, Any]:
         """Return the reference to the run's ConfigMap, which owns all that is made."""
@@ -157,6 +164,8 @@ class Launcher:
         try:
             await self._go_on(Run(self._plan, self._launch, owner["uid"]), mirrors, requests)
         finally:
+            for task in self._taking.values():
+                task.cancel()
             for mirror in mirrors:
                 mirror.stop()
             await requests.close()
@@ -243,7 +252,10 @@ class Launcher:
             await self._store.mark_all_failed(decision.fail)
         await self._store.start_entries(decision.start)
         await self._store.launch_entries(decision.adopt, at=self._wall())
-        self._taken.update(decision.take_logs)
+        for key in decision.take_logs:
+            if key not in self._taking:
+                pod = world.pods[entry_name(self._plan.run, key)]
+                self._taking[key] = asyncio.create_task(self._take_logs(key, pod))
         for name in decision.delete:
             requests.delete_job(name, world.jobs[name].uid)
         for name in decision.delete_secrets:
@@ -255,6 +267,16 @@ class Launcher:
         for key in decision.create:
             requests.create(key)
         requests.idle(creating=bool(decision.create), deleting=bool(decision.delete))
+
+    async def _take_logs(self, key: Key, pod: SeenPod) -> None:
+        """Try once; what could not be taken keeps nothing from being removed."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._readers, self._logs.take, pod.name, pod.containers)
+        except OSError as error:
+            self._log.warning("Logs could not be kept", pod=pod.name, error=error)
+        self._taken.add(key)
+        self._changed.set()
 
     def _check_what_pods_wait_for(self, shown: Mapping[Key, PodShown], requests: Requests) -> None:
         """Make Secrets again that somebody has deleted: their Pods would wait for ever."""
@@ -305,6 +327,7 @@ class Launcher:
         entries = self._store.snapshot().entries.values()
         if self.through:
             step = Step.DONE
+            self._troubles.clear()  # with what nobody wants any more
         elif all(entry.terminal for entry in entries):
             step = Step.REMOVING
         elif any(entry.launched_at is None and not entry.terminal for entry in entries):

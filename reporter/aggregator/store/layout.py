@@ -21,6 +21,7 @@ class Layout:
         self.staging = state / "staging"
         self.blobs = state / "blobs"
         self.tls = state / "tls"
+        self.podlogs = state / "podlogs"
         self.database = state / "run.db"
         self.quarantine = output / "quarantine"
         self.unfinished = output / ".staging"
@@ -30,7 +31,14 @@ class Layout:
         """Make the directories that are missing, open to us only. Raises OSError."""
         for root in (self.state, self.output):
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self.staging, self.blobs, self.tls, self.quarantine, self.unfinished):
+        for folder in (
+            self.staging,
+            self.blobs,
+            self.tls,
+            self.podlogs,
+            self.quarantine,
+            self.unfinished,
+        ):
             folder.mkdir(mode=0o700, exist_ok=True)
 
     def new_body(self) -> Path:

@@ -1,15 +1,33 @@
 """The launcher in a fake cluster: what it makes, watches and removes, and what hinders it."""
 
+from __future__ import annotations
+
+import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reporter.core.launch.names import entry_name
-from reporter.core.run.entry import State
-from reporter.core.run.launched import Step
-from tests.fakekube import FakeKube
-from tests.integration.launch.world import CHECK, DISKS, RUN, World, on_loop
+from reporter.core.run.entry import Cause, State
+from reporter.core.run.launched import Step, Trouble
+from reporter.core.run.plan import Plugin
+from reporter.errors import Unavailable
+from tests.fakekube import Answer, FakeKube, Rule
+from tests.integration.launch.cluster import ends, runs, unscheduled, waits
+from tests.integration.launch.world import (
+    CHECK,
+    DISKS,
+    RUN,
+    World,
+    on_loop,
+    plan_of,
+)
+
+CHECK_JOB = entry_name(RUN, CHECK)
+ALL = (CHECK, *DISKS)
 
 
 @pytest.fixture
@@ -20,16 +38,275 @@ def world(tmp_path: Path) -> Iterator[World]:
             yield made
 
 
+@pytest.fixture
+def one(tmp_path: Path) -> Iterator[World]:
+    """A run of a single entry that ends by itself."""
+    with FakeKube() as fake:
+        made = World(fake, tmp_path, plan_of(Plugin("check")))
+        with made.prepared():
+            yield made
+
+
+def left(world: World) -> list[str]:
+    return [name for kind in ("Job", "Pod", "Secret") for name in world.names(kind)]
+
+
+def degraded(world: World) -> Trouble | None:
+    shown = world.store.snapshot().launcher
+    return shown and shown.degraded
+
+
 @on_loop
 async def test_a_run_goes_through(world: World) -> None:
     """Groups one after the other; each entry's Job and its Secret go, and nothing is left."""
+    for key in ALL:
+        pod = f"{entry_name(RUN, key)}-x7k2p"
+        world.fake.store.logs["default", pod, "main"] = str(key).encode()
     async with world.begun():
         await world.until(lambda: world.launcher.through)
         assert {State.COMPLETE} == {world.entry(key).state for key in world.plan.keys}
         assert Step.DONE is world.store.snapshot().launcher.step
 
-    names = [entry_name(RUN, key) for key in (CHECK, *DISKS)]
+    names = [entry_name(RUN, key) for key in ALL]
     assert names[0] == world.made("Job")[0]
     assert sorted(names) == sorted(world.made("Job"))
     assert 2 == len(world.made("Secret"))
-    assert [] == world.names("Job") + world.names("Pod") + world.names("Secret")
+    assert [] == left(world)
+    for key in ALL:
+        logs = world.folder / "podlogs" / "default" / f"{entry_name(RUN, key)}-x7k2p" / "logs"
+        assert str(key) == (logs / "main.txt").read_text()
+
+
+class KilledAfter:
+    """The API, of which only so many requests get through: then the launcher is killed."""
+
+    def __init__(self, calls: int) -> None:
+        self.calls, self._lock = calls, threading.Lock()
+        self.over = threading.Event()
+
+    def __call__(self, api: Any) -> KilledAfter:
+        self._api = api
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        called = getattr(self._api, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                if self.over.is_set():
+                    raise Unavailable("killed")
+                self.calls -= 1
+                last = self.calls == 0
+                try:
+                    return called(*args, **kwargs)
+                finally:
+                    if last:
+                        self.over.set()
+
+        return call
+
+
+@pytest.mark.parametrize("first", range(8))
+def test_a_launcher_killed_after_any_request(tmp_path: Path, first: int) -> None:
+    """L4: whatever it was doing, the next one makes nothing twice, misses nothing, ends right."""
+
+    async def story(world: World, calls: int) -> bool:
+        limit = KilledAfter(calls)
+        world.api = limit
+        async with world.begun():
+            await world.until(lambda: limit.over.is_set() or world.launcher.through)
+        if not limit.over.is_set():
+            return True
+        world.api = None
+        async with world.begun():
+            await world.until(lambda: world.launcher.through)
+            assert {State.COMPLETE} == {world.entry(key).state for key in world.plan.keys}
+        return False
+
+    for calls in range(first + 1, 100, 8):
+        with FakeKube() as fake:
+            folder = tmp_path / str(calls)
+            folder.mkdir()
+            world = World(fake, folder)
+            with world.prepared():
+                unharmed = asyncio.run(asyncio.wait_for(story(world, calls), 60))
+            jobs = world.made("Job")
+            assert sorted(entry_name(RUN, key) for key in ALL) == sorted(jobs), calls
+            assert [] == left(world), calls
+        if unharmed:
+            break
+    assert calls > 8
+
+
+@on_loop
+async def test_the_api_server_is_away(world: World) -> None:
+    """L9: a delay and nothing else, said with its age; nobody fails for it."""
+    world.passes = lambda key: False
+    async with world.begun():
+        await world.until(lambda: world.names("Pod"))
+        world.fake.stop()
+        await world.until(lambda: degraded(world))
+        await world.upload(CHECK)
+        await asyncio.sleep(1)
+        assert {State.RUNNING} == {world.entry(key).state for key in DISKS}
+        world.passes = lambda key: True
+        world.fake.start()
+        await world.until(lambda: world.launcher.through)
+        assert {State.COMPLETE} == {world.entry(key).state for key in ALL}
+        assert world.store.snapshot().launcher.degraded is None
+    assert [] == left(world)
+    assert sorted(entry_name(RUN, key) for key in ALL) == sorted(world.made("Job"))
+
+
+@on_loop
+async def test_a_role_is_taken_away_and_comes_back(world: World) -> None:
+    """L10: named while it is missing, and the run goes on when it is back."""
+    rules = world.fake.tokens.roles["launcher"]
+    world.fake.tokens.roles["launcher"] = tuple(
+        rule for rule in rules if not {"secrets"} & {*rule.resources}
+    )
+    async with world.begun():
+        shown = await world.until(lambda: degraded(world))
+        assert 'cannot create resource "secrets"' in shown.reason
+        assert {State.RUNNING} == {world.entry(key).state for key in ALL}
+        world.fake.tokens.roles["launcher"] = rules
+        await world.until(lambda: world.launcher.through)
+        assert {State.COMPLETE} == {world.entry(key).state for key in ALL}
+
+
+@on_loop
+async def test_the_config_map_comes_late(world: World) -> None:
+    """Without it nothing can be owned, so nothing is made; it is named."""
+    made = world.fake.store.delete("ConfigMap", "default", RUN)
+    async with world.begun():
+        shown = await world.until(lambda: degraded(world))
+        assert f'configmaps "{RUN}" not found' in shown.reason
+        assert [] == world.made("Job")
+        made["metadata"].pop("resourceVersion")
+        world.fake.store.create("ConfigMap", made)
+        await world.until(lambda: world.launcher.through)
+    assert [] == left(world)
+
+
+@on_loop
+async def test_a_secret_is_deleted_before_its_pod_has_mounted_it(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L10: the Pod would wait for ever; the Secret is made again."""
+    monkeypatch.setattr("reporter.aggregator.launch.launcher._MOUNTED", 0.2)
+    monkeypatch.setattr("reporter.aggregator.launch.launcher._CHECK", 0.2)
+    one.cluster.fates["check"] = waits("ContainerCreating")
+    one.passes = lambda key: False
+    async with one.begun():
+        await one.until(lambda: one.names("Pod"))
+        (name,) = one.names("Secret")
+        one.fake.store.delete("Secret", "default", name)
+        await one.until(lambda: len(one.made("Secret")) == 2)
+        assert [name] == one.names("Secret")
+        one.fake.update_pod(one.names("Pod")[0], runs)
+        await one.until(lambda: one.entry(CHECK).started_at)
+        await one.upload(CHECK)
+        await one.until(lambda: one.launcher.through)
+    assert [] == left(one)
+
+
+@on_loop
+async def test_a_name_is_taken_by_a_stranger(one: World) -> None:
+    """L6: the entry has failed and says so; the stranger's object is not touched."""
+    one.fake.store.create("Secret", {"metadata": {"name": CHECK_JOB}, "data": {"a": "Yg=="}})
+    async with one.begun():
+        await one.until(lambda: one.launcher.through)
+        record = one.entry(CHECK).record
+        assert Cause.START_FAILED is record.cause
+        assert f"Secret {CHECK_JOB} exists already" in record.text
+    assert [CHECK_JOB] == one.names("Secret")
+    assert {"a": "Yg=="} == one.fake.store.get("Secret", "default", CHECK_JOB)["data"]
+    assert [] == one.made("Job")
+
+
+@on_loop
+async def test_a_job_that_the_api_server_refuses(one: World) -> None:
+    """L6: at once, with its words."""
+    words = 'jobs.batch "x" is forbidden: exceeded quota: none, requested: count/jobs.batch=1'
+    body = {"kind": "Status", "reason": "Forbidden", "message": words}
+    one.fake.fail(Answer(403, body=body), method="POST", path="/jobs", times=None)
+    async with one.begun():
+        await one.until(lambda: one.launcher.through)
+        record = one.entry(CHECK).record
+        assert (Cause.START_FAILED, True) == (record.cause, words in record.text)
+    assert [] == left(one)
+
+
+@on_loop
+async def test_too_many_requests(one: World) -> None:
+    """429 is obeyed, and is no failure."""
+    one.fake.fail(Answer(429, headers={"Retry-After": "1"}), method="POST", path="/jobs")
+    async with one.begun():
+        await one.until(lambda: one.launcher.through)
+        assert State.COMPLETE is one.entry(CHECK).state
+    first, second = one.fake.requests("POST", "/jobs")
+    assert second.time - first.time >= 1
+
+
+@pytest.mark.parametrize(
+    ("fate", "reason", "message"),
+    [
+        (unscheduled("0/3 nodes are available"), "Unschedulable", "0/3 nodes are available"),
+        (waits("ImagePullBackOff", "no such image"), "ImagePullBackOff", "no such image"),
+    ],
+)
+def test_what_a_pod_waits_for_is_shown(one: World, fate: Any, reason: str, message: str) -> None:
+    """Before it is a failure."""
+
+    @on_loop
+    async def story() -> None:
+        one.cluster.fates["check"] = fate
+        one.passes = lambda key: False
+        async with one.begun():
+            shown = await one.until(lambda: one.store.snapshot().pods.get(CHECK))
+            await one.until(lambda: one.store.snapshot().pods[CHECK].reason == reason)
+            shown = one.store.snapshot().pods[CHECK]
+            assert message in shown.message
+            assert (State.RUNNING, None) == (one.entry(CHECK).state, one.entry(CHECK).started_at)
+
+    story()
+
+
+@on_loop
+async def test_a_plugin_that_ends_without_a_result(one: World) -> None:
+    """L8: shown at once; a minute later, or when somebody deletes the Pod, it has failed."""
+    one.cluster.fates["check"] = ends
+    one.passes = lambda key: False
+    async with one.begun():
+        await one.until(lambda: CHECK in one.store.snapshot().pods)
+        assert "exit code 1" in one.store.snapshot().pods[CHECK].message
+        one.fake.delete_pod(one.names("Pod")[0])
+        await one.until(lambda: one.launcher.through)
+        record = one.entry(CHECK).record
+        assert (Cause.POD_FAILED, True) == (record.cause, "exit code 1" in record.text)
+    assert [] == left(one)
+
+
+@on_loop
+async def test_its_pod_is_refused(one: World) -> None:
+    """The Job was taken; only an Event has the words, which are shown at once."""
+    one.cluster.refusals["check"] = 'pods "x" is forbidden: violates PodSecurity "restricted"'
+    async with one.begun():
+        await one.until(
+            lambda: (shown := one.store.snapshot().pods.get(CHECK)) and "PodSecurity" in str(shown)
+        )
+        assert State.RUNNING is one.entry(CHECK).state
+
+
+@on_loop
+async def test_a_role_without_events(one: World) -> None:
+    """The words of refusals are missing then, and nothing else."""
+    rules = one.fake.tokens.roles["launcher"]
+    one.fake.tokens.roles["launcher"] = tuple(
+        rule if "events" not in rule.resources else Rule((), ()) for rule in rules
+    )
+    async with one.begun():
+        shown = await one.until(lambda: degraded(one))
+        assert "watching Events" in shown.reason
+        await one.until(lambda: one.launcher.through)
+        assert State.COMPLETE is one.entry(CHECK).state

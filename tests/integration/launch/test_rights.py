@@ -9,7 +9,6 @@ from tests.fakekube.journal import Entry
 from tests.integration.launch.world import World, on_loop
 
 NOT_THE_LAUNCHERS = {
-    ("", "pods/log", "get"),  # the tarball's logs
     ("", "pods", "patch"),  # the annotation on the aggregator's own Pod
     ("", "pods", "get"),
     ("batch", "jobs", "get"),  # a Job that somebody else has made meanwhile

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.launch.launcher import Launcher
+from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.store import SqliteStore
 from reporter.core.launch.run_objects import RunOptions, aggregator_rules
 from reporter.core.launch.spec import Launch
@@ -126,6 +127,7 @@ class World:
             url="https://r1.default.svc:8080",
             ca=authority.ca,
             client=functools.partial(authority.client, RUN),
+            logs=self.logs(real),
             clock=time.monotonic,
             wall=time.time,
         )
@@ -142,6 +144,11 @@ class World:
             await asyncio.wait((self.task,))
             await self.store.close()
             real.close()
+
+    def logs(self, api: KubeApi) -> Logs:
+        """What takes logs to `podlogs`."""
+        (self.folder / "staging").mkdir(exist_ok=True)
+        return Logs(api, NAMESPACE, self.folder / "podlogs", self.folder / "staging", pause=0.01)
 
     def _began(self, key: Key) -> None:
         if self.passes(key):

@@ -45,6 +45,9 @@ async def fill(here: Scene) -> None:
     await here.put(E2E, tgz(file(b"d/a.txt", b"A"), link(b"l", b"d")), ARCHIVE)
     await here.put(NODE1, b"refused", ARCHIVE)
     await here.put(NODE1, b"1", JSON)
+    logs = here.layout.podlogs / "space" / "pod-1" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "main.txt").write_bytes(b"said")
     await here.give_up(NODE2, "pod gone")
     await here.put(NODE2, b"2", JSON)
     await here.store.advance_run(Phase.POST_PROCESSING)
@@ -104,6 +107,10 @@ def test_k10_the_tarball(tmp_path: Path) -> None:
         "plugins/sysd/results",
         "plugins/sysd/results/node1",
         "plugins/sysd/results/node2",
+        "podlogs",
+        "podlogs/space",
+        "podlogs/space/pod-1",
+        "podlogs/space/pod-1/logs",
         "quarantine",
         "quarantine/e2e",
         "quarantine/e2e/global",
@@ -122,6 +129,7 @@ def test_k10_the_tarball(tmp_path: Path) -> None:
         for name, (kind, _, content) in found.items()
         if kind == tarfile.REGTYPE and name.startswith("plugins/")
     }
+    assert b"said" == found["podlogs/space/pod-1/logs/main.txt"][2]
     assert "superseded/sysd/node2/error.json" in found
     assert {tarfile.DIRTYPE, tarfile.REGTYPE} == {kind for kind, _, _ in found.values()}
     assert {(tarfile.DIRTYPE, 0o755), (tarfile.REGTYPE, 0o644)} == {

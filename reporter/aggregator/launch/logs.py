@@ -1,0 +1,141 @@
+"""The logs of plugins' Pods, taken before their Jobs go: of each container the end.
+
+They lie where the tarball takes them from, and a Pod's are there whole or not at all: a restart
+takes those again that it does not find.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from reporter.errors import InvalidRequest, KubeError, NotFound
+from reporter.kube.log_stream import LogStream
+from reporter.runtime import log
+
+AT_ONCE = 8
+CONTAINER_BYTES = 5 * 2**20
+RUN_BYTES = 2**30
+TRIES = 3
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+
+
+class LogApi(Protocol):
+    """What is asked of the API server."""
+
+    def stream_log(self, namespace: str, pod: str, container: str) -> LogStream:
+        """Return a container's log as a stream."""
+
+
+class Logs:
+    """Takes logs to `folder`, by way of `staging` on the same file system. Threads may share it.
+
+    Of each container at most `most` bytes are kept, of all together `room`.
+    """
+
+    def __init__(
+        self,
+        api: LogApi,
+        namespace: str,
+        folder: Path,
+        staging: Path,
+        *,
+        most: int = CONTAINER_BYTES,
+        room: int = RUN_BYTES,
+        pause: float = 1.0,
+    ) -> None:
+        self._api, self._namespace, self._most, self._pause = api, namespace, most, pause
+        self._home, self._staging = folder / namespace, staging
+        self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._open: set[LogStream] = set()
+        self._room = room - sum(file.stat().st_size for file in folder.rglob("*.txt"))
+
+    def taken(self, pod: str) -> bool:
+        """Say whether the logs of that Pod are there."""
+        return (self._home / pod / "logs").is_dir()
+
+    def take(self, pod: str, containers: Iterable[str]) -> None:
+        """Take the logs of a Pod, as far as they can be read; blocks. Raises OSError."""
+        if self.taken(pod) or not _NAME.fullmatch(pod):
+            return
+        new = self._staging / f"logs-{pod}"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(mode=0o700)
+        try:
+            for container in containers:
+                if _NAME.fullmatch(container):
+                    self._take(pod, container, new / f"{container}.txt")
+            if self._stopped.is_set():
+                return
+            (self._home / pod).mkdir(mode=0o700, parents=True, exist_ok=True)
+            new.rename(self._home / pod / "logs")
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+
+    def stop(self) -> None:
+        """End what is being read; it is taken again by the next process."""
+        self._stopped.set()
+        with self._lock:
+            for stream in self._open:
+                stream.close()
+
+    def _take(self, pod: str, container: str, file: Path) -> None:
+        tail: deque[bytes] = deque()
+        for attempt in range(1, TRIES + 1):
+            try:
+                tail = self._tail(pod, container)
+                break
+            except (NotFound, InvalidRequest):
+                return  # the Pod has gone, or the container never ran
+            except KubeError as error:
+                if attempt == TRIES:
+                    log.get().warning(
+                        "A log could not be read", pod=pod, container=container, error=error
+                    )
+                    return
+                self._stopped.wait(self._pause)
+        with self._lock:
+            size = sum(map(len, tail))
+            if size > self._room:
+                log.get().warning(
+                    "A log is left out: the logs of the run are too large",
+                    pod=pod,
+                    container=container,
+                )
+                return
+            self._room -= size
+        with file.open("wb") as out:
+            out.writelines(tail)
+
+    def _tail(self, pod: str, container: str) -> deque[bytes]:
+        """Read a log and return its end. The API can only be asked for a beginning."""
+        pieces: deque[bytes] = deque()
+        size = 0
+        with self._reading(self._api.stream_log(self._namespace, pod, container)) as stream:
+            for piece in stream:
+                pieces.append(piece)
+                size += len(piece)
+                while size - len(pieces[0]) >= self._most:
+                    size -= len(pieces.popleft())
+        if size > self._most:
+            pieces[0] = pieces[0][size - self._most :]
+        return pieces
+
+    @contextmanager
+    def _reading(self, stream: LogStream) -> Iterator[LogStream]:
+        with self._lock:
+            self._open.add(stream)
+        if self._stopped.is_set():
+            stream.close()
+        try:
+            yield stream
+        finally:
+            with self._lock:
+                self._open.discard(stream)
