@@ -152,11 +152,15 @@ def _object(api: CheckApi, namespace: str, wanted: Object) -> str:
 
 def _without_conditions(api: CheckApi, namespace: str, role: Object) -> bool:
     """Return whether only the right to write the status of Jobs may not be granted on."""
-    rules = [each for each in items(role, "rules") if each.get("resources") != ["jobs/status"]]
-    if len(rules) == len(list(items(role, "rules"))):
+    rules = list(items(role, "rules"))
+    reading = [
+        {**each, "verbs": ["get"]} if each.get("resources") == ["jobs/status"] else each
+        for each in rules
+    ]
+    if reading == rules:
         return False
     try:
-        api.create("Role", namespace, {**role, "rules": rules}, dry_run=True, timeout=TIMEOUT)
+        api.create("Role", namespace, {**role, "rules": reading}, dry_run=True, timeout=TIMEOUT)
     except KubeError:
         return False
     return True

@@ -290,13 +290,12 @@ class TestRefuses:
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
         """As the administrator of a namespace."""
-        fake.fail(
-            Answer(403),
-            method="POST",
-            path="/roles",
-            where=lambda entry: b"jobs/status" in entry.body,
-            times=None,
-        )
+
+        def granting(entry: Any) -> bool:
+            rules = entry.json["rules"]
+            return any("jobs/status" in r["resources"] and "patch" in r["verbs"] for r in rules)
+
+        fake.fail(Answer(403), method="POST", path="/roles", where=granting, times=None)
         code, _, err = start(there)
 
         assert 0 == code, err
