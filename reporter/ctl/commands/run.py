@@ -139,6 +139,9 @@ def _start(
     except KubeError as error:
         tell(f"the run cannot be started:\n  {cluster.words(error)}")
         return None
+    except KeyboardInterrupt:
+        tell("interrupted; what was created is removed")
+        raise
     finally:
         if not complete:
             for line in creation.undo():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.fakekube import Answer, FakeKube, Reset
+from tests.fakekube import Answer, FakeKube, Hang, Reset
 from tests.integration.ctl.cluster import kubeconfig, plugin
 from tests.integration.ctl.launched import Controllers, name_of, shown, standing
 from tests.integration.ctl.scripted import Home, interrupt
@@ -83,6 +83,11 @@ def add_node(fake: FakeKube, name: str, **labels: str) -> None:
 
 def start(there: Home, *more: str) -> tuple[int, str, str]:
     return there.run("run", "-f", "quota.yaml", "--name", "first", *more)
+
+
+def really(entry: Any) -> bool:
+    """Whether a request is more than a dry run."""
+    return "dryRun" not in entry.query
 
 
 def posts(fake: FakeKube, *, dry: bool = False) -> list[str]:
@@ -163,12 +168,8 @@ class TestCreates:
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
         """The object was made all the same: it is known again by what the command has put on it."""
-
-        def real(entry: Any) -> bool:
-            return "dryRun" not in entry.query
-
-        fake.fail(Reset(apply=True), method="POST", path="/configmaps", where=real)
-        fake.fail(Answer(503, apply=True), method="POST", path="/statefulsets", where=real)
+        fake.fail(Reset(apply=True), method="POST", path="/configmaps", where=really)
+        fake.fail(Answer(503, apply=True), method="POST", path="/statefulsets", where=really)
         code, _, err = start(there)
 
         assert 0 == code, err
@@ -276,7 +277,7 @@ class TestRefuses:
             Answer(403),
             method="POST",
             path="/statefulsets",
-            where=lambda entry: "dryRun" not in entry.query,
+            where=really,
             times=None,
         )
         code, _, err = start(there, "-n", "default")
@@ -285,6 +286,32 @@ class TestRefuses:
         assert "the run cannot be started:\n  statefulset/first: " in err
         assert [] == standing(fake, "first")
         assert "theirs" == fake.store.get("Role", "default", "theirs")["metadata"]["name"]
+
+    def test_an_api_server_that_goes_away_half_way(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """It is tried again for a while; nothing is left where it comes back too late."""
+        fake.fail(Answer(503), method="POST", path="/statefulsets", where=really, times=None)
+        code, _, err = start(there)
+
+        assert 1 == code
+        assert "statefulset/first: scripted fault" in err
+        assert 5 == len([e for e in fake.requests("POST", "/statefulsets") if really(e)])
+        assert [] == standing(fake, "first")
+
+    def test_ctrl_c_before_everything_is_created_takes_all_back(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """Whatever is just being waited for."""
+        fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
+        with there.started("run", "-f", "quota.yaml", "--name", "first") as process:
+            fake.wait_for(lambda: [e for e in fake.requests("POST", "/statefulsets") if really(e)])
+            interrupt(process.pid)
+            _, err = process.communicate(timeout=60)
+
+        assert 130 == process.returncode
+        assert b"interrupted; what was created is removed" in err
+        assert [] == standing(fake, "first")
 
     def test_who_may_not_grant_the_status_of_jobs_gets_a_run_without_conditions(
         self, there: Home, fake: FakeKube, controllers: Controllers
