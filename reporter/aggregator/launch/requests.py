@@ -39,7 +39,7 @@ T = TypeVar("T")
 AT_ONCE = 8
 CREATIONS = 0.05  # seconds between the beginnings of two
 LONGEST_BACK_OFF = 30.0  # seconds
-_SHOWS_UP = 10.0  # seconds after which a Job that was made is to be seen by the watch
+_SHOWS_UP = 150.0  # seconds after which even a watch that was silent shows a Job that was made
 _CREATING, _DELETING = "creating Jobs", "deleting Jobs"
 _ASK_AGAIN = 30.0  # seconds after which a deletion is asked for again
 

@@ -1,7 +1,7 @@
 // The run as a whole, at the top of the page.
 
 import { $, facts, make, mark, say, share, sign } from "./elements.js";
-import { count, number, percent, size, when, WORDS } from "./words.js";
+import { count, hours, number, percent, size, when, WORDS } from "./words.js";
 
 /** What is said of the run first, and in which colour: a failed check is as red as a missing result. */
 export function headline({ status, counts }) {
@@ -13,7 +13,7 @@ export function headline({ status, counts }) {
 }
 
 /** What is said below the headline; until all entries are there, only what the run itself says. */
-function summary({ counts }, all, whole, loaded) {
+function summary({ counts, launcher }, all, whole, loaded) {
   const parts = [`${number.format(counts.received)} of ${count(counts.entries, "result")} received`];
   const add = (many, word) => { if (many) parts.push(`${number.format(many)} ${word}`); };
   if (!whole) {
@@ -27,8 +27,19 @@ function summary({ counts }, all, whole, loaded) {
   add(all.unknown, "unknown");
   add(all.silent, "silent");
   add(all.running + all.silent + all.retrying, "open");
+  if (launcher?.step === "removing") parts.push("removing the plugins");
   if (all.failures) parts.push(count(all.failures, "failed test"));
   return parts;
+}
+
+/** What hinders the run as a whole, and where its plugins do not run. */
+function troubles({ error, launcher, skipped }) {
+  const said = error === null ? [] : [`The aggregator itself failed: ${error}`];
+  if (launcher?.degraded) said.push(`The launcher is held up since ${when(launcher.degraded.since, hours)}: ${launcher.degraded.reason}`);
+  for (const { job, reason } of launcher?.stays ?? []) said.push(`Job ${job} could not be removed: ${reason}`);
+  for (const { name, node, reason } of (skipped ?? []).slice(0, 5)) said.push(`${name} skips node ${node}: ${reason}`);
+  if (skipped?.length > 5) said.push(`${number.format(skipped.length - 5)} more skipped`);
+  return said;
 }
 
 /** Show the fields of the run; `all` is the tally of the entries that are there. */
@@ -48,8 +59,9 @@ export function showRun(run, all) {
   for (const element of [$("percent"), $("bar")]) if (element.title !== meaning) element.title = meaning;
   $("bar").setAttribute("aria-valuenow", String(decided));
   for (const part of $("bar").children) share(part, all[part.dataset.kind], fields.counts.entries);
-  $("run-error").hidden = fields.error === null;
-  say($("run-error"), fields.error === null ? "" : `The aggregator itself failed: ${fields.error}`);
+  const trouble = troubles(fields);
+  $("run-error").hidden = !trouble.length;
+  say($("run-error"), trouble.join(" · "));
   const tar = fields["tar-info"];
   if (tar && $("tar").dataset.digest !== tar.sha256) {
     $("tar").dataset.digest = tar.sha256;

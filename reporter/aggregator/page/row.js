@@ -71,7 +71,8 @@ export class Row {
       say(this.cause, told.reason);
       say(this.why, told.reason && told.message ? `: ${told.message}` : told.message);
     }
-    const said = progress && !error && !judged ? progress.msg : "";
+    const { pod } = told, waits = pod?.reason ? [pod.phase, pod.reason, pod.message].filter(Boolean).join(": ") : "";
+    const said = error || judged ? "" : waits || (progress?.msg ?? "");
     say(this.message, said || (told.late ? "Arrived after the worker was given up on" : ""));
     this.message.hidden = !this.message.textContent;
     say(this.fails, failures ? number.format(failures) : "–");
@@ -121,6 +122,13 @@ export class Row {
     add("Verdict", told.result_status);
     if (told.result_counts) {
       add("Tests", Object.entries(told.result_counts).map(([word, many]) => `${many} ${word}`).join(", "));
+    }
+    if (told.pod) {
+      const { name, node, phase, reason, message, since, restarts } = told.pod;
+      add("Pod", [name, node && `on ${node}`, phase].filter(Boolean).join(", "));
+      add("Pod waits for", [reason, message].filter(Boolean).join(": "));
+      if (reason && since) add("Since", when(since));
+      if (restarts) add("Restarts", restarts);
     }
     if (progress) {
       add("Message", progress.msg);

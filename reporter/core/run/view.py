@@ -142,7 +142,7 @@ def rows(document: Document) -> Iterator[Row]:
             share=_share(completed, total),
             heard=None if status in DECIDED else number(entry, "last-heartbeat"),
             stale=entry.get("stale") is True,
-            detail=_why(entry) or text(progress, "msg"),
+            detail=_why(entry) or _pod_says(entry) or text(progress, "msg"),
             attempts=number(entry, "attempts"),
             size=number(entry, "bytes"),
             received=text(entry, "received_at"),
@@ -243,6 +243,33 @@ def _why(entry: Mapping[str, Any]) -> str:
     reason = text(entry, "reason") or text(error, "reason")
     message = text(entry, "message") or text(error, "text")
     return ": ".join(filter(None, (reason, message)))
+
+
+def _pod_says(entry: Mapping[str, Any]) -> str:
+    """What the Pod of an open entry waits for, in the cluster's words; nothing while it runs."""
+    pod = section(entry, "pod")
+    reason, message = text(pod, "reason"), text(pod, "message")
+    if not reason:
+        return ""
+    return ": ".join(filter(None, (text(pod, "phase"), reason, message)))
+
+
+def hindrances(document: Document) -> list[str]:
+    """What the launcher has to say of the whole run: its trouble, what stays, who was left out."""
+    launcher = section(document, "launcher")
+    trouble = section(launcher, "degraded")
+    found = []
+    if reason := text(trouble, "reason"):
+        found.append(f"the launcher is held up since {text(trouble, 'since')[:19]}Z: {reason}")
+    found += [
+        f"Job {text(each, 'job')} could not be removed: {text(each, 'reason')}"
+        for each in items(launcher, "stays")
+    ]
+    found += [
+        f"plugin {text(each, 'name')} skips node {text(each, 'node')}: {text(each, 'reason')}"
+        for each in items(document, "skipped")
+    ]
+    return found
 
 
 def _share_of(ours: Mapping[str, Any], key: str, part: int, whole: int) -> float:

@@ -4,11 +4,22 @@ import argparse
 import sys
 
 from reporter.core.objects import section, text
-from reporter.core.run.view import Document, Row, counts, failed, over, passed, percent, rows
+from reporter.core.run.view import (
+    Document,
+    Row,
+    counts,
+    failed,
+    hindrances,
+    over,
+    passed,
+    percent,
+    rows,
+)
 from reporter.core.text import clean
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import paint, table, terminal_columns
 
+_SAID = 5  # lines about what hinders the run
 _NARROW = ("PLUGIN", "NODE", "STATUS", "RESULT", "PROGRESS", "SEEN", "DETAIL")
 _WIDE = (*_NARROW[:-1], "TRIES", "SIZE", "RECEIVED", _NARROW[-1])
 
@@ -37,6 +48,12 @@ def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = F
         cells = [_cells(row, wide=wide) for row in entries]
         columns = None if wide else terminal_columns(sys.stdout)
         lines += ["", *table(header, cells, columns=columns, colours=colours)]
+    said = hindrances(document)
+    shown = said if wide else said[:_SAID]
+    if shown:
+        lines += ["", *(clean(each, 1024) for each in shown)]
+    if len(said) > len(shown):
+        lines.append(f"{len(said) - len(shown)} more with -o wide")
     tar = section(document, "tar-info")
     if wide and text(tar, "name"):
         lines += [

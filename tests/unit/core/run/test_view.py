@@ -10,6 +10,7 @@ from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
 from reporter.core.run.reading import Found, read_status
 from reporter.core.run.view import (
     failed,
+    hindrances,
     of_reading,
     over,
     passed,
@@ -343,3 +344,41 @@ def test_any_annotation_can_be_read(plugins, ours):
     )
 
     assert Found.OK is read.outcome
+
+
+@pytest.mark.parametrize(
+    ("shown", "detail"),
+    [
+        (
+            {"phase": "Pending", "reason": "Unschedulable", "message": "0/3 nodes are available"},
+            "Pending: Unschedulable: 0/3 nodes are available",
+        ),
+        ({"phase": "", "reason": "NoPod", "message": "The Job has no Pod"}, None),
+        ({"phase": "Running", "reason": "", "message": ""}, "pulling"),
+        (None, "pulling"),
+        ("odd", "pulling"),
+    ],
+)
+def test_what_a_pod_waits_for_is_said_of_its_entry(shown, detail):
+    """Before the last message of its worker; a Pod that runs has nothing to say."""
+    entry = {"name": "p", "status": "running", "pod": shown, "progress": {"msg": "pulling"}}
+    (row,) = rows({"plugins": [entry]})
+
+    assert ("NoPod: The Job has no Pod" if detail is None else detail) == row.detail
+
+
+def test_what_hinders_a_run():
+    """The launcher's trouble, what it could not remove, and the nodes that were left out."""
+    document = {
+        "launcher": {
+            "degraded": {"since": "2026-01-01T00:00:05.100000Z", "reason": "watching Jobs: 403"},
+            "stays": [{"job": "r1-p-1", "reason": "it is being deleted"}],
+        },
+        "skipped": [{"name": "p", "node": "win1", "reason": "not Linux"}],
+    }
+    assert [
+        "the launcher is held up since 2026-01-01T00:00:05Z: watching Jobs: 403",
+        "Job r1-p-1 could not be removed: it is being deleted",
+        "plugin p skips node win1: not Linux",
+    ] == hindrances(document)
+    assert [] == hindrances({}) + hindrances({"launcher": None, "skipped": None})
