@@ -1,0 +1,58 @@
+"""What is to be launched, as the aggregator reads it at its start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reporter.aggregator.run_plan import launch_of
+from reporter.core.run.plan import Plan, Plugin
+from reporter.errors import SettingsError
+from reporter.settings import aggregator as settings
+from reporter.wire.launch_file import encode
+from tests.integration.launch.world import launch_of as made
+from tests.integration.launch.world import plan_of
+
+PLAN = plan_of()
+PATHS = {"PLAN": "plan.json", "STATE": "state", "OUTPUT": "out"}
+
+
+def given(path: Path | str, **more: str) -> settings.Settings:
+    return settings.load(PATHS | {"LAUNCH": str(path), "POD_NAMESPACE": "space"} | more)
+
+
+def test_nothing_is_launched_unless_asked() -> None:
+    """As before there were launchers."""
+    assert launch_of(settings.load(PATHS), PLAN) is None
+
+
+def test_a_launch_that_fits_its_plan(tmp_path: Path) -> None:
+    """Read as it was written."""
+    path = tmp_path / "launch.json"
+    path.write_text(encode(made(PLAN)))
+
+    assert made(PLAN) == launch_of(given(path), PLAN)
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "problem"),
+    [
+        (None, {}, "launch.json: No such file or directory"),
+        ("{", {}, "launch.json: not JSON"),
+        ("{}", {}, "launch.json: "),
+        ("{}", {"POD_NAMESPACE": ""}, "LAUNCH: POD_NAMESPACE must be set, too"),
+        (encode(made(PLAN)), {}, "launch.json: plugin other of the plan is missing"),
+    ],
+)
+def test_what_cannot_be_launched(
+    tmp_path: Path, content: str | None, more: dict[str, str], problem: str
+) -> None:
+    """Named with its file, before anything is made."""
+    path = tmp_path / "launch.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(SettingsError) as caught:
+        launch_of(given(path, **more), Plan("r1", (*PLAN.plugins, Plugin("other"))))
+
+    assert problem in caught.value.problems[0]
