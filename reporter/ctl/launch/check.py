@@ -133,12 +133,12 @@ def _object(api: CheckApi, namespace: str, wanted: Object) -> str:
     try:
         api.create(kind, where, wanted, dry_run=True, timeout=TIMEOUT)
     except NotFound as error:
-        # Whoever may not bind every Role is asked about a Role that is not there yet.
-        return (
-            ""
-            if kind == "RoleBinding" and "roles" in str(error)
-            else f"{shown(wanted)}: {words(error)}"
-        )
+        # Whoever may not bind every Role is asked about a Role that is not there yet; the server
+        # calls it a RoleBinding of that name.
+        role = text(section(wanted, "roleRef"), "name")
+        if kind == "RoleBinding" and f'"{role}"' in words(error):
+            return ""
+        return f"{shown(wanted)}: {words(error)}"
     except AlreadyExists as error:
         return f"{shown(wanted)}: {words(error)}; choose another --name, or delete what has it"
     except Forbidden as error:

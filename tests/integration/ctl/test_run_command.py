@@ -313,6 +313,26 @@ class TestRefuses:
         assert b"interrupted; what was created is removed" in err
         assert [] == standing(fake, "first")
 
+    def test_who_may_not_bind_every_role_is_asked_about_roles_that_are_not_there_yet(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """The API server calls the Role that it does not find a RoleBinding, as in these words."""
+        for role in ("first-aggregator", "first-plugin"):
+            words = f'rolebindings.rbac.authorization.k8s.io "{role}" not found'
+            missing = {"kind": "Status", "reason": "NotFound", "message": words, "code": 404}
+            fake.fail(
+                Answer(404, body=missing),
+                method="POST",
+                path="/rolebindings",
+                where=lambda entry, role=role: (
+                    not really(entry) and entry.json["roleRef"]["name"] == role
+                ),
+            )
+        code, _, err = start(there)
+
+        assert 0 == code, err
+        assert 2 == posts(fake).count("rolebindings")
+
     def test_who_may_not_grant_the_status_of_jobs_gets_a_run_without_conditions(
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
