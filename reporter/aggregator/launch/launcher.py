@@ -210,6 +210,8 @@ class Launcher:
 
     async def _look(self, run: Run, mirrors: Mirrors, requests: Requests) -> float:
         """Look, decide and act once; return the seconds until time alone changes something."""
+        for part in (*mirrors, requests):
+            part.check()  # better no process than one that looks at the past, or asks in vain
         for mirror, doing in zip(mirrors, ("Jobs", "Pods", "Events"), strict=True):
             self._unseen(f"watching {doing}", mirror)
         if not (mirrors.jobs.listed and mirrors.pods.listed):
@@ -224,8 +226,11 @@ class Launcher:
         if decision.through:
             await requests.settle(_SETTLE)
             self.through = True
-            if decision.stays:
-                self._log.warning("Objects of the run stay", stays=dict(decision.stays))
+            if decision.stays or requests.secrets:
+                secrets = sorted(requests.secrets)
+                self._log.warning(
+                    "Objects of the run stay", stays=dict(decision.stays), secrets=secrets
+                )
             else:
                 self._log.info("Nothing of the plugins is left in the cluster")
         self._show(decision.shown, decision.stays)

@@ -96,6 +96,7 @@ class Mirror(Generic[Seen]):
         self._lost: Lost | None = None
         self._listed = False
         self._watch: Watch | None = None
+        self._fault: Exception | None = None
         self._thread = threading.Thread(target=self._run, name=f"launch-{kind.name}", daemon=True)
 
     def start(self) -> None:
@@ -124,12 +125,24 @@ class Mirror(Generic[Seen]):
         """Since when the present is not seen; nothing while it is."""
         return self._lost
 
+    def check(self) -> None:
+        """Raise what has ended the thread, if anything has: what is shown is the past then."""
+        if self._fault is not None:
+            raise self._fault
+
     def seen(self) -> dict[str, Seen]:
         """Return what there is, by name."""
         with self._lock:
             return self._seen.copy()
 
     def _run(self) -> None:
+        try:
+            self._look()
+        except Exception as error:
+            self._fault = error
+            self._tell()
+
+    def _look(self) -> None:
         failures = 0
         while not self._stop.is_set():
             try:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from reporter.aggregator.certificates.issuing import Pair
+from reporter.aggregator.certificates.issuing import CertificateError, Pair
 from reporter.core.launch.job import job, secret, secret_name
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import SeenJob, read_job
@@ -105,7 +105,8 @@ class Requests:
         self._answers: dict[str, tuple[SeenJob, float]] = {}
         self._asked: dict[str, float] = {}
         self._making: dict[str, asyncio.Lock] = {}
-        self._made: set[str] = set()
+        self._made: dict[str, str] = {}  # UIDs by the names of Secrets
+        self._fault: BaseException | None = None
         self.secrets: set[str] = set()
         """Names of Secrets that may exist."""
         self.denied: dict[str, str] = {}
@@ -153,6 +154,11 @@ class Requests:
         }
         return {name: found for name, (found, _) in self._answers.items()}
 
+    def check(self) -> None:
+        """Raise what went wrong with a request, if it was no trouble with the API server."""
+        if self._fault is not None:
+            raise self._fault
+
     async def settle(self, seconds: float) -> None:
         """Wait for what has begun, but not longer than that."""
         if tasks := tuple(self._tasks.values()):
@@ -175,7 +181,9 @@ class Requests:
         task.add_done_callback(lambda _: self._over(what, name))
 
     def _over(self, what: str, name: str) -> None:
-        del self._tasks[what, name]
+        task = self._tasks.pop((what, name))
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            self._fault = fault
         self._done()
 
     async def _at_work(self, what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -254,17 +262,21 @@ class Requests:
                 if not self._is_ours(found):
                     self.secrets.discard(name)
                     raise Refused(f"Secret {name} exists already and does not belong to this run")
+                uid = text(section(found, "metadata"), "uid")
                 if self._is_usable(found):
-                    self._made.add(name)
+                    self._made[name] = uid
                     return
                 # Of a process that was killed before it could keep its authority.
-                await self._remove("Secret", name, text(section(found, "metadata"), "uid"))
+                await self._remove("Secret", name, uid)
             raise Conflict(f"Secret {name} of another authority comes back")
 
     async def _secret(self, plugin: Plugin, key: Key, name: str) -> dict[str, Any]:
         shared = bool(plugin.nodes) and plugin.identity == "plugin"
         speaks_for = Key(plugin.name, ANY_NODE) if shared else key
-        pair = await self._ask(partial(self._client, speaks_for))
+        try:
+            pair = await self._ask(partial(self._client, speaks_for))
+        except CertificateError as error:
+            raise Refused(f"no certificate can be made: {error}") from error
         return secret(
             self._place,
             name,
@@ -289,7 +301,7 @@ class Requests:
         try:
             await self._ask(partial(self._api.get, "Secret", self._place.namespace, name))
         except NotFound:
-            self._made.discard(name)
+            self._made.pop(name, None)
             with suppress(Refused):
                 await self._provide(plugin, key, name)
 
@@ -304,11 +316,20 @@ class Requests:
         self._asked[uid] = self._clock()
 
     async def _delete_secret(self, name: str) -> None:
-        self._made.discard(name)
-        await self._remove("Secret", name, None)
+        uid = self._made.pop(name, None) or await self._uid_of_our_secret(name)
+        if uid:
+            await self._remove("Secret", name, uid)
         self.secrets.discard(name)
 
-    async def _remove(self, kind: str, name: str, uid: str | None) -> None:
+    async def _uid_of_our_secret(self, name: str) -> str:
+        """Return the UID of one that a process before us may have made; nothing of a stranger's."""
+        with suppress(NotFound):
+            found = await self._ask(partial(self._api.get, "Secret", self._place.namespace, name))
+            if self._is_ours(found):
+                return text(section(found, "metadata"), "uid")
+        return ""
+
+    async def _remove(self, kind: str, name: str, uid: str) -> None:
         # A conflict: another object has that name by now, and is left alone.
         with suppress(NotFound, Conflict):
             await self._ask(partial(self._api.delete, kind, self._place.namespace, name, uid=uid))

@@ -61,8 +61,8 @@ def decide(
     create, refused = _launches(run, entries, jobs, world, now=now)
     cleared = clean_up(run, entries, jobs, world, now=now, ending_since=memory.ending_since)
     dues = [*watched.dues, *cleared.dues]
-    late = False
-    if memory.ending_since is not None and cleared.left:
+    late, left = False, bool(cleared.left or cleared.delete_secrets)
+    if memory.ending_since is not None and left:
         dues.append(memory.ending_since + END)
         late = now >= memory.ending_since + END
     next_look = min((due for due in dues if due > now), default=None)
@@ -83,7 +83,7 @@ def decide(
         delete_secrets=tuple(cleared.delete_secrets),
         shown=watched.shown,
         next_look=next_look,
-        through=ending and (late or not cleared.left),
+        through=ending and (late or not left),
         stays=cleared.left if late else {},
     )
 

@@ -223,3 +223,14 @@ def test_a_kept_job_keeps_no_secret():
     """Its certificate ends with the run."""
     made = decided(cleanup="never").look(0, jobs=[JOB], taken_logs=TAKEN, secrets={NAME})
     assert (NAME,) == made.delete_secrets
+
+
+def test_a_secret_holds_up_the_end_for_as_long_as_a_job_would():
+    """One request that failed is tried again: what is left behind is a key."""
+    launcher = decided()
+    for after in (0, 1, 59.9):
+        made = launcher.look(after, secrets={NAME})
+        assert ((NAME,), False) == (made.delete_secrets, made.through)
+    made = launcher.look(60, secrets={NAME})
+    assert (True, {}) == (made.through, made.stays)
+    assert decided().look(0).through
