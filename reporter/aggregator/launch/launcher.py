@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -44,6 +44,7 @@ from reporter.errors import KubeError
 from reporter.runtime import log
 
 _PACE = 0.2  # seconds between two looks
+_FRESH = 5.0  # seconds since a mirror has heard anything in which nobody is failed by it
 _LOOK = 5.0  # seconds until the next look where nothing happens
 _LONGEST_BACK_OFF = 10.0
 _MOUNTED = 10.0  # seconds in which a Pod usually has what it mounts
@@ -221,6 +222,8 @@ class Launcher:
         entries = self._store.snapshot().entries
         decision = decide(run, entries, world, self._memory, now=now, begun=self._store.launching)
         self._memory = decision.memory
+        if decision.fail and self._refreshed(mirrors):
+            decision = replace(decision, fail={})
         await self._act(decision, world, requests)
         self._check_what_pods_wait_for(decision.shown, requests)
         if decision.through:
@@ -235,6 +238,17 @@ class Launcher:
                 self._log.info("Nothing of the plugins is left in the cluster")
         self._show(decision.shown, decision.stays)
         return _LOOK if decision.next_look is None else min(_LOOK, decision.next_look - now)
+
+    def _refreshed(self, mirrors: Mirrors) -> bool:
+        """Have read anew what may be the past: a dead connection is told from silence only late."""
+        old = [
+            mirror
+            for mirror in (mirrors.jobs, mirrors.pods)
+            if self._clock() >= mirror.heard_at + _FRESH
+        ]
+        for mirror in old:
+            mirror.refresh()
+        return bool(old)
 
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
         jobs = mirrors.jobs.seen()

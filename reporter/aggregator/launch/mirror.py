@@ -97,6 +97,7 @@ class Mirror(Generic[Seen]):
         self._listed = False
         self._watch: Watch | None = None
         self._fault: Exception | None = None
+        self._anew, self._heard_at = threading.Event(), 0.0
         self._thread = threading.Thread(target=self._run, name=f"launch-{kind.name}", daemon=True)
 
     def start(self) -> None:
@@ -125,6 +126,19 @@ class Mirror(Generic[Seen]):
         """Since when the present is not seen; nothing while it is."""
         return self._lost
 
+    @property
+    def heard_at(self) -> float:
+        """When anything came last, monotonic: a connection may be dead for long before it ends."""
+        return self._heard_at
+
+    def refresh(self) -> None:
+        """Have the list read anew."""
+        self._anew.set()
+        with self._lock:
+            watch = self._watch
+        if watch is not None:
+            watch.close()
+
     def check(self) -> None:
         """Raise what has ended the thread, if anything has: what is shown is the past then."""
         if self._fault is not None:
@@ -145,13 +159,15 @@ class Mirror(Generic[Seen]):
     def _look(self) -> None:
         failures = 0
         while not self._stop.is_set():
+            began = time.monotonic()
             try:
                 version = self._list()
-                failures = 0
-                while not self._stop.is_set():
+                while not (self._stop.is_set() or self._anew.is_set()):
                     version = self._follow(version)
             except KubeError as error:
-                failures += 1
+                # A list is no success where each watch after it is refused.
+                lasted = time.monotonic() - began > LONGEST_BACK_OFF
+                failures = 1 if lasted else failures + 1
                 self._lose(str(error))
                 delay = next_delay(
                     failures,
@@ -165,6 +181,8 @@ class Mirror(Generic[Seen]):
         """Read all there is; return the version from which a watch goes on."""
         found: dict[str, Seen] = {}
         kind, more, version = self._kind, "", ""
+        self._anew.clear()
+        began = time.monotonic()
         while True:
             page = self._api.list_page(
                 kind.name,
@@ -180,6 +198,7 @@ class Mirror(Generic[Seen]):
                 break
         with self._lock:
             self._seen, self._lost, self._listed = found, None, True
+            self._heard_at = began
         self._tell()
         return version
 
@@ -195,9 +214,10 @@ class Mirror(Generic[Seen]):
         )
         with self._lock:
             self._watch = watch
-        if self._stop.is_set():
+        if self._stop.is_set() or self._anew.is_set():
             return version
         for event, each in watch:
+            self._heard_at = time.monotonic()
             version = text(section(each, "metadata"), "resourceVersion") or version
             if event == "BOOKMARK":
                 continue
@@ -207,7 +227,7 @@ class Mirror(Generic[Seen]):
                 else:
                     self._keep(self._seen, each)
             self._tell()
-        if time.monotonic() - began < _BRIEF:
+        if time.monotonic() - began < _BRIEF and not self._anew.is_set():
             self._stop.wait(_BRIEF)
         return version
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,56 @@ from typing import Any
 import pytest
 
 from reporter.aggregator.launch import launcher as launching
+from reporter.aggregator.launch.mirror import Kind, Mirror
 from reporter.core.launch.names import entry_name
 from reporter.core.run.entry import Cause
 from reporter.core.run.plan import Plugin
+from reporter.errors import Forbidden
+from reporter.kube.objects import Page
 from tests.fakekube import Answer, FakeKube
-from tests.integration.launch.world import CHECK, RUN, World, on_loop, plan_of
+from tests.integration.launch.cluster import ends
+from tests.integration.launch.world import CHECK, HANG, RUN, World, on_loop, plan_of
+
+
+class Stalled:
+    """The API, whose first watch of Pods is dead: nothing comes, and nobody says so."""
+
+    def __init__(self, api: Any) -> None:
+        self._api, self._over, self._watches = api, threading.Event(), 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    def watch(self, kind: str, *args: Any, **kwargs: Any) -> Any:
+        self._watches += kind == "Pod"
+        return (
+            self if (kind, self._watches) == ("Pod", 1) else self._api.watch(kind, *args, **kwargs)
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        self._over.wait(HANG)
+        return iter(())
+
+    def close(self) -> None:
+        self._over.set()
+
+
+class Unwatchable:
+    """The API, which gives lists but no watch; `lists` are the times of the lists."""
+
+    def __init__(self) -> None:
+        self.lists: list[float] = []
+        self.enough = threading.Event()
+
+    def list_page(self, *_: Any, **__: Any) -> Page:
+        self.lists.append(time.monotonic())
+        if len(self.lists) == 5:
+            self.enough.set()
+        return Page([], "1", "")
+
+    def watch(self, *_: Any, **__: Any) -> Any:
+        raise Forbidden("no watch")
+
 
 CHECK_JOB = entry_name(RUN, CHECK)
 
@@ -100,3 +147,34 @@ async def test_the_key_of_the_authority_is_lost(one: World) -> None:
         record = one.entry(CHECK).record
         assert Cause.START_FAILED is record.cause
         assert "certificate authority is not kept" in record.text
+
+
+@on_loop
+async def test_the_past_fails_nobody(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch is dead long before it counts as such: the present is asked for before a failure."""
+    monkeypatch.setattr(launching, "_FRESH", 0.5)
+    one.api, one.passes = Stalled, lambda key: False
+    one.cluster.fates["check"] = ends
+    over = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    async with one.begun():
+        await one.until(lambda: one.entry(CHECK).launched_at and one.names("Pod"))
+        job = one.fake.store.get("Job", "default", CHECK_JOB)
+        one.fake.store.replace("Job", {**job, "status": {"conditions": [over]}})
+        await one.until(
+            lambda: (
+                one.entry(CHECK).terminal
+                or "exit code 1" in str(one.store.snapshot().pods.get(CHECK))
+            )
+        )
+        assert not one.entry(CHECK).terminal
+
+
+def test_lists_without_a_watch_are_no_success() -> None:
+    """They are asked for at longer and longer intervals, not many times a second."""
+    api = Unwatchable()
+    mirror = Mirror(api, Kind("Pod", "default"), str, lambda: None, rng=lambda: 1.0)
+    mirror.start()
+    assert api.enough.wait(HANG)
+    mirror.stop()
+    mirror.join()
+    assert api.lists[4] - api.lists[0] >= 1.5
