@@ -115,7 +115,7 @@ def _start(
     api: "KubeApi", chosen: RunOptions, wanted: Request, options: argparse.Namespace
 ) -> RunOptions | None:
     """Check and create everything; nothing if it cannot be. What was made does not stay then."""
-    creation = Creation(api, chosen.namespace, secrets.token_hex(8))
+    creation = Creation(api, chosen.namespace, secrets.token_hex(8), tell=tell)
     complete = False
     try:
         if chosen.create_namespace:

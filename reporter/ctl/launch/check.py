@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from reporter.core.objects import items, section, text
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.ctl.launch.create import Object, shown
+from reporter.ctl.launch.create import TAKEN, Object, shown
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 
 AT_ONCE = 8
@@ -115,6 +115,9 @@ def check(
         strangers = pool.submit(_strangers, api, namespace) if shared else None
         for answer in answers:
             said = answer.result()
+            if f'namespaces "{namespace}" not found' in said:
+                # Each answer says it, and one is enough.
+                said = f"there is no namespace {namespace}; --create-namespace creates it"
             if said == _CONDITIONS:
                 found.conditions = False
             elif said and said not in found.problems:
@@ -140,7 +143,7 @@ def _object(api: CheckApi, namespace: str, wanted: Object) -> str:
             return ""
         return f"{shown(wanted)}: {words(error)}"
     except AlreadyExists as error:
-        return f"{shown(wanted)}: {words(error)}; choose another --name, or delete what has it"
+        return f"{shown(wanted)}: {words(error)}; {TAKEN}"
     except Forbidden as error:
         if kind == "Role" and _without_conditions(api, namespace, wanted):
             return _CONDITIONS

@@ -13,11 +13,15 @@ from typing import Any, Final, Protocol
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.errors import Conflict, KubeError, NotFound, Unavailable
+from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 
 CREATION: Final = "status-reporter.io/creation"
 """An annotation with what the command has drawn by lot, so that it knows its own again."""
+TAKEN: Final = "choose another --name, or delete what has it"
 _TRIES: Final = 5
+_GOING: Final = 120.0  # seconds for an object of that name that is being deleted
+_LOOK: Final = 0.5
+_INSTEAD: Final = "; -n uses a namespace that exists"
 
 Object = Mapping[str, Any]
 
@@ -74,11 +78,13 @@ class Creation:
         namespace: str,
         token: str,
         *,
+        tell: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
         rng: Callable[[], float] = random,
     ) -> None:
         self._api, self._namespace, self._token = api, namespace, token
-        self._sleep, self._rng = sleep, rng
+        self._tell, self._sleep, self._clock, self._rng = tell, sleep, clock, rng
         self.made: list[Made] = []
 
     def create(self, objects: Sequence[Object]) -> None:
@@ -108,13 +114,32 @@ class Creation:
     def _create(self, wanted: Object) -> Made:
         kind, name = text(wanted, "kind"), text(section(wanted, "metadata"), "name")
         body = self._marked(wanted)
-        tries = 0
+        tries, until = 0, None
         while True:
             tries += 1
             try:
                 return self._mine(self._api.create(kind, self._where(kind), body, timeout=TIMEOUT))
             except Conflict as error:
-                return self._mine(self._standing(kind, name), error)
+                try:
+                    standing = self._standing(kind, name)
+                except NotFound:  # gone meanwhile, or the server's own conflict over a quota
+                    if tries == _TRIES:
+                        raise NotCreated(f"{shown(wanted)}: {words(error)}") from None
+                    self._sleep(_LOOK)
+                    continue
+                if not text(section(standing, "metadata"), "deletionTimestamp"):
+                    return self._mine(standing, error)
+                # A run of that name has just been deleted, or was refused a moment ago.
+                if until is None:
+                    until = self._clock() + _GOING
+                    self._tell(f"{shown(wanted)} is still being deleted; waiting")
+                if self._clock() >= until:
+                    raise NotCreated(f"{shown(wanted)}: still being deleted") from None
+                tries = 0
+                self._sleep(_LOOK)
+            except KeyboardInterrupt:
+                self._note_if_there(kind, name)
+                raise
             except Unavailable as error:
                 # It may exist all the same: then the next try conflicts with it.
                 delay = next_delay(tries, self._rng, retry_after=error.retry_after)
@@ -123,11 +148,15 @@ class Creation:
                     raise NotCreated(f"{shown(wanted)}: {words(error)}") from None
                 self._sleep(delay)
             except KubeError as error:
-                raise NotCreated(f"{shown(wanted)}: {words(error)}") from None
+                instead = _INSTEAD if kind == "Namespace" and isinstance(error, Forbidden) else ""
+                raise NotCreated(f"{shown(wanted)}: {words(error)}{instead}") from None
 
     def _standing(self, kind: str, name: str) -> Object:
+        """Return what has that name. Raises NotFound, NotCreated."""
         try:
             return self._api.get(kind, self._where(kind), name, timeout=TIMEOUT)
+        except NotFound:
+            raise
         except KubeError as error:
             raise NotCreated(f"{kind.lower()}/{name}: already exists ({words(error)})") from None
 
@@ -136,14 +165,14 @@ class Creation:
         if conflict is not None and (
             text(section(metadata, "annotations"), CREATION) != self._token
         ):
-            raise NotCreated(f"{shown(found)}: {words(conflict)}")
+            raise NotCreated(f"{shown(found)}: {words(conflict)}; {TAKEN}")
         return Made(text(found, "kind"), text(metadata, "name"), text(metadata, "uid"))
 
     def _note_if_there(self, kind: str, name: str) -> None:
         """What may have been made without a word has to go with the rest."""
         try:
             self.made.append(self._mine(self._standing(kind, name), Conflict("")))
-        except NotCreated:
+        except (NotCreated, NotFound):
             return
 
     def _marked(self, wanted: Object) -> dict[str, Any]:

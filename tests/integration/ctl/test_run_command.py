@@ -264,7 +264,7 @@ class TestRefuses:
         code, _, err = start(there)
 
         assert 1 == code
-        assert 'namespaces "status-reporter-first" already exists' in err
+        assert 'namespaces "status-reporter-first" already exists; choose another --name' in err
         assert "status-reporter-first" in [name_of(n) for n in fake.store.find("Namespace", None)]
 
     def test_what_fails_half_way_is_taken_back(
@@ -312,6 +312,69 @@ class TestRefuses:
         assert 130 == process.returncode
         assert b"interrupted; what was created is removed" in err
         assert [] == standing(fake, "first")
+
+    def test_a_namespace_that_is_just_going_is_waited_for(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """As the one of a run that was deleted or refused a moment ago."""
+        name = "status-reporter-first"
+        going = {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        fake.store.create("Namespace", {"metadata": {"name": name}})
+        fake.store.update("Namespace", "", name, lambda found: found | {"metadata": going})
+        with there.started("run", "-f", "quota.yaml", "--name", "first") as process:
+            looks = f"/namespaces/{name}"
+            fake.wait_for(lambda: [e for e in fake.requests("GET", looks) if e.status == 200])
+            fake.store.delete("Namespace", "", name)
+            _, err = process.communicate(timeout=60)
+
+        assert 0 == process.returncode, err
+        assert b"namespace/status-reporter-first is still being deleted; waiting\n" in err
+        assert 1 == posts(fake).count("namespaces")
+
+    def test_a_conflict_without_anything_of_that_name_is_tried_again(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """As of two writers of one quota, or of an object that went between two requests."""
+        fake.fail(Answer(409), method="POST", path="/configmaps", where=really)
+        code, _, err = start(there)
+
+        assert 0 == code, err
+        assert 1 == posts(fake).count("configmaps")
+
+    def test_who_may_not_create_namespaces_is_told_what_to_do(
+        self, there: Home, fake: FakeKube
+    ) -> None:
+        fake.fail(Answer(403), method="POST", path="/namespaces", times=None)
+        code, _, err = start(there)
+
+        assert 1 == code
+        assert "; -n uses a namespace that exists" in err
+
+    def test_a_namespace_that_does_not_exist_is_told_once(
+        self, there: Home, fake: FakeKube
+    ) -> None:
+        code, _, err = start(there, "-n", "nowhere")
+
+        assert 1 == code
+        assert [
+            "status-ctl: the run cannot be started:",
+            "  there is no namespace nowhere; --create-namespace creates it",
+        ] == err.splitlines()
+        assert [] == posts(fake)
+
+    def test_ctrl_c_before_the_answer_takes_back_what_was_created(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """The namespace is there, but nobody has said so yet."""
+        fake.fail(Hang(apply=True), method="POST", path="/namespaces", where=really)
+        with there.started("run", "-f", "quota.yaml", "--name", "first") as process:
+            fake.wait_for(lambda: fake.store.has_namespace("status-reporter-first"))
+            interrupt(process.pid)
+            _, err = process.communicate(timeout=60)
+
+        assert 130 == process.returncode
+        assert b"interrupted; what was created is removed" in err
+        assert not fake.store.has_namespace("status-reporter-first")
 
     def test_who_may_not_bind_every_role_is_asked_about_roles_that_are_not_there_yet(
         self, there: Home, fake: FakeKube, controllers: Controllers
