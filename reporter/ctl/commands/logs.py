@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reporter.core.launch.names import is_run_name, key_of, selector
 from reporter.core.objects import items, section, text
@@ -16,7 +16,7 @@ from reporter.ctl import cluster
 from reporter.ctl.exits import GOOD, CannotTell
 from reporter.ctl.launch.standing import asked_there, find_run
 from reporter.ctl.show.tell import tell
-from reporter.errors import KubeError
+from reporter.errors import InvalidRequest, KubeError, NotFound
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -67,6 +67,14 @@ def run(options: argparse.Namespace) -> int:
     return GOOD
 
 
+class _Container(NamedTuple):
+    """What writes one log; `made` is another one after a restart, and in a new Pod of that name."""
+
+    pod: str
+    name: str
+    made: str
+
+
 class Logs:
     """The logs of one run."""
 
@@ -85,30 +93,34 @@ class Logs:
                 f"no Pod of run {self._run} fits; the logs of deleted ones are in the results, "
                 f"below podlogs/: status-ctl retrieve {self._run}"
             )
-        for pod, container in containers:
-            self._print(pod, container, follow=False)
+        for each in containers:
+            try:
+                self._print(each, follow=False)
+            except (NotFound, InvalidRequest) as error:
+                # Pods of plugins go while we print; that costs no other's lines.
+                tell(f"[{each.pod}/{each.name}] {cluster.words(error)}")
 
     def follow(self) -> None:
         """Print lines as they come, until the run is over. Raises KubeError."""
         run = asked_there(self._options, self._namespace, self._run)
-        threads: dict[tuple[str, str], threading.Thread] = {}
+        threads: dict[_Container, threading.Thread] = {}
         while True:
             look = run.look(entries=False)
             for each in self._containers():
                 if each not in threads:
                     # Daemons: the aggregator's own log ends only with its Pod.
-                    threads[each] = threading.Thread(target=self._follow, args=each, daemon=True)
+                    threads[each] = threading.Thread(target=self._follow, args=(each,), daemon=True)
                     threads[each].start()
             if look.document is not None and over(look.document):
                 end = time.monotonic() + _LAST_WORDS
-                for (pod, _), thread in threads.items():
-                    if pod != f"{self._run}-0":
+                for each, thread in threads.items():
+                    if each.pod != f"{self._run}-0":
                         thread.join(max(end - time.monotonic(), 0.0))
                 return
             time.sleep(_PAUSE)
 
-    def _containers(self) -> Iterator[tuple[str, str]]:
-        """Yield Pod and container of all that have begun to write and were asked for."""
+    def _containers(self) -> Iterator[_Container]:
+        """Yield all that have begun to write and were asked for."""
         for pod in self._api.list_all("Pod", self._namespace, selector(self._run)):
             if not self._wanted(pod):
                 continue
@@ -117,7 +129,9 @@ class Logs:
                 for container in items(section(pod, "status"), kind):
                     begun = "waiting" not in section(container, "state")
                     if begun or section(container, "lastState"):
-                        yield name, text(container, "name")
+                        yield _Container(
+                            name, text(container, "name"), text(container, "containerID")
+                        )
 
     def _wanted(self, pod: Mapping[str, Any]) -> bool:
         if self._plugin is None and self._node is None:
@@ -128,31 +142,37 @@ class Logs:
         fits = self._plugin in {None, key.plugin}
         return fits and (self._node is None or (key.node == self._node != GLOBAL))
 
-    def _follow(self, pod: str, container: str) -> None:
+    def _follow(self, container: _Container) -> None:
         try:
-            self._print(pod, container, follow=True)
+            self._print(container, follow=True)
         except KubeError as error:
             with self._lock:
-                tell(f"[{pod}/{container}] {error}")
+                tell(f"[{container.pod}/{container.name}] {error}")
 
-    def _print(self, pod: str, container: str, *, follow: bool) -> None:
+    def _print(self, container: _Container, *, follow: bool) -> None:
         rest = b""
         stream = self._api.stream_log(
-            self._namespace, pod, container, follow=follow, silence=None if follow else 30.0
+            self._namespace,
+            container.pod,
+            container.name,
+            follow=follow,
+            silence=None if follow else 30.0,
         )
         for piece in stream:
             *lines, rest = (rest + piece).split(b"\n")
-            self._put(pod, container, lines)
+            self._put(container, lines)
             if len(rest) > _LONGEST:
-                self._put(pod, container, [rest])
+                self._put(container, [rest])
                 rest = b""
         if rest:
-            self._put(pod, container, [rest])
+            self._put(container, [rest])
 
-    def _put(self, pod: str, container: str, lines: list[bytes]) -> None:
+    def _put(self, container: _Container, lines: list[bytes]) -> None:
         with self._lock:
             for line in lines:
                 written = line.decode(errors="replace")
                 indent = written[: len(written) - len(written.lstrip(" "))]
-                sys.stdout.write(f"[{pod}/{container}] {indent}{clean(written, _LONGEST)}\n")
+                sys.stdout.write(
+                    f"[{container.pod}/{container.name}] {indent}{clean(written, _LONGEST)}\n"
+                )
             sys.stdout.flush()

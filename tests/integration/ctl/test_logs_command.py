@@ -1,10 +1,11 @@
 """`status-ctl logs`: whose lines, with which names before them, and until when."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.fakekube import FakeKube, make_job, make_pod, running, waiting
+from tests.fakekube import Answer, FakeKube, make_job, make_pod, running, waiting
 from tests.integration.ctl.cluster import LABEL, kubeconfig
 from tests.integration.ctl.launched import RUN_LABEL, shown
 from tests.integration.ctl.scripted import Home
@@ -108,6 +109,43 @@ def test_followed_until_the_run_is_over(there: Home, fake: FakeKube) -> None:
 
     assert 5 == len(set(first))
     assert "[first-late-x/main] late" == late
+
+
+def test_followed_beyond_a_restart(there: Home, fake: FakeKube) -> None:
+    """The aggregator's Pod keeps its name when it is replaced, and its container when it fails."""
+    running_now = shown("running", final=False)
+
+    def become(annotations: dict[str, str], container: str = "") -> None:
+        def change(pod: Any) -> None:
+            pod["metadata"].update(annotations=annotations)
+            pod["status"]["containerStatuses"][0].update(containerID=container)
+
+        fake.update_pod("first-0", change, namespace=OWN)
+
+    become(running_now, "containerd://1")
+    with there.started("logs", "first", "-f") as process:
+        assert process.stdout is not None
+        for _ in range(5):
+            process.stdout.readline()
+        fake.store.logs[OWN, "first-0", "main"] = b"again\n"
+        become(running_now, "containerd://2")
+        again = process.stdout.readline().decode()
+        become(shown("complete"), "containerd://2")
+        assert 0 == process.wait(60)
+
+    assert "[first-0/main] again\n" == again
+
+
+@pytest.mark.parametrize("code", [404, 400])
+def test_a_pod_that_goes_meanwhile_costs_no_other_its_lines(
+    there: Home, fake: FakeKube, code: int
+) -> None:
+    fake.fail(Answer(code), path="/first-cis-1-x/log")
+    exit_code, out, err = there.run("logs", "first")
+
+    assert 0 == exit_code
+    assert 3 == len(out.splitlines())
+    assert "status-ctl: [first-cis-1-x/main] " in err
 
 
 def test_no_such_run(there: Home) -> None:
