@@ -22,7 +22,7 @@ from reporter.aggregator.launch.mirror import Kind, Mirror, WatchApi
 from reporter.aggregator.launch.requests import AT_ONCE, Requests, WriteApi
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.store import Store, StoreError
-from reporter.core.launch.decide import Decision, Memory, Run, World, decide
+from reporter.core.launch.decide import LONGEST_END, Decision, Memory, Run, World, decide
 from reporter.core.launch.job import secret_name
 from reporter.core.launch.names import entry_name, selector
 from reporter.core.launch.seen import (
@@ -98,6 +98,7 @@ class Launcher:
         self._logs, self._taking = logs, dict[Key, asyncio.Task[None]]()
         self._changed = asyncio.Event()
         self._memory = Memory()
+        self._decided_at: float | None = None
         self._troubles: dict[str, Trouble] = {}
         self._taken: set[Key] = set()
         self._checked: dict[str, float] = {}
@@ -114,15 +115,19 @@ class Launcher:
         unsubscribe = self._store.subscribe(self._changed.set)
         try:
             owner = await self._owner(threads)
-            await self._launch_for(owner, threads)
+            if owner is not None:
+                await self._launch_for(owner, threads)
         finally:
             unsubscribe()
             self._logs.stop()
             for each in (threads, self._readers):
                 each.shutdown(wait=False, cancel_futures=True)
 
-    async def _owner(self, threads: Executor) -> Mapping[str, Any]:
-        """Return the reference to the run's ConfigMap, which owns all that is made."""
+    async def _owner(self, threads: Executor) -> Mapping[str, Any] | None:
+        """Return the reference to the run's ConfigMap, which owns all that is made.
+
+        Nothing where all is decided and it is not to be seen.
+        """
         name, failures = self._plan.run, 0
         loop = asyncio.get_running_loop()
         while True:
@@ -133,6 +138,8 @@ class Launcher:
             except KubeError as error:
                 failures += 1
                 self._trouble("reading the run's ConfigMap", error)
+                if self._given_up():
+                    return None
                 self._show({}, {})
                 delay = next_delay(failures, self._rng, longest=_LONGEST_BACK_OFF)
                 await asyncio.sleep(delay or 0.0)
@@ -216,7 +223,8 @@ class Launcher:
         for mirror, doing in zip(mirrors, ("Jobs", "Pods", "Events"), strict=True):
             self._unseen(f"watching {doing}", mirror)
         if not (mirrors.jobs.listed and mirrors.pods.listed):
-            self._show({}, {})
+            if not self._given_up():
+                self._show({}, {})
             return _LOOK
         world, now = self._world(mirrors, requests), self._wall()
         entries = self._store.snapshot().entries
@@ -238,6 +246,23 @@ class Launcher:
                 self._log.info("Nothing of the plugins is left in the cluster")
         self._show(decision.shown, decision.stays)
         return _LOOK if decision.next_look is None else min(_LOOK, decision.next_look - now)
+
+    def _given_up(self) -> bool:
+        """Say whether the run goes on without its removal: decided long ago, and nothing is seen.
+
+        As `decide` does it for a launcher that has seen something.
+        """
+        now = self._clock()
+        if not all(entry.terminal for entry in self._store.snapshot().entries.values()):
+            self._decided_at = None
+            return False
+        self._decided_at = now if self._decided_at is None else self._decided_at
+        if now < self._decided_at + LONGEST_END:
+            return False
+        self.through = True
+        self._log.warning("Objects of the run may be left: the API server does not show them")
+        self._show({}, {})
+        return True
 
     def _refreshed(self, mirrors: Mirrors) -> bool:
         """Have read anew what may be the past: a dead connection is told from silence only late."""

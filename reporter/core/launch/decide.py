@@ -48,6 +48,7 @@ def decide(
     if not ending and not begun and world.unseen_since is None:
         return _beginning(entries, memory, now, lost=bool(jobs))
     watched = watch(run, entries, jobs, world, memory, now=now)
+    cleared = clean_up(run, entries, jobs, world, now=now, ending_since=memory.ending_since)
     if world.unseen_since is not None:
         end = inf if memory.ending_since is None else memory.ending_since + LONGEST_END
         next_look = end if now < end < inf else None
@@ -57,9 +58,9 @@ def decide(
             shown=watched.shown,
             next_look=next_look,
             through=now >= end,
+            stays=cleared.left if now >= end else {},
         )
     create, refused = _launches(run, entries, jobs, world, now=now)
-    cleared = clean_up(run, entries, jobs, world, now=now, ending_since=memory.ending_since)
     dues = [*watched.dues, *cleared.dues]
     late, left = False, bool(cleared.left or cleared.delete_secrets)
     if memory.ending_since is not None and left:

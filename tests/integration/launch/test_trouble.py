@@ -15,6 +15,7 @@ from reporter.aggregator.launch import launcher as launching
 from reporter.aggregator.launch.mirror import Kind, Mirror
 from reporter.core.launch.names import entry_name
 from reporter.core.run.entry import Cause
+from reporter.core.run.launched import Step
 from reporter.core.run.plan import Plugin
 from reporter.errors import Forbidden
 from reporter.kube.objects import Page
@@ -178,3 +179,25 @@ def test_lists_without_a_watch_are_no_success() -> None:
     mirror.stop()
     mirror.join()
     assert api.lists[4] - api.lists[0] >= 1.5
+
+
+@pytest.mark.parametrize("missing", ["configmaps", "jobs"])
+def test_a_decided_run_whose_cluster_is_not_to_be_seen(
+    one: World, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """L10: the launcher begins anew and may not look; after a while its verdict goes on without."""
+    rules = one.fake.tokens.roles["launcher"]
+    one.fake.tokens.roles["launcher"] = tuple(
+        rule for rule in rules if missing not in rule.resources
+    )
+
+    @on_loop
+    async def story() -> None:
+        async with one.begun():
+            await one.until(lambda: one.store.snapshot().launcher)
+            monkeypatch.setattr(launching, "LONGEST_END", 0.0)
+            await one.upload(CHECK)
+            await one.until(lambda: one.launcher.through)
+            assert Step.DONE is one.store.snapshot().launcher.step
+
+    story()

@@ -234,3 +234,14 @@ def test_a_secret_holds_up_the_end_for_as_long_as_a_job_would():
     made = launcher.look(60, secrets={NAME})
     assert (True, {}) == (made.through, made.stays)
     assert decided().look(0).through
+
+
+def test_a_run_that_ends_without_the_api_says_what_may_be_left():
+    """It was there when it was last seen."""
+    launcher = decided()
+    look = {"jobs": [JOB], "pods": [BUSY], "unseen_since": NOW}
+    launcher.look(0, **look)
+    made = launcher.look(599, **look)
+    assert (False, {}) == (made.through, made.stays)
+    made = launcher.look(600, **look)
+    assert (True, [NAME]) == (made.through, [*made.stays])
