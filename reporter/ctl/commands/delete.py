@@ -59,8 +59,6 @@ def run(options: argparse.Namespace) -> int:
     assert namespace is not None
     try:
         found = find_run(api, name, namespace, only_there=bool(options.namespace))
-        if found is None:
-            raise CannotTell(f"no run {name!r} in namespace {namespace}")
         if (
             not options.yes
             and (doubt := _doubt(api, options, found, name))

@@ -58,8 +58,6 @@ def run(options: argparse.Namespace) -> int:
     assert namespace is not None
     try:
         found = find_run(api, name, namespace, only_there=bool(options.namespace))
-        if found is None:
-            raise CannotTell(f"no run {name!r} in namespace {namespace}")
         logs = Logs(api, found, name, options)
         logs.follow() if options.follow else logs.print_all()
     except KubeError as error:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from reporter.core.launch.names import RUN_LABEL, selector
 from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section
-from reporter.ctl.cluster import TIMEOUT
+from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster
 from reporter.errors import Forbidden, NotFound
 
@@ -36,8 +37,8 @@ def hints(run: str, namespace: str, options: argparse.Namespace, *, own: bool) -
     )
 
 
-def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> str | None:
-    """Return the namespace that has something of the run. Raises KubeError.
+def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> str:
+    """Return the namespace that has something of the run. Raises KubeError, CannotTell.
 
     That is the one that a run of that name makes, unless `only_there`, else `namespace`. A run has
     its plan as long as it is there; what a deletion that was interrupted has left may lack it.
@@ -49,13 +50,20 @@ def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> s
         *((_has_rest, place) for place in places),
         *((_is_made_by, place) for place in places),
     ]
+    hidden: dict[str, str] = {}
     for look, place in looks:
         try:
             if look(api, place, run):
                 return place
-        except (NotFound, Forbidden):
+        except NotFound:
             continue
-    return None
+        except Forbidden as error:
+            if look is _has_plan:
+                hidden[place] = words(error)
+    seen = " or ".join(place for place in places if place not in hidden)
+    told = [f"run {run!r} not found in namespace {seen}"] if seen else []
+    told += [f"no access to namespace {place}: {why}" for place, why in hidden.items()]
+    raise CannotTell("\n".join(told))
 
 
 def asked_there(options: argparse.Namespace, namespace: str, run: str) -> ByCluster:

@@ -274,7 +274,21 @@ class TestAsks:
     def test_no_such_run(self, there: Home, fake: FakeKube) -> None:
         code, _, err = there.run("delete", "first")
 
-        assert (4, "status-ctl: no run 'first' in namespace default\n") == (code, err)
+        assert 4 == code
+        assert (
+            "status-ctl: run 'first' not found in namespace status-reporter-first or default\n"
+        ) == err
+
+    def test_a_namespace_that_is_not_shown_may_have_it(self, there: Home, fake: FakeKube) -> None:
+        """Nobody says then that there is no such run."""
+        fake.fail(
+            Answer(403), path="/namespaces/status-reporter-first/configmaps/first", times=None
+        )
+        code, _, err = there.run("delete", "first")
+
+        assert 4 == code
+        assert "run 'first' not found in namespace default\n" in err
+        assert "no access to namespace status-reporter-first: " in err
 
     def test_no_such_name(self, there: Home) -> None:
         code, _, err = there.run("delete", "First")

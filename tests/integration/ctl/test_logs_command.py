@@ -151,4 +151,7 @@ def test_a_pod_that_goes_meanwhile_costs_no_other_its_lines(
 def test_no_such_run(there: Home) -> None:
     code, _, err = there.run("logs", "second")
 
-    assert (4, "status-ctl: no run 'second' in namespace default\n") == (code, err)
+    assert (
+        4,
+        "status-ctl: run 'second' not found in namespace status-reporter-second or default\n",
+    ) == (code, err)
