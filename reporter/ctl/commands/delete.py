@@ -46,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="how long to wait until everything is gone (default: 2m)",
     )
     cluster.cluster_arguments(
-        parser, everywhere=False, default="status-reporter-RUN, then the context's"
+        parser, everywhere=False, default="the context's, then status-reporter-RUN"
     )
 
 

@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--node", metavar="NODE", help="only the Pods of plugins for this node")
     parser.add_argument("-f", "--follow", action="store_true", help="follow the logs")
     cluster.cluster_arguments(
-        parser, everywhere=False, default="status-reporter-RUN, then the context's"
+        parser, everywhere=False, default="the context's, then status-reporter-RUN"
     )
 
 

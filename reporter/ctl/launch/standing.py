@@ -44,7 +44,7 @@ def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> s
     its plan as long as it is there; what a deletion that was interrupted has left may lack it.
     """
     # In the same order as `ByCluster`: two commands must not mean two runs of one name.
-    places = [namespace] if only_there else [OWN_NAMESPACE.format(run=run), namespace]
+    places = [namespace] if only_there else [namespace, OWN_NAMESPACE.format(run=run)]
     looks = [
         *((_has_plan, place) for place in places),
         *((_has_rest, place) for place in places),

@@ -1,5 +1,6 @@
 """`status-ctl delete` against the fake API server: in what order, what stays, and when it asks."""
 
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -121,15 +122,17 @@ class TestRemoves:
         assert before == standing(fake, "second")
 
     def test_the_run_that_other_commands_show_too(self, there: Home, fake: FakeKube) -> None:
-        """Of two with one name it is the one that has a namespace to itself, as for `status`."""
+        """Of two with one name it is the one in the current namespace."""
         add_namespace(fake)
-        add_run(fake, DONE)
-        add_run(fake, shown("running", final=False), namespace="default")
+        add_run(fake, shown("running", final=False))
+        add_run(fake, DONE, namespace="default")
+        shown_final = json.loads(there.run("status", "first", "-o", "json")[1])["final"]
         code, _, err = there.run("delete", "first")
 
-        assert 0 == code, err
-        assert "deleted from namespace status-reporter-first" in err
-        assert "first" == fake.store.get("ConfigMap", "default", "first")["metadata"]["name"]
+        assert (0, True) == (code, shown_final), err
+        assert "deleted from namespace default" in err
+        own = "status-reporter-first"
+        assert "first" == fake.store.get("ConfigMap", own, "first")["metadata"]["name"]
 
     def test_no_namespace_that_the_run_has_not_made(self, there: Home, fake: FakeKube) -> None:
         fake.store.create("Namespace", {"metadata": {"name": "team-a"}})
