@@ -22,6 +22,7 @@ from reporter.aggregator.launch.mirror import Kind, Mirror, WatchApi
 from reporter.aggregator.launch.requests import AT_ONCE, Requests, WriteApi
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.store import Store, StoreError
+from reporter.core.launch.cleanup import STATE_LOST
 from reporter.core.launch.decide import LONGEST_END, Decision, Memory, Run, World, decide
 from reporter.core.launch.job import secret_name
 from reporter.core.launch.names import entry_name, selector
@@ -165,7 +166,7 @@ class Launcher:
             clock=self._clock,
             rng=self._rng,
         )
-        if self._store.launching:
+        if self._store.launching or self._state_was_lost():
             requests.secrets |= self._all_secrets()
         for mirror in mirrors:
             mirror.start()
@@ -192,6 +193,10 @@ class Launcher:
             mirror(Kind("Pod", self._namespace, labelled), lambda pod: read_pod(pod, self._launch)),
             mirror(Kind("Event", self._namespace, fields=refused), read_event),
         )
+
+    def _state_was_lost(self) -> bool:
+        entries = self._store.snapshot().entries.values()
+        return any(entry.record and entry.record.reason == STATE_LOST for entry in entries)
 
     def _all_secrets(self) -> set[str]:
         run = self._plan.run
@@ -294,6 +299,8 @@ class Launcher:
     async def _act(self, decision: Decision, world: World, requests: Requests) -> None:
         if decision.fail:
             await self._store.mark_all_failed(decision.fail)
+            if self._state_was_lost():
+                requests.secrets |= self._all_secrets()
         await self._store.start_entries(decision.start)
         await self._store.launch_entries(decision.adopt, at=self._wall())
         for key in decision.take_logs:

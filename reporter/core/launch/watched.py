@@ -8,7 +8,7 @@ from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import SeenJob, SeenPod
 from reporter.core.launch.situation import LATE, MINUTE, situation
 from reporter.core.launch.world import Memory, Row, Run, Situation, Track, World
-from reporter.core.run.entry import Entry
+from reporter.core.run.entry import RETURN_GRACE, Entry
 from reporter.core.run.launched import PodShown
 from reporter.core.run.plan import GLOBAL, Key
 from reporter.core.run.record import Failure
@@ -51,7 +51,8 @@ def watch(
         pod = pod_of(world, name, uid)
         if entry.started_at is None and pod is not None and pod.started_at is not None:
             # A node's clock may be wrong, and nothing begins before its launch.
-            found.start[key] = max(launched, min(pod.started_at, now))
+            began = max(launched, min(pod.started_at, now))
+            found.start[key] = max(began, _returned(run, key, began, memory, now=now))
         refusal = world.refusals.get(name)
         seen = situation(
             name,
@@ -105,6 +106,17 @@ def _start_due(run: Run, key: Key, launched: float, memory: Memory, *, now: floa
     away = sum(end - max(begin, launched) for begin, end in memory.outages if end > launched)
     first = now if memory.first_look is None else memory.first_look
     return max(launched + timeout + away, first + MINUTE)
+
+
+def _returned(run: Run, key: Key, began: float, memory: Memory, *, now: float) -> float:
+    """Return when it began at the earliest, if that was while nobody was here to take its result.
+
+    Its worker is between two tries: of its time so much is left that it can come back.
+    """
+    first = memory.first_look
+    if first is None or began >= first:
+        return began
+    return min(now, first + RETURN_GRACE - run.plan.timeout_of(key.plugin))
 
 
 def _not_started(run: Run, key: Key, seen: Situation) -> str:

@@ -201,3 +201,17 @@ def test_a_decided_run_whose_cluster_is_not_to_be_seen(
             assert Step.DONE is one.store.snapshot().launcher.step
 
     story()
+
+
+@on_loop
+async def test_state_that_is_lost_leaves_no_key_behind(one: World) -> None:
+    """What the process before has made goes, the Secrets that only it knew of included."""
+    one.passes = lambda key: False
+    async with one.begun():
+        await one.until(lambda: one.entry(CHECK).launched_at)
+    for file in one.folder.glob("run.db*"):
+        file.unlink()
+    async with one.begun():
+        await one.until(lambda: one.launcher.through)
+        assert Cause.LOST is one.entry(CHECK).record.cause
+    assert [] == one.names("Job") + one.names("Secret")

@@ -278,3 +278,17 @@ def test_an_entry_that_is_open_again_ends_the_end():
     launcher.look(0, **seen())
     launcher.entries[CHECK] = fresh().entries[CHECK]
     assert launcher.look(1, **seen()).memory.ending_since is None
+
+
+def test_who_began_while_nobody_was_here_can_still_come_back():
+    """Its worker was refused until now: half a minute is left of its time, as for the others."""
+    launcher = Launcher(run_of(Plugin("check", timeout_seconds=60))).launch(CHECK)
+    launcher.look(0, **seen())
+    made = launcher.restart().look(500, **seen(BUSY))
+    assert {CHECK: NOW + 500 + 30 - 60} == made.start
+
+
+def test_who_began_while_nobody_was_here_gets_no_new_time():
+    launcher = Launcher(run_of(Plugin("check", timeout_seconds=600))).launch(CHECK)
+    launcher.look(0, **seen())
+    assert {CHECK: NOW + 7} == launcher.restart().look(500, **seen(BUSY)).start
