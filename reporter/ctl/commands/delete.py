@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
             return FAILED
     except KubeError as error:
         raise CannotTell(cluster.said(error)) from None
-    removal = Removal(api, found, name, patience=options.timeout)
+    removal = Removal(api, found, name, tell=tell, patience=options.timeout)
     stays = removal.aggregator() or removal.rest() or removal.namespace()
     gone = ", ".join(f"{kind} {count}" for kind, count in sorted(removal.removed.items()))
     if stays:

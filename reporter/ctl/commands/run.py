@@ -11,6 +11,7 @@ from reporter.core.launch.pod_security import pod_security
 from reporter.core.launch.request import Request, make_launch, unmet
 from reporter.core.launch.run_objects import RunOptions, objects
 from reporter.core.objects import text
+from reporter.core.run.view import over
 from reporter.ctl import cluster
 from reporter.ctl.commands import wait
 from reporter.ctl.definitions import load
@@ -24,7 +25,7 @@ from reporter.ctl.launch.standing import asked_there, hints
 from reporter.ctl.launch.templates import templates
 from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
-from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster
+from reporter.ctl.run.by_cluster import OWN_NAMESPACE
 from reporter.ctl.show import output as show
 from reporter.ctl.show.run_table import put_run
 from reporter.ctl.show.tell import tell
@@ -192,14 +193,14 @@ def _follow(api: "KubeApi", chosen: RunOptions, options: argparse.Namespace) -> 
         if not options.wait:
             tell(after)
             return GOOD
-        return _wait(asked_there(options, chosen.namespace, chosen.run), options, after)
+        return _wait(chosen, options, after)
     except KeyboardInterrupt:
         tell(f"the run goes on\n{after}")
         raise
 
 
-def _wait(origin: ByCluster, options: argparse.Namespace, after: str) -> int:
-    bar = wait.RunBar(sys.stderr)
+def _wait(chosen: RunOptions, options: argparse.Namespace, after: str) -> int:
+    origin, bar = asked_there(options, chosen.namespace, chosen.run), wait.RunBar(sys.stderr)
     try:
         code, look = wait.wait(
             origin, wait.END, options.timeout, False, bar, delivery_only=options.delivery_only
@@ -210,6 +211,9 @@ def _wait(origin: ByCluster, options: argparse.Namespace, after: str) -> int:
         put_run(look.document, options)
     if code == TIME_OVER:
         tell(f"timed out: {look.detail or 'the run is not over'}; it goes on")
+    if look.document is not None and over(look.document):
+        own = chosen.create_namespace
+        after = hints(chosen.run, chosen.namespace, options, own=own, ended=True)
     tell(after)
     return code
 

@@ -18,6 +18,7 @@ from reporter.errors import Conflict, Forbidden, KubeError, NotFound
 
 PATIENCE = 120.0
 _PAUSE = 0.25
+_QUIET = 10.0  # seconds after which it is said what is waited for
 _AT_ONCE = 8
 _LOCK: Final = "ConfigMap"
 """The plan is the last to go: while it is there, nobody starts another run of that name."""
@@ -80,11 +81,13 @@ class Removal:
         namespace: str,
         run: str,
         *,
+        tell: Callable[[str], None],
         patience: float = PATIENCE,
         times: Times | None = None,
     ) -> None:
         self._api, self._namespace, self._run = api, namespace, run
         self._times = times or Times()
+        self._tell, self._quiet = tell, self._times.clock() + _QUIET
         self._end = self._times.clock() + patience
         self._refused: dict[tuple[str, str], str] = {}
         self._unread: dict[str, str] = {}
@@ -142,6 +145,9 @@ class Removal:
                 list(pool.map(self._delete, (each for each in found if not each.deleting)))
             if self._times.clock() >= self._end:
                 return [trouble] if trouble else [self._why(each) for each in found]
+            if self._times.clock() >= self._quiet and found:
+                self._quiet = self._end
+                self._tell(f"waiting: {self._why(found[0])}")
             self._times.sleep(_PAUSE)
 
     def _listed(self, kind: str) -> list["_Found"]:

@@ -19,15 +19,20 @@ _TRACES = ("StatefulSet", "Job", "Secret", "Role")
 """Kinds of which a run that is not wholly deleted has something left."""
 
 
-def hints(run: str, namespace: str, options: argparse.Namespace, *, own: bool) -> str:
+def hints(
+    run: str, namespace: str, options: argparse.Namespace, *, own: bool, ended: bool = False
+) -> str:
     """Return what can be done with a run, as commands; its own namespace is found by its name."""
     where = "" if own and not options.namespace else f" -n {namespace}"
     for name in ("context", "kubeconfig"):
         if given := getattr(options, name):
             where += f" --{name} {shlex.quote(given)}"
-    lines = [
+    going = [
         ("look at it", f"status-ctl status {run}{where}"),
         ("wait for it", f"status-ctl wait {run}{where}"),
+    ]
+    lines = [
+        *([] if ended else going),
         ("download the results", f"status-ctl retrieve {run}{where}"),
         ("delete it", f"status-ctl delete {run}{where}"),
     ]

@@ -482,6 +482,7 @@ class TestWaits:
         assert 1 == code, err
         assert "QuotaMissing: no quota" in out
         assert "status-ctl retrieve first" in err
+        assert "status-ctl wait first" not in err
 
     def test_no_longer_than_the_timeout(
         self, there: Home, fake: FakeKube, controllers: Controllers

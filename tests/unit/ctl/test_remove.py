@@ -1,0 +1,47 @@
+"""Removing a run: what is told while something takes its time to go."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reporter.ctl.launch.remove import Removal, Times
+from reporter.errors import NotFound
+
+LABELS = {"status-reporter.io/run": "first"}
+
+
+class World:
+    """A cluster with one Pod of the run on a node, which goes `takes` seconds after the start."""
+
+    def __init__(self, takes: float) -> None:
+        self._takes, self.now = takes, 0.0
+        self.times = Times(lambda: self.now, self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def get(self, kind: str, *_: Any, **__: Any) -> Any:
+        raise NotFound(f"no such {kind}")
+
+    def list_all(self, kind: str, *_: Any, **__: Any) -> Iterator[Any]:
+        if kind == "Pod" and self.now < self._takes:
+            stamp = "2030-01-01T12:00:00Z"
+            meta = {"name": "first-x", "uid": "u", "labels": LABELS, "deletionTimestamp": stamp}
+            yield {"metadata": meta, "spec": {"nodeName": "node1"}}
+
+    def delete(self, *_: Any, **__: Any) -> None:
+        raise AssertionError("it is being deleted already")
+
+
+@pytest.mark.parametrize(
+    ("takes", "told"),
+    [(9.0, []), (60.0, ["waiting: pod/first-x: is being deleted; its node is node1"])],
+)
+def test_what_is_waited_for_is_told_once(takes: float, told: list[str]) -> None:
+    world, said = World(takes), list[str]()
+    removal = Removal(world, "default", "first", tell=said.append, times=world.times)
+
+    assert [] == removal.aggregator() + removal.rest()
+    assert told == said
+    assert takes <= world.now < takes + 2
