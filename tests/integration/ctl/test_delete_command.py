@@ -279,7 +279,7 @@ class TestAsks:
 
         assert 4 == code
         assert (
-            "status-ctl: run 'first' not found in namespace status-reporter-first or default\n"
+            "status-ctl: run 'first' not found in namespace default or status-reporter-first\n"
         ) == err
 
     def test_a_namespace_that_is_not_shown_may_have_it(self, there: Home, fake: FakeKube) -> None:

@@ -153,5 +153,5 @@ def test_no_such_run(there: Home) -> None:
 
     assert (
         4,
-        "status-ctl: run 'second' not found in namespace status-reporter-second or default\n",
+        "status-ctl: run 'second' not found in namespace default or status-reporter-second\n",
     ) == (code, err)
