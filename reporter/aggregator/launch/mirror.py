@@ -182,7 +182,6 @@ class Mirror(Generic[Seen]):
         found: dict[str, Seen] = {}
         kind, more, version = self._kind, "", ""
         self._anew.clear()
-        began = time.monotonic()
         while True:
             page = self._api.list_page(
                 kind.name,
@@ -198,7 +197,8 @@ class Mirror(Generic[Seen]):
                 break
         with self._lock:
             self._seen, self._lost, self._listed = found, None, True
-            self._heard_at = began
+            # Not its beginning: a list that takes long would be too old for ever.
+            self._heard_at = time.monotonic()
         self._tell()
         return version
 

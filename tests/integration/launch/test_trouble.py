@@ -170,6 +170,25 @@ async def test_the_past_fails_nobody(one: World, monkeypatch: pytest.MonkeyPatch
         assert not one.entry(CHECK).terminal
 
 
+def test_a_list_that_takes_long_is_not_old_when_it_is_read() -> None:
+    """Else it would be read anew for ever, and nobody would ever fail."""
+    api, read = Unwatchable(), threading.Event()
+    mirror = Mirror(api, Kind("Pod", "default"), str, read.set, rng=lambda: 1.0)
+    page, answered = api.list_page, list[float]()
+
+    def timed(*given: Any, **asked: Any) -> Page:
+        found = page(*given, **asked)
+        answered.append(time.monotonic())
+        return found
+
+    api.list_page = timed  # type: ignore[method-assign]
+    mirror.start()
+    assert read.wait(HANG)
+    assert mirror.heard_at >= answered[0]
+    mirror.stop()
+    mirror.join()
+
+
 def test_lists_without_a_watch_are_no_success() -> None:
     """They are asked for at longer and longer intervals, not many times a second."""
     api = Unwatchable()
