@@ -193,6 +193,8 @@ class Mirror(Generic[Seen]):
             for each in page.items:
                 self._keep(found, each)
             version, more = page.resource_version, page.more
+            if self._stop.is_set():
+                return version
             if not more:
                 break
         with self._lock:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,22 @@ def test_a_list_that_takes_long_is_not_old_when_it_is_read() -> None:
     assert mirror.heard_at >= answered[0]
     mirror.stop()
     mirror.join()
+
+
+def test_a_mirror_that_is_stopped_reads_no_further_page() -> None:
+    """Of a slow server the pages of a large run would take longer than the grace period."""
+    api = Unwatchable()
+    mirror = Mirror(api, Kind("Pod", "default"), str, lambda: None)
+    page = api.list_page
+
+    def endless(*given: Any, **asked: Any) -> Page:
+        mirror.stop()
+        return replace(page(*given, **asked), more="" if len(api.lists) > 9 else "more")
+
+    api.list_page = endless  # type: ignore[method-assign]
+    mirror.start()
+    mirror.join()
+    assert 1 == len(api.lists)
 
 
 def test_lists_without_a_watch_are_no_success() -> None:
