@@ -15,13 +15,13 @@ from reporter.core.run.view import over
 from reporter.ctl import cluster
 from reporter.ctl.commands import wait
 from reporter.ctl.definitions import load
-from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, USAGE
+from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.ctl.interrupt import at_once
 from reporter.ctl.launch import asked
 from reporter.ctl.launch.check import Checked, check, wait_for_account
 from reporter.ctl.launch.create import Creation, NotCreated, shown
 from reporter.ctl.launch.ready import wait_ready
-from reporter.ctl.launch.standing import asked_there, hints
+from reporter.ctl.launch.standing import asked_there, hints, stands
 from reporter.ctl.launch.templates import templates
 from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         tell("\n".join(f"{place}: {what}" for place, what in loaded.problems))
         return USAGE
     with at_once():
-        api, _ = cluster.open_cluster(options)
+        api, here = cluster.open_cluster(options)
         wanted = asked.request(options, [each for _, each in loaded.definitions], api)
     if problems := unmet(wanted):
         tell("\n".join(problems))
@@ -105,6 +105,14 @@ def run(options: argparse.Namespace) -> int:
     for each in wanted.definitions:
         for remark in each.remarks:
             tell(f"plugin {each.name}: {remark}")
+    try:
+        # By its name alone the other commands would take the wrong one of the two.
+        double = not options.namespace and stands(api, wanted.run, here or "")
+    except KubeError as error:
+        raise CannotTell(cluster.said(error)) from None
+    if double:
+        tell(f"namespace {here} has a run named {wanted.run}; choose another --name")
+        return FAILED
     made = _start(api, chosen, wanted, options)
     if made is None:
         return FAILED

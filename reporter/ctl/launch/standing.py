@@ -71,6 +71,14 @@ def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> s
     raise CannotTell("\n".join(told))
 
 
+def stands(api: "KubeApi", run: str, namespace: str) -> bool:
+    """Return whether that namespace shows a run of that name. Raises KubeError."""
+    try:
+        return _has_plan(api, namespace, run)
+    except (NotFound, Forbidden):
+        return False
+
+
 def asked_there(options: argparse.Namespace, namespace: str, run: str) -> ByCluster:
     """Return what is asked about the run in that namespace, and in no other. Raises CannotTell."""
     return ByCluster(argparse.Namespace(**{**vars(options), "namespace": namespace}), run)

@@ -10,7 +10,7 @@ import yaml
 
 from tests.fakekube import Answer, FakeKube, Hang, Reset
 from tests.integration.ctl.cluster import kubeconfig, plugin
-from tests.integration.ctl.launched import Controllers, name_of, shown, standing
+from tests.integration.ctl.launched import RUN_LABEL, Controllers, name_of, shown, standing
 from tests.integration.ctl.scripted import Home, interrupt
 
 DEFINITION = """\
@@ -312,6 +312,18 @@ class TestRefuses:
         assert 130 == process.returncode
         assert b"interrupted; what was created is removed" in err
         assert [] == standing(fake, "first")
+
+    def test_a_run_of_that_name_where_the_other_commands_look_first(
+        self, there: Home, fake: FakeKube
+    ) -> None:
+        """`delete first` would delete it, and not the one in a namespace of its own."""
+        labels = {RUN_LABEL: "first"}
+        fake.store.create("ConfigMap", {"metadata": {"name": "first", "labels": labels}})
+        code, _, err = start(there)
+
+        assert 1 == code
+        assert "namespace default has a run named first; choose another --name" in err
+        assert [] == posts(fake)
 
     def test_a_namespace_that_is_just_going_is_waited_for(
         self, there: Home, fake: FakeKube, controllers: Controllers
