@@ -117,7 +117,11 @@ class ByCluster:
     def _lose(self, look: Look) -> str:
         """Give up the connection; return what was in the way."""
         self._http, forward, self._forward = None, self._forward, None
-        return (forward.error if forward is not None else "") or look.detail
+        if forward is None:
+            return look.detail
+        why = forward.error or look.detail
+        forward.close()
+        return why
 
 
 def _status_port(pod: Mapping[str, Any]) -> int | None:

@@ -1,10 +1,13 @@
 """A run in the user's cluster, by its name: found, and asked through a port-forward."""
 
 import json
+import threading
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from reporter.ctl.run.by_cluster import ByCluster
 from tests.fakekube import Answer, FakeKube, Reset, Rule
 from tests.integration.ctl.cluster import add_aggregator, plugin
 from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
@@ -103,6 +106,23 @@ def test_a_listener_that_does_not_answer(at_home: Home, fake: FakeKube, trouble:
 
     assert 0 == code
     assert "disk" in out
+
+
+def test_a_connection_that_is_given_up_is_closed(at_home: Home, fake: FakeKube) -> None:
+    """Whoever waits for hours for a listener that refuses would run out of descriptors."""
+    with Scripted(status=Say(404)) as server:
+        add_aggregator(fake, "running", plugin("disk"), launched="nightly", listens=server.port)
+        chosen = ByCluster(
+            Namespace(
+                namespace=None, context=None, kubeconfig=str(at_home.folder / ".kube" / "config")
+            ),
+            "nightly",
+        )
+        for _ in range(3):
+            assert chosen.look().document is not None
+        names = [each.name for each in threading.enumerate()]
+
+    assert [] == [each for each in names if each.startswith("port-forward")]
 
 
 def test_the_results(at_home: Home, fake: FakeKube) -> None:
