@@ -4,10 +4,10 @@ A WebSocket carries it: frames of two channels, data and errors, each of which b
 as two bytes. A thread moves the bytes between it and a socket, which callers use as any other.
 """
 
-import select
 import socket
 import threading
 from contextlib import suppress
+from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final
 
 from websocket import ABNF, WebSocket, WebSocketBadStatusException, WebSocketException
@@ -88,16 +88,20 @@ class PortForward:
     def _move(self) -> None:
         far, near = self._far, self._near
         begun = {_DATA: bytearray(), _ERROR: bytearray()}
-        while True:
-            # What TLS has decrypted already makes no descriptor readable.
-            ready = [far] if far.pending() else select.select([far, near], [], [])[0]
-            if near in ready:
-                piece = near.recv(_PIECE)
-                if not piece:
+        with DefaultSelector() as selector:
+            for end in (far, near):
+                selector.register(end, EVENT_READ)
+            while True:
+                # What TLS has decrypted already makes no descriptor readable.
+                pending = far.pending()
+                ready = [far] if pending else [key.fileobj for key, _ in selector.select()]
+                if near in ready:
+                    piece = near.recv(_PIECE)
+                    if not piece:
+                        return
+                    self._websocket.send_binary(bytes([_DATA]) + piece)
+                if far in ready and not self._receive(begun):
                     return
-                self._websocket.send_binary(bytes([_DATA]) + piece)
-            if far in ready and not self._receive(begun):
-                return
 
     def _receive(self, begun: dict[int, bytearray]) -> bool:
         """Take one frame; return whether more can come."""

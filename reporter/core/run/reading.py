@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from reporter.core.objects import items, section, text
 from reporter.core.run.annotation import STATUS_ANNOTATION
 from reporter.core.run.snapshot import Status
+from reporter.core.text import clean
 from reporter.core.trouble import IMAGE
 
 LABELS: Final = (("sonobuoy-component", "aggregator"), ("run", "sonobuoy-master"))
@@ -125,4 +126,8 @@ def _why(pod: Mapping[str, Any]) -> str:
             reason = text(section(container, "state", "waiting"), "reason")
             if reason in IMAGE:
                 return f": {reason} (container {text(container, 'name')})"
+    for condition in items(status, "conditions"):
+        refused = text(condition, "type") == "PodScheduled" and text(condition, "status") == "False"
+        if refused and (message := clean(text(condition, "message"), 512)):
+            return f": {message}"
     return ""

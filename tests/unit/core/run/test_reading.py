@@ -71,6 +71,12 @@ def waiting(reason):
 RUNNING = {"name": "sidecar", "state": {"running": {}}}
 NO_KNOWN = f"the annotation {STATUS_ANNOTATION} has no known status"
 NOT_JSON = f"the annotation {STATUS_ANNOTATION} is not JSON"
+NO_NODE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/1 nodes are available: 1 Too many pods.",
+}
 PULL = "the pod is Pending: ErrImagePull (container kube-sonobuoy)"
 
 
@@ -97,6 +103,24 @@ PULL = "the pod is Pending: ErrImagePull (container kube-sonobuoy)"
             Found.POD_NOT_RUNNING,
             "the pod is Pending",
             id="no trouble with images",
+        ),
+        pytest.param(
+            pod(phase="Pending", conditions=[{"type": "Ready", "status": "False"}, NO_NODE]),
+            Found.POD_NOT_RUNNING,
+            "the pod is Pending: 0/1 nodes are available: 1 Too many pods.",
+            id="no node takes it",
+        ),
+        pytest.param(
+            pod(phase="Pending", conditions=[NO_NODE | {"message": ""}]),
+            Found.POD_NOT_RUNNING,
+            "the pod is Pending",
+            id="no node takes it, nobody says why",
+        ),
+        pytest.param(
+            pod(phase="Pending", conditions=[NO_NODE | {"status": "True"}]),
+            Found.POD_NOT_RUNNING,
+            "the pod is Pending",
+            id="a node has taken it",
         ),
         pytest.param(
             pod(phase="Succeeded", value="{}"),
