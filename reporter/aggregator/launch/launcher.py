@@ -232,8 +232,12 @@ class Launcher:
                 self._show({}, {})
             return _LOOK
         world, now = self._world(mirrors, requests), self._wall()
-        entries = self._store.snapshot().entries
-        decision = decide(run, entries, world, self._memory, now=now, begun=self._store.launching)
+        entries, begun = self._store.snapshot().entries, self._store.launching
+        # With thousands of entries it takes long enough for workers to notice. What changes
+        # meanwhile is no harm: a failure gives way to a result, and nothing decided is created.
+        decision = await asyncio.to_thread(
+            decide, run, entries, world, self._memory, now=now, begun=begun
+        )
         self._memory = decision.memory
         if decision.fail and self._refreshed(mirrors):
             decision = replace(decision, fail={})
