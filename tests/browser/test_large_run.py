@@ -46,9 +46,9 @@ def test_first_paint(browser, large):
         "return performance.getEntriesByName('first-contentful-paint')[0].startTime"
     )
     print(f"first rows after {[round(each) for each in shown]} ms, painted after {painted:.0f} ms")
+    browser.until(f"{ROWS}.length === 2000")  # in slices, so that nothing else has to wait
     first = browser.run(f"return {ROWS}[0].innerText")
-    said, rows = browser.text("#hero-sub"), browser.run(f"return {ROWS}.length")
-    further = browser.text("#further")
+    said, further = browser.text("#hero-sub"), browser.text("#further")
     browser.click("#search")
     browser.press(*"10-0-79-249")
     browser.until(f"{ROWS}.length === 1 && document.querySelector('#further').hidden")
@@ -56,7 +56,7 @@ def test_first_paint(browser, large):
     assert min(shown) < 1000
     assert "Pod failed: OOMKilled" in first
     assert "1,000 of 20,000 results received · 1 failed · 18,999 open · 1,000 failed tests" == said
-    assert (2000, "Showing 2,000 of 20,000. Show more") == (rows, further)
+    assert "Showing 2,000 of 20,000. Show more" == further
     assert [] == browser.complaints()
 
 

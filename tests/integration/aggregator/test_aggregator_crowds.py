@@ -36,7 +36,7 @@ class Attacker:
         options: dict[str, Any] = {}
         if self._tls:
             options = {"ssl": self._worker.context, "server_hostname": "127.0.0.1"}
-        reader, writer = await asyncio.open_connection(*self._worker.address, **options)
+        reader, writer = await self._connect(options)
         writer.write(self._begin)
         self.connected.set()
         drips = asyncio.create_task(self._go_on(writer))
@@ -47,6 +47,14 @@ class Attacker:
             drips.cancel()
             writer.transport.abort()
             await asyncio.gather(drips, writer.wait_closed(), return_exceptions=True)
+
+    async def _connect(
+        self, options: dict[str, Any]
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect, again where a busy machine was too slow for the time a handshake may take."""
+        while True:
+            with suppress(OSError):
+                return await asyncio.open_connection(*self._worker.address, **options)
 
     async def _go_on(self, writer: asyncio.StreamWriter) -> None:
         while self._drip:
