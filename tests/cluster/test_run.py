@@ -216,7 +216,7 @@ class TestDeletesInEachPhase:
             assert 0 == process.returncode, err
 
         code, _, err = person.run("delete", run)
-        assert (1, True) == (code, "it goes on" in err)
+        assert (1, True) == (code, "it is still running" in err)
         code, _, err = person.run("delete", run, "--yes")
         assert 0 == code, err
         assert [] == person.left_of(run)

@@ -23,8 +23,8 @@ Deletes a run: its aggregator with the results, its Jobs, and everything else th
 and waits until it is gone. The namespace is deleted too if the run has made it and nothing else is
 in it. It may be repeated.
 
-A run that goes on, or whose results were not downloaded, is deleted only with --yes or after a
-question on the terminal.
+A run that is still running, or whose results were not downloaded, is deleted only with --yes or
+after a question on the terminal.
 
 exit codes:
   0    nothing of the run is left
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
             and (doubt := _doubt(api, options, found, name))
             and not _confirmed(name, doubt)
         ):
-            tell(f"run {name} was not deleted: {doubt}; --yes deletes it all the same")
+            tell(f"run {name} was not deleted: {doubt}; use --yes to delete it anyway")
             return FAILED
     except KubeError as error:
         raise CannotTell(cluster.said(error)) from None
@@ -88,7 +88,7 @@ def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: st
             return "its results are on a volume that would be deleted"
         return ""
     if not over(document):
-        return "it goes on"
+        return "it is still running"
     if not text(document, "retrieved_at"):
         return "its results were not downloaded"
     return ""

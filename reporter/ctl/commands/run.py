@@ -203,7 +203,7 @@ def _follow(api: "KubeApi", chosen: RunOptions, options: argparse.Namespace) -> 
             return GOOD
         return _wait(chosen, options, after)
     except KeyboardInterrupt:
-        tell(f"the run goes on\n{after}")
+        tell(f"the run continues\n{after}")
         raise
 
 
@@ -218,7 +218,7 @@ def _wait(chosen: RunOptions, options: argparse.Namespace, after: str) -> int:
     if look.document is not None:
         put_run(look.document, options)
     if code == TIME_OVER:
-        tell(f"timed out: {look.detail or 'the run is not over'}; it goes on")
+        tell(f"timed out: {look.detail or 'the run is not over'}; it is still running")
     if look.document is not None and over(look.document):
         own = chosen.create_namespace
         after = hints(chosen.run, chosen.namespace, options, own=own, ended=True)

@@ -233,7 +233,7 @@ class TestAsks:
         ("annotations", "doubt"),
         [
             ({}, "its aggregator does not answer"),
-            (shown("running", final=False), "it goes on"),
+            (shown("running", final=False), "it is still running"),
             (shown("complete"), "its results were not downloaded"),
             (shown("failed", retrieved_at=None), "its results were not downloaded"),
         ],
@@ -245,7 +245,7 @@ class TestAsks:
         add_run(fake, annotations)
         code, _, err = there.run("delete", "first")
 
-        assert (1, f"run first was not deleted: {doubt}; --yes deletes it all the same") == (
+        assert (1, f"run first was not deleted: {doubt}; use --yes to delete it anyway") == (
             code,
             err.strip().removeprefix("status-ctl: "),
         )

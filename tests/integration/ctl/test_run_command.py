@@ -504,7 +504,7 @@ class TestWaits:
         code, _, err = start(there, "--wait", "--timeout", "1s")
 
         assert 3 == code
-        assert "timed out: the run is not over; it goes on" in err
+        assert "timed out: the run is not over; it is still running" in err
 
     def test_ctrl_c_leaves_the_run(
         self, there: Home, fake: FakeKube, controllers: Controllers
@@ -518,7 +518,7 @@ class TestWaits:
             _, err = process.communicate(timeout=60)
 
         assert 130 == process.returncode
-        assert b"the run goes on\n" in err
+        assert b"the run continues\n" in err
         assert b"status-ctl delete first" in err
         assert "StatefulSet/first" in standing(fake, "first")
 
