@@ -6,6 +6,7 @@ from typing import Any, Final
 from reporter.core.launch import names
 from reporter.core.launch.plugin_pod import pod_template
 from reporter.core.launch.spec import Launch, Place
+from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Key, Plugin
 
 UPLOADS: Final = 3_600  # seconds for uploads after the plugin's time: none is cut off
@@ -15,7 +16,7 @@ KEPT: Final = 86_400  # seconds that a Job stays whose launcher never came back
 def secret_name(run: str, plugin: Plugin, key: Key) -> str:
     """Return the name of the Secret that an entry's Pod mounts; nodes may share one."""
     shared = plugin.nodes and plugin.identity == "plugin"
-    return names.entry_name(run, Key(plugin.name, names.ANY_NODE) if shared else key)
+    return names.entry_name(run, Key(plugin.name, ANY_NODE) if shared else key)
 
 
 def job(

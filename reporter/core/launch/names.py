@@ -21,8 +21,6 @@ PART_OF: Final = {
     "app.kubernetes.io/part-of": "status-reporter",
     "app.kubernetes.io/managed-by": "status-reporter",
 }
-ANY_NODE: Final = "*"
-"""The node of what all nodes of a plugin share."""
 LONGEST_RUN: Final = 40
 
 _RUN = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?")

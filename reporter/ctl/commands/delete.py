@@ -4,13 +4,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from reporter.core.launch.names import is_run_name
 from reporter.core.objects import text
 from reporter.core.run.view import over
 from reporter.ctl import cluster
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
 from reporter.ctl.launch.remove import PATIENCE, Removal
-from reporter.ctl.launch.standing import asked_there, find_run
+from reporter.ctl.launch.standing import asked_there, named_run
 from reporter.ctl.quantities import wait_time
 from reporter.ctl.show.tell import tell
 from reporter.errors import KubeError, NotFound
@@ -52,13 +51,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ask, delete, say what stays; return the exit code."""
-    name = options.name.removeprefix("run/")
-    if not is_run_name(name):
-        options.error(f"not a valid run name: {options.name!r}")
-    api, namespace = cluster.open_cluster(options)
-    assert namespace is not None
     try:
-        found = find_run(api, name, namespace, only_there=bool(options.namespace))
+        api, found, name = named_run(options)
         if (
             not options.yes
             and (doubt := _doubt(api, options, found, name))

@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from reporter.core.launch.names import is_run_name, key_of, selector
+from reporter.core.launch.names import key_of, selector
 from reporter.core.objects import items, section, text
 from reporter.core.run.plan import GLOBAL
 from reporter.core.run.view import over
 from reporter.core.text import clean
 from reporter.ctl import cluster
 from reporter.ctl.exits import GOOD, CannotTell
-from reporter.ctl.launch.standing import asked_there, find_run
+from reporter.ctl.launch.standing import asked_there, named_run
 from reporter.ctl.show.tell import tell
 from reporter.errors import InvalidRequest, KubeError, NotFound
 
@@ -51,13 +51,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Find the Pods, print, and return the exit code."""
-    name = options.name.removeprefix("run/")
-    if not is_run_name(name):
-        options.error(f"not a valid run name: {options.name!r}")
-    api, namespace = cluster.open_cluster(options)
-    assert namespace is not None
     try:
-        found = find_run(api, name, namespace, only_there=bool(options.namespace))
+        api, found, name = named_run(options)
         logs = Logs(api, found, name, options)
         logs.follow() if options.follow else logs.print_all()
     except KubeError as error:

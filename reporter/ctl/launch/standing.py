@@ -4,10 +4,10 @@ import argparse
 import shlex
 from typing import TYPE_CHECKING
 
-from reporter.core.launch.names import RUN_LABEL, selector
+from reporter.core.launch.names import RUN_LABEL, is_run_name, selector
 from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section
-from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.cluster import TIMEOUT, open_cluster, words
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster
 from reporter.errors import Forbidden, NotFound
@@ -42,10 +42,23 @@ def hints(
     )
 
 
+def named_run(options: argparse.Namespace) -> "tuple[KubeApi, str, str]":
+    """Return the API, the namespace and the name of the run that a command was given.
+
+    A usage error for what is no name. Raises KubeError, CannotTell.
+    """
+    name = options.name.removeprefix("run/")
+    if not is_run_name(name):
+        options.error(f"not a valid run name: {options.name!r}")
+    api, namespace = open_cluster(options)
+    assert namespace is not None
+    return api, find_run(api, name, namespace, only_there=bool(options.namespace)), name
+
+
 def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> str:
     """Return the namespace that has something of the run. Raises KubeError, CannotTell.
 
-    That is the one that a run of that name makes, unless `only_there`, else `namespace`. A run has
+    That is `namespace`, else, unless `only_there`, the one that a run of that name makes. A run has
     its plan as long as it is there; what a deletion that was interrupted has left may lack it.
     """
     # In the same order as `ByCluster`: two commands must not mean two runs of one name.

@@ -3,7 +3,8 @@
 import pytest
 
 from reporter.core.launch.job import secret_name
-from reporter.core.launch.names import ANY_NODE, entry_name
+from reporter.core.launch.names import entry_name
+from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Key, Plugin
 from reporter.core.run.record import Cause, Failure
 from tests.unit.core.launch.cluster import (

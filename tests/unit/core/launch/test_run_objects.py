@@ -10,6 +10,7 @@ import pytest
 
 from reporter.core.launch import names, run_objects
 from reporter.core.launch.run_objects import RunOptions, StatusTls, objects
+from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Plugin, parse_plan
 from reporter.settings import aggregator
 from reporter.wire import launch_file
@@ -114,7 +115,7 @@ def test_files_of_configurations_are_in_the_config_map_under_their_keys() -> Non
 
 def test_the_aggregator_has_the_least_rights() -> None:
     secrets = {
-        names.entry_name("r1", key._replace(node=names.ANY_NODE) if plugin.nodes else key)
+        names.entry_name("r1", key._replace(node=ANY_NODE) if plugin.nodes else key)
         for plugin in ALL.plan.plugins
         for key in plugin.keys
     }
