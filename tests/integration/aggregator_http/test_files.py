@@ -74,6 +74,7 @@ class Site:
     address: tuple[str, int]
     listener: Listener
     seen: Seen
+    noted: asyncio.Queue[float | None]
 
     async def put(self, key: Key, body: bytes, **meta: object) -> None:
         """Take a result in."""
@@ -85,6 +86,14 @@ class Site:
         async with connected(self.address, None) as wire:
             await wire.send(head(method, path, *headers, host="localhost"))
             return await wire.reply(method=method)
+
+    async def download_noted(self) -> float | None:
+        """Wait until a download was noted, or could not be; when the store says it was.
+
+        The client has the last byte before the server does this.
+        """
+        async with asyncio.timeout(HANG):
+            return await self.noted.get()
 
     async def pack(self) -> None:
         """Bring the run to its end."""
@@ -113,6 +122,14 @@ async def serving(
     layout.prepare()
     intake = Intake(layout, store, LIMITS)
     await intake.recover(store.snapshot())
+    noted = asyncio.Queue[float | None]()
+
+    async def retrieved(*, at: float) -> None:
+        try:
+            await store.retrieved(at=at)
+        finally:
+            noted.put_nowait(store.snapshot().retrieved_at)
+
     app = StatusApp(
         store.snapshot,
         Health(),
@@ -120,12 +137,12 @@ async def serving(
         Audience.LOCAL,
         seen,
         results=results(layout, limited(**limits)),
-        retrieved=store.retrieved,
+        retrieved=retrieved,
     )
     listener = listening(app, seen, ssl_context=tls)
     finish = Finish(layout, intake, keep_blobs=keep_blobs)
     try:
-        yield Site(store, intake, finish, layout, await listener.start(), listener, seen)
+        yield Site(store, intake, finish, layout, await listener.start(), listener, seen, noted)
     finally:
         await listener.close(grace=1.0)
         await intake.close()
@@ -335,10 +352,12 @@ async def test_a_whole_download_is_noted(tmp_path):
         await site.get("/results", "Range: bytes=1-")
         await site.get("/results", method="HEAD")
         await site.get("/results/sysd/node1")
-        assert site.store.snapshot().retrieved_at is None
+        await site.get("/results/e2e/global")
+        assert site.noted.empty()
 
         await site.get("/results")
-        assert site.store.snapshot().retrieved_at is not None
+        assert await site.download_noted() is not None
+        assert site.noted.empty()
 
 
 @situation
@@ -356,8 +375,7 @@ async def test_a_download_that_cannot_be_noted(tmp_path):
         whole = await site.get("/results")
 
         assert (200, True) == (whole.status, bool(whole.body))
-        full.clear()
-        assert site.store.snapshot().retrieved_at is None
+        assert await site.download_noted() is None
 
 
 @pytest.mark.parametrize("packed", [True, False])
