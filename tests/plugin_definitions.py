@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from reporter.core.launch.run_objects import RunOptions, config_keys, plugin_account
+from reporter.core.launch.run_options import RunOptions, config_keys, plugin_account
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import Plan, Plugin

@@ -16,7 +16,8 @@ import yaml
 
 from reporter.core.launch.job import job, secret, secret_name
 from reporter.core.launch.names import entry_name
-from reporter.core.launch.run_objects import RunOptions, config_keys, objects, plugin_account
+from reporter.core.launch.run_objects import objects
+from reporter.core.launch.run_options import RunOptions, config_keys, plugin_account
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import Key, Plan, Plugin

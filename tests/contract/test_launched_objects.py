@@ -16,7 +16,8 @@ import pytest
 from reporter.aggregator.certificates.run import issue_run
 from reporter.core.launch.job import job, secret, secret_name
 from reporter.core.launch.pod_security import needed
-from reporter.core.launch.run_objects import RunOptions, StatusTls, objects
+from reporter.core.launch.run_objects import objects
+from reporter.core.launch.run_options import RunOptions, StatusTls
 from reporter.core.run.plan import Plan, Plugin
 from reporter.kube.kinds import KINDS
 from tests.bed.controlplane import ControlPlane

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from reporter.core.launch.names import is_run_name
 from reporter.core.launch.nodes import Selected
-from reporter.core.launch.run_objects import config_keys, plugin_account
+from reporter.core.launch.run_options import config_keys, plugin_account
 from reporter.core.launch.spec import Launch
 from reporter.core.run.definition import Cleanup, Definition
 from reporter.core.run.plan import Plan, Plugin

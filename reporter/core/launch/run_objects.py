@@ -6,9 +6,7 @@ run's labels.
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from reporter.core.launch import names
 from reporter.core.launch.aggregator_pod import (
@@ -21,77 +19,20 @@ from reporter.core.launch.aggregator_pod import (
     labels,
     selector,
 )
-from reporter.core.launch.job import secret_name
 from reporter.core.launch.pod_security import pod_security
-from reporter.core.launch.spec import Launch, launch_document
-from reporter.core.objects import section
-from reporter.core.run.definition import Definition
-from reporter.core.run.plan import Key, Plan, plan_document
+from reporter.core.launch.run_options import (
+    RunOptions,
+    StatusTls,
+    aggregator_account,
+    plugin_account,
+    status_name,
+)
+from reporter.core.launch.run_rights import aggregator_rules, plugin_rules
+from reporter.core.launch.spec import launch_document
+from reporter.core.run.plan import plan_document
 
 CREATED_BY: Final = "status-reporter.io/created-by-run"
 """Annotation of a namespace that was made for a run, and goes with it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusTls:
-    """What the status listener needs for access from outside, as PEM."""
-
-    certificate: bytes
-    private_key: bytes = field(repr=False)
-    client_ca: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """What is to run, where, and with what.
-
-    `launch` has the image and its pull secrets, for the aggregator too. `storage` is a quantity,
-    nothing for an emptyDir. `exit` makes a Job of the aggregator, which
-    ends with the verdict. `expose` makes a Service for access from outside and needs
-    `status_tls`. `fixed_group` is off where the platform gives Pods their users and groups.
-    """
-
-    namespace: str
-    plan: Plan
-    launch: Launch
-    storage: str | None = "10Gi"
-    storage_class: str = ""
-    exit: bool = False
-    expose: Literal["", "nodeport", "loadbalancer"] = ""
-    status_tls: StatusTls | None = None
-    create_namespace: bool = False
-    aggregator_service_account: str = ""
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    fixed_group: bool = True
-
-    @property
-    def run(self) -> str:
-        """The run's name."""
-        return self.plan.run
-
-
-def aggregator_account(run: str) -> str:
-    """Return the name of the aggregator's own account, Role and RoleBinding."""
-    return f"{run}-aggregator"
-
-
-def plugin_account(run: str) -> str:
-    """Return the name of the account of plugins that name none, of its Role and RoleBinding."""
-    return f"{run}-plugin"
-
-
-def status_name(run: str) -> str:
-    """Return the name of the Secret and the Service for access from outside."""
-    return f"{run}-status"
-
-
-def config_keys(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:
-    """Return the keys in the run's ConfigMap for the files of each plugin's configuration."""
-    return {
-        definition.name: {file: f"config.{i}.{j}" for j, file in enumerate(definition.config)}
-        for i, definition in enumerate(definitions)
-        if definition.config
-    }
 
 
 def objects(options: RunOptions) -> list[dict[str, Any]]:
@@ -115,60 +56,6 @@ def objects(options: RunOptions) -> list[dict[str, Any]]:
     if options.status_tls is not None:
         made.append(_status_secret(options, options.status_tls))
     return [*made, *_aggregator(options, account)]
-
-
-def aggregator_rules(options: RunOptions) -> list[dict[str, Any]]:
-    """Return what the aggregator may do: what its launcher asks for and nothing more."""
-    run = options.run
-    secrets = sorted(
-        {secret_name(run, plugin, key) for plugin in options.plan.plugins for key in plugin.keys}
-    )
-    rules = [
-        _rule("batch", "jobs", "create", "delete", "get", "list", "watch"),
-        _rule("", "pods", "get", "list", "watch"),
-        _rule("", "pods/log", "get"),
-        _rule("", "events", "list", "watch"),
-        _rule("", "configmaps", "get", only=[run]),
-        _rule("", "secrets", "create"),
-        _rule("", "secrets", "delete", "get", only=secrets),
-    ]
-    if not options.exit:
-        # The run's status on its own Pod. A Job's Pod has no name that is known before.
-        rules.append(_rule("", "pods", "patch", only=[f"{run}-0"]))
-    return rules
-
-
-def plugin_rules(options: RunOptions) -> list[dict[str, Any]]:
-    """Return what our containers beside the plugins may do with the account that is theirs."""
-    rules = [_rule("", "pods", "get", "watch")]
-    jobs = [names.entry_name(options.run, key) for key in _watched_over(options)]
-    if jobs:
-        verbs = ["get", "patch"] if options.launch.write_conditions else ["get"]
-        rules.append(_rule("batch", "jobs/status", *verbs, only=jobs))
-    return rules
-
-
-def _watched_over(options: RunOptions) -> list[Key]:
-    """List the entries with our sidecar under the plugins' account."""
-    found: list[Key] = []
-    for plugin in options.plan.plugins:
-        definition = options.launch.definition(plugin.name)
-        spec = section(definition.template, "spec")
-        named = spec.get("serviceAccountName") or spec.get("serviceAccount")
-        if definition.contract == "result-file" and not named:
-            found += plugin.keys
-    return found
-
-
-def _rule(group: str, resource: str, *verbs: str, only: list[str] | None = None) -> dict[str, Any]:
-    rule: dict[str, Any] = {
-        "apiGroups": [group],
-        "resources": [resource],
-        "verbs": list(verbs),
-    }
-    if only is not None:
-        rule["resourceNames"] = only
-    return rule
 
 
 def _made(options: RunOptions, kind: str, name: str, **rest: Any) -> dict[str, Any]:

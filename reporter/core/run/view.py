@@ -1,20 +1,18 @@
-"""A run as somebody outside reads it: the document of `/status`, also made from the annotations.
+"""A run as somebody outside reads it: the document of `/status`, its rows and counts.
 
-Tolerant: the document may come from a newer aggregator, the annotation from Sonobuoy. Asking for
-either, and showing it, is not done here.
+Tolerant: the document may come from a newer aggregator, or be made from the annotations
+(`from_annotations.py`). Asking for it, and showing it, is not done here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.core.objects import items, number, section, text
-from reporter.core.run.annotation import RUN_ANNOTATION
 from reporter.core.run.plan import GLOBAL
-from reporter.core.run.reading import Found, Reading, plain_json
+from reporter.core.run.reading import Found, plain_json
 from reporter.core.run.results import NOT_PASSED, ResultStatus
 from reporter.core.run.snapshot import Status
-from reporter.core.run.status import API_VERSION
 
 DECIDED: Final = frozenset({"complete", "failed", "timed_out"})
 BAD: Final = frozenset({"failed", "timed_out"})
@@ -22,9 +20,6 @@ LAST: Final = frozenset({"complete", "failed"})
 """What a run's status is in the end."""
 
 _COUNTS: Final = ("entries", "decided", "received", "failed", "unknown")
-_UNSAID: Final[Mapping[str, None]] = dict.fromkeys(
-    ("stale", "late", "retry_until", "attempts", "received_at", "digest", "bytes", "notes")
-)
 
 Document = Mapping[str, Any]
 
@@ -88,41 +83,6 @@ def read_document(data: bytes) -> Document | None:
     plugins = found.get("plugins", [] if _told_counts(found) else None)
     whole = isinstance(plugins, list) and all(isinstance(entry, dict) for entry in plugins)
     return found if whole else None
-
-
-def of_reading(reading: Reading) -> Look:
-    """What was read from the cluster, in the shape of `/status`.
-
-    The aggregator's own annotation is the one that is believed: Sonobuoy's never shows an early
-    failure. What the annotations do not say is null or empty, and the document is marked `partial`.
-    """
-    if reading.status is None:
-        return Look(reading.outcome, detail=reading.detail, warning=reading.warning)
-    ours = _ours(reading.pod or {})
-    why = section(ours, "why")
-    plugins = [_plugin(found, why) for found in items(reading.status, "plugins")]
-    status = text(ours, "status") or text(reading.status, "status")
-    counted = counts({"plugins": plugins})
-    final = ours.get("final")
-    tar = section(reading.status, "tar-info")
-    document = {
-        "status": status,
-        "percent_complete": _share_of(ours, "percent_complete", counted["decided"], len(plugins)),
-        "plugins_reported": _share_of(ours, "plugins_reported", counted["received"], len(plugins)),
-        "counts": counted,
-        "plugins": plugins,
-        "api_version": API_VERSION,
-        "run": text(ours, "run"),
-        "revision": number(ours, "revision"),
-        "time": "",
-        "final": final if isinstance(final, bool) else status in LAST,
-        "result_status": text(ours, "result_status") or _rolled_up(plugins),
-        "error": None,
-        "tar-info": dict(tar) if text(tar, "name") else None,
-        "retrieved_at": text(ours, "retrieved_at") or None,
-        "partial": True,
-    }
-    return Look(Found.OK, document, warning=reading.warning)
 
 
 def rows(document: Document) -> Iterator[Row]:
@@ -207,36 +167,6 @@ def _told_counts(document: Document) -> Mapping[str, int] | None:
     return told if all(number(told, name) is not None for name in _COUNTS) else None
 
 
-def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    value = text(section(pod, "metadata", "annotations"), RUN_ANNOTATION)
-    try:
-        found = plain_json(value)
-    except (ValueError, RecursionError):
-        return {}
-    known = isinstance(found, dict) and found.get("status") in tuple(Status)
-    return found if known else {}
-
-
-def _plugin(found: Mapping[str, Any], why: Mapping[str, Any]) -> dict[str, Any]:
-    plugin, node, verdict = text(found, "plugin"), text(found, "node"), text(found, "result-status")
-    timed_out = text(found, "status") == "failed" and verdict == "timeout"
-    said = section(why, f"{plugin}/{node}")
-    return {
-        "name": plugin,
-        "node": "" if node == GLOBAL else node,
-        "status": "timed_out" if timed_out else text(found, "status"),
-        "last-heartbeat": None,
-        "key": f"{plugin}/{node}",
-        "result_status": verdict,
-        "result_counts": found.get("result-counts"),
-        "reason": text(said, "reason"),
-        "message": text(said, "message"),
-        "error": None,
-        "progress": found.get("progress"),
-        **_UNSAID,
-    }
-
-
 def _why(entry: Mapping[str, Any]) -> str:
     """Reason and message of an entry's verdict, or those of its error."""
     error = section(entry, "error")
@@ -270,23 +200,6 @@ def hindrances(document: Document) -> list[str]:
         for each in items(document, "skipped")
     ]
     return found
-
-
-def _share_of(ours: Mapping[str, Any], key: str, part: int, whole: int) -> float:
-    """The share that our annotation tells, else the counted one."""
-    told = ours.get(key)
-    if isinstance(told, int | float) and not isinstance(told, bool):
-        return told
-    return round(part / whole, 4) if whole else 0.0
-
-
-def _rolled_up(plugins: Sequence[Mapping[str, Any]]) -> str:
-    """The verdict on a run whose aggregator tells none: that of its worst entry, if it is bad."""
-    bad = any(
-        plugin["status"] in BAD or plugin["result_status"] == ResultStatus.FAILED
-        for plugin in plugins
-    )
-    return str(ResultStatus.FAILED) if bad else ""
 
 
 def _failures(progress: Mapping[str, Any]) -> int:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.core.launch.pod_security import pod_security
 from reporter.core.launch.request import Request, make_launch, unmet
-from reporter.core.launch.run_objects import RunOptions, objects
+from reporter.core.launch.run_objects import objects
+from reporter.core.launch.run_options import RunOptions
 from reporter.core.objects import text
 from reporter.core.run.view import over
 from reporter.ctl import cluster

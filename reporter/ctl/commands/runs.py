@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from reporter.core.launch.aggregator_pod import EVERY_RUN
 from reporter.core.launch.names import RUN_LABEL
 from reporter.core.objects import moment, section, text
+from reporter.core.run.from_annotations import of_reading
 from reporter.core.run.reading import read_status
-from reporter.core.run.view import Document, counts, of_reading
+from reporter.core.run.view import Document, counts
 from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
 from reporter.ctl.exits import GOOD, CannotTell
 from reporter.ctl.show import output as show

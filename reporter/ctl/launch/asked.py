@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reporter import __version__
 from reporter.core.launch.request import Request, make_launch, make_plan, variable
-from reporter.core.launch.run_objects import RunOptions
+from reporter.core.launch.run_options import RunOptions
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
 from reporter.ctl.cluster import TIMEOUT, said

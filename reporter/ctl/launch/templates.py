@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reporter.core.launch.job import job
-from reporter.core.launch.run_objects import RunOptions
+from reporter.core.launch.run_options import RunOptions
 from reporter.core.launch.spec import Place
 from reporter.core.objects import items, section, text
 from reporter.ctl.launch.check import Template

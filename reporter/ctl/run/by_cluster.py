@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from reporter.core.objects import items, number, section, text
+from reporter.core.run.from_annotations import of_reading
 from reporter.core.run.reading import Found, Reading
-from reporter.core.run.view import Look, of_reading
+from reporter.core.run.view import Look
 from reporter.ctl import cluster
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_http import ByHttp

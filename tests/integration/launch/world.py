@@ -15,7 +15,8 @@ from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.launch.launcher import Launcher
 from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.store import SqliteStore
-from reporter.core.launch.run_objects import RunOptions, aggregator_rules
+from reporter.core.launch.run_options import RunOptions
+from reporter.core.launch.run_rights import aggregator_rules
 from reporter.core.launch.spec import Launch
 from reporter.core.run.definition import Definition
 from reporter.core.run.entry import Entry, Rank, Record

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from reporter.core.launch import names, run_objects
-from reporter.core.launch.run_objects import RunOptions, StatusTls, objects
+from reporter.core.launch import names, run_objects, run_rights
+from reporter.core.launch.run_objects import objects
+from reporter.core.launch.run_options import RunOptions, StatusTls
 from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Plugin, parse_plan
 from reporter.settings import aggregator
@@ -140,7 +141,7 @@ def test_the_aggregator_has_the_least_rights() -> None:
 def test_nodes_with_an_identity_of_their_own_have_secrets_of_their_own() -> None:
     plugin = Plugin("p", ("a", "b"), identity="node")
     options = replace(ALL, plan=replace(ALL.plan, plugins=(plugin,)))
-    (_, rule) = (r for r in run_objects.aggregator_rules(options) if r["resources"] == ["secrets"])
+    (_, rule) = (r for r in run_rights.aggregator_rules(options) if r["resources"] == ["secrets"])
     assert sorted(names.entry_name("r1", key) for key in plugin.keys) == rule["resourceNames"]
 
 

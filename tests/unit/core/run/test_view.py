@@ -7,17 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
+from reporter.core.run.from_annotations import of_reading
 from reporter.core.run.reading import Found, read_status
-from reporter.core.run.view import (
-    failed,
-    hindrances,
-    of_reading,
-    over,
-    passed,
-    percent,
-    read_document,
-    rows,
-)
+from reporter.core.run.view import failed, hindrances, over, passed, percent, read_document, rows
 
 OURS = {"status": "failed", "percent_complete": 0.25, "final": False, "revision": 7}
 

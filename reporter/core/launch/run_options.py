@@ -1,0 +1,71 @@
+"""What is to run, where and with what; and how its accounts and its ConfigMap's keys are named."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from reporter.core.launch.spec import Launch
+from reporter.core.run.definition import Definition
+from reporter.core.run.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusTls:
+    """What the status listener needs for access from outside, as PEM."""
+
+    certificate: bytes
+    private_key: bytes = field(repr=False)
+    client_ca: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What is to run, where, and with what.
+
+    `launch` has the image and its pull secrets, for the aggregator too. `storage` is a quantity,
+    nothing for an emptyDir. `exit` makes a Job of the aggregator, which
+    ends with the verdict. `expose` makes a Service for access from outside and needs
+    `status_tls`. `fixed_group` is off where the platform gives Pods their users and groups.
+    """
+
+    namespace: str
+    plan: Plan
+    launch: Launch
+    storage: str | None = "10Gi"
+    storage_class: str = ""
+    exit: bool = False
+    expose: Literal["", "nodeport", "loadbalancer"] = ""
+    status_tls: StatusTls | None = None
+    create_namespace: bool = False
+    aggregator_service_account: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    fixed_group: bool = True
+
+    @property
+    def run(self) -> str:
+        """The run's name."""
+        return self.plan.run
+
+
+def aggregator_account(run: str) -> str:
+    """Return the name of the aggregator's own account, Role and RoleBinding."""
+    return f"{run}-aggregator"
+
+
+def plugin_account(run: str) -> str:
+    """Return the name of the account of plugins that name none, of its Role and RoleBinding."""
+    return f"{run}-plugin"
+
+
+def status_name(run: str) -> str:
+    """Return the name of the Secret and the Service for access from outside."""
+    return f"{run}-status"
+
+
+def config_keys(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:
+    """Return the keys in the run's ConfigMap for the files of each plugin's configuration."""
+    return {
+        definition.name: {file: f"config.{i}.{j}" for j, file in enumerate(definition.config)}
+        for i, definition in enumerate(definitions)
+        if definition.config
+    }

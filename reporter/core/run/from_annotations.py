@@ -1,0 +1,102 @@
+"""The document of `/status`, as far as the annotations on the aggregator's Pod tell it.
+
+Tolerant: the annotation may be Sonobuoy's.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from reporter.core.objects import items, number, section, text
+from reporter.core.run.annotation import RUN_ANNOTATION
+from reporter.core.run.plan import GLOBAL
+from reporter.core.run.reading import Found, Reading, plain_json
+from reporter.core.run.results import ResultStatus
+from reporter.core.run.snapshot import Status
+from reporter.core.run.status import API_VERSION
+from reporter.core.run.view import BAD, LAST, Look, counts
+
+_UNSAID: Final[Mapping[str, None]] = dict.fromkeys(
+    ("stale", "late", "retry_until", "attempts", "received_at", "digest", "bytes", "notes")
+)
+
+
+def of_reading(reading: Reading) -> Look:
+    """What was read from the cluster, in the shape of `/status`.
+
+    The aggregator's own annotation is the one that is believed: Sonobuoy's never shows an early
+    failure. What the annotations do not say is null or empty, and the document is marked `partial`.
+    """
+    if reading.status is None:
+        return Look(reading.outcome, detail=reading.detail, warning=reading.warning)
+    ours = _ours(reading.pod or {})
+    why = section(ours, "why")
+    plugins = [_plugin(found, why) for found in items(reading.status, "plugins")]
+    status = text(ours, "status") or text(reading.status, "status")
+    counted = counts({"plugins": plugins})
+    final = ours.get("final")
+    tar = section(reading.status, "tar-info")
+    document = {
+        "status": status,
+        "percent_complete": _share_of(ours, "percent_complete", counted["decided"], len(plugins)),
+        "plugins_reported": _share_of(ours, "plugins_reported", counted["received"], len(plugins)),
+        "counts": counted,
+        "plugins": plugins,
+        "api_version": API_VERSION,
+        "run": text(ours, "run"),
+        "revision": number(ours, "revision"),
+        "time": "",
+        "final": final if isinstance(final, bool) else status in LAST,
+        "result_status": text(ours, "result_status") or _rolled_up(plugins),
+        "error": None,
+        "tar-info": dict(tar) if text(tar, "name") else None,
+        "retrieved_at": text(ours, "retrieved_at") or None,
+        "partial": True,
+    }
+    return Look(Found.OK, document, warning=reading.warning)
+
+
+def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    value = text(section(pod, "metadata", "annotations"), RUN_ANNOTATION)
+    try:
+        found = plain_json(value)
+    except (ValueError, RecursionError):
+        return {}
+    known = isinstance(found, dict) and found.get("status") in tuple(Status)
+    return found if known else {}
+
+
+def _plugin(found: Mapping[str, Any], why: Mapping[str, Any]) -> dict[str, Any]:
+    plugin, node, verdict = text(found, "plugin"), text(found, "node"), text(found, "result-status")
+    timed_out = text(found, "status") == "failed" and verdict == "timeout"
+    said = section(why, f"{plugin}/{node}")
+    return {
+        "name": plugin,
+        "node": "" if node == GLOBAL else node,
+        "status": "timed_out" if timed_out else text(found, "status"),
+        "last-heartbeat": None,
+        "key": f"{plugin}/{node}",
+        "result_status": verdict,
+        "result_counts": found.get("result-counts"),
+        "reason": text(said, "reason"),
+        "message": text(said, "message"),
+        "error": None,
+        "progress": found.get("progress"),
+        **_UNSAID,
+    }
+
+
+def _share_of(ours: Mapping[str, Any], key: str, part: int, whole: int) -> float:
+    """The share that our annotation tells, else the counted one."""
+    told = ours.get(key)
+    if isinstance(told, int | float) and not isinstance(told, bool):
+        return told
+    return round(part / whole, 4) if whole else 0.0
+
+
+def _rolled_up(plugins: Sequence[Mapping[str, Any]]) -> str:
+    """The verdict on a run whose aggregator tells none: that of its worst entry, if it is bad."""
+    bad = any(
+        plugin["status"] in BAD or plugin["result_status"] == ResultStatus.FAILED
+        for plugin in plugins
+    )
+    return str(ResultStatus.FAILED) if bad else ""
