@@ -20,7 +20,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from reporter.aggregator.certificates.issuing import (
+from reporter.core.run.identity import ANY_NODE, client_uri
+from reporter.core.run.plan import LONGEST_TIMEOUT, Key, Plan
+from reporter.pki.issuing import (
     CertificateError,
     Issuer,
     Pair,
@@ -30,8 +32,6 @@ from reporter.aggregator.certificates.issuing import (
     key_pem,
     server_names,
 )
-from reporter.core.run.identity import ANY_NODE, client_uri
-from reporter.core.run.plan import LONGEST_TIMEOUT, Key, Plan
 from reporter.runtime.private_file import private_directory, write_private
 
 __all__ = [
@@ -39,14 +39,11 @@ __all__ = [
     "CertificateError",
     "Issued",
     "Pair",
-    "StatusIssued",
     "issue_run",
-    "issue_status",
     "validity",
 ]
 
 LONGER = 3600.0  # after the last timeout: retries, late results, the last answers
-NO_TIMEOUT = 48 * 3600.0
 NEAR_EXPIRY = 3600.0
 
 _FILE, _CA_KEY = "server.pem", "ca.key"
@@ -61,15 +58,6 @@ class Issued:
     ca: bytes
     server: Pair
     clients: Mapping[Key, Pair]
-
-
-@dataclass(frozen=True)
-class StatusIssued:
-    """What the status listener and those who read it need, of a CA of their own."""
-
-    ca: bytes
-    server: Pair
-    client: Pair
 
 
 def validity(plan: Plan) -> float:
@@ -102,18 +90,6 @@ def issue_run(plan: Plan, names: Sequence[str], *, now: float) -> Issued:
 def _client(authority: Issuer, run: str, key: Key) -> Pair:
     names = [x509.DNSName(key.plugin), x509.UniformResourceIdentifier(client_uri(run, *key))]
     return authority.issue(key.plugin, names, ExtendedKeyUsageOID.CLIENT_AUTH)
-
-
-def issue_status(hosts: Sequence[str], *, now: float, seconds: float = NO_TIMEOUT) -> StatusIssued:
-    """Make the certificates of a status listener that is reached as `hosts`, and of its readers."""
-    subjects = server_names(hosts)
-    authority = Issuer.new("status-aggregator status CA", now, seconds)
-    reader = "status-reader"
-    return StatusIssued(
-        ca=authority.pem,
-        server=authority.issue("status-aggregator", subjects, ExtendedKeyUsageOID.SERVER_AUTH),
-        client=authority.issue(reader, [x509.DNSName(reader)], ExtendedKeyUsageOID.CLIENT_AUTH),
-    )
 
 
 @dataclass(frozen=True)

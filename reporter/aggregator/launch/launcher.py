@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from reporter.aggregator.certificates.issuing import Pair
 from reporter.aggregator.launch.logs import AT_ONCE as LOGS_AT_ONCE
 from reporter.aggregator.launch.logs import LogApi, Logs
 from reporter.aggregator.launch.mirror import Kind, Mirror, WatchApi
@@ -42,6 +41,7 @@ from reporter.core.run.launched import LauncherShown, PodShown, Step, Trouble
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.snapshot import Phase
 from reporter.errors import KubeError
+from reporter.pki.issuing import Pair
 from reporter.runtime import log
 
 _PACE = 0.2  # seconds between two looks

@@ -15,7 +15,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from reporter.aggregator.certificates.issuing import CertificateError, Pair
 from reporter.core.launch.job import job, secret, secret_name
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import SeenJob, read_job
@@ -33,6 +32,7 @@ from reporter.errors import (
     NotFound,
 )
 from reporter.kube.objects import WARN
+from reporter.pki.issuing import CertificateError, Pair
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from reporter.aggregator.certificates.export import (
 )
 from reporter.aggregator.certificates.run import (
     Issued,
-    issue_status,
 )
+from reporter.pki.status import issue_status
 from tests.integration.certificates.world import URL, issue
 
 

@@ -12,9 +12,9 @@ from reporter.aggregator.certificates.run import (
     CertificateError,
     Issued,
     Pair,
-    issue_status,
 )
 from reporter.aggregator.certificates.tls import StatusContext, status_context
+from reporter.pki.status import issue_status
 from reporter.runtime.private_file import write_private
 from reporter.wire.connection_file import decode
 from tests.integration.certificates.world import E2E, Handshake, alternatives, client_context, read

@@ -1,6 +1,7 @@
 """Making certificates: a CA, its leaves, and the names they may hold.
 
-What a run needs of them is in `certificates.py`. No files here.
+What a run needs of them is in `aggregator/certificates/`, what the readers of its status need in
+`status.py`. No files here.
 """
 
 import ipaddress
