@@ -8,36 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from reporter.aggregator.launch.logs import AT_ONCE as LOGS_AT_ONCE
+from reporter.aggregator.launch.asking import WriteApi
 from reporter.aggregator.launch.logs import LogApi, Logs
-from reporter.aggregator.launch.mirror import Kind, Mirror, WatchApi
-from reporter.aggregator.launch.requests import AT_ONCE, Requests, WriteApi
+from reporter.aggregator.launch.logs_taken import LogsTaken
+from reporter.aggregator.launch.mirror import WatchApi
+from reporter.aggregator.launch.mirrors import Mirrors
+from reporter.aggregator.launch.requests import AT_ONCE, Requests
+from reporter.aggregator.launch.troubles import Troubles
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.store import Store, StoreError
 from reporter.core.launch.cleanup import STATE_LOST
 from reporter.core.launch.decide import LONGEST_END, Decision, Memory, Run, World, decide
-from reporter.core.launch.job import secret_name
-from reporter.core.launch.names import entry_name, selector
+from reporter.core.launch.job import secret_names
+from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import (
-    Refusal,
-    SeenJob,
-    SeenPod,
     newest_pods,
-    read_event,
-    read_job,
-    read_pod,
 )
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
-from reporter.core.run.launched import LauncherShown, PodShown, Step, Trouble
+from reporter.core.run.launched import LauncherShown, PodShown, Step
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.snapshot import Phase
 from reporter.errors import KubeError
@@ -45,29 +42,15 @@ from reporter.pki.issuing import Pair
 from reporter.runtime import log
 
 _PACE = 0.2  # seconds between two looks
-_FRESH = 5.0  # seconds since a mirror has heard anything in which nobody is failed by it
 _LOOK = 5.0  # seconds until the next look where nothing happens
 _LONGEST_BACK_OFF = 10.0
 _MOUNTED = 10.0  # seconds in which a Pod usually has what it mounts
 _SETTLE = 10.0  # for the last requests
-_CHECK = 30.0  # seconds between two looks at what Pods wait for
 _NOT_MOUNTED = frozenset({"ContainerCreating", "PodInitializing", ""})
 
 
 class LaunchApi(WatchApi, WriteApi, LogApi, Protocol):
     """What is asked of the API server."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mirrors:
-    """What the API server shows of the run."""
-
-    jobs: Mirror[SeenJob]
-    pods: Mirror[SeenPod]
-    events: Mirror[Refusal]
-
-    def __iter__(self) -> Iterator[Mirror[Any]]:
-        return iter((self.jobs, self.pods, self.events))
 
 
 class Launcher:
@@ -96,13 +79,11 @@ class Launcher:
         self._api, self._store, self._plan, self._launch = api, store, plan, launch
         self._namespace, self._url, self._ca, self._client = namespace, url, ca, client
         self._clock, self._wall, self._rng = clock, wall, rng
-        self._logs, self._taking = logs, dict[Key, asyncio.Task[None]]()
         self._changed = asyncio.Event()
+        self._logs = LogsTaken(logs, self._changed.set)
         self._memory = Memory()
         self._decided_at: float | None = None
-        self._troubles: dict[str, Trouble] = {}
-        self._taken: set[Key] = set()
-        self._checked: dict[str, float] = {}
+        self._troubles = Troubles(clock, wall)
         self._log, self._seldom = log.get(), RateLimitedLog()
         self.through = store.phase is not Phase.RUNNING
         """Whether nothing of the plugins is left, so that the run may close."""
@@ -112,7 +93,6 @@ class Launcher:
         if self.through:
             return
         threads = ThreadPoolExecutor(AT_ONCE, "launch")
-        self._readers = ThreadPoolExecutor(LOGS_AT_ONCE, "logs")
         unsubscribe = self._store.subscribe(self._changed.set)
         try:
             owner = await self._owner(threads)
@@ -121,8 +101,7 @@ class Launcher:
         finally:
             unsubscribe()
             self._logs.stop()
-            for each in (threads, self._readers):
-                each.shutdown(wait=False, cancel_futures=True)
+            threads.shutdown(wait=False, cancel_futures=True)
 
     async def _owner(self, threads: Executor) -> Mapping[str, Any] | None:
         """Return the reference to the run's ConfigMap, which owns all that is made.
@@ -138,20 +117,28 @@ class Launcher:
                 )
             except KubeError as error:
                 failures += 1
-                self._trouble("reading the run's ConfigMap", error)
+                self._troubles.ended("reading the run's ConfigMap", error)
                 if self._given_up():
                     return None
                 self._show({}, {})
                 delay = next_delay(failures, self._rng, longest=_LONGEST_BACK_OFF)
                 await asyncio.sleep(delay or 0.0)
                 continue
-            self._trouble("reading the run's ConfigMap", None)
+            self._troubles.ended("reading the run's ConfigMap", None)
             uid = text(section(found, "metadata"), "uid")
             return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
 
     async def _launch_for(self, owner: Mapping[str, Any], threads: Executor) -> None:
         loop = asyncio.get_running_loop()
-        mirrors = self._mirrors(lambda: _wake(loop, self._changed))
+        mirrors = Mirrors(
+            self._api,
+            self._namespace,
+            self._plan.run,
+            self._launch,
+            lambda: loop.call_soon_threadsafe(self._changed.set),
+            wall=self._wall,
+            rng=self._rng,
+        )
         requests = Requests(
             self._api,
             Place(self._plan.run, self._namespace, owner, self._url),
@@ -162,47 +149,26 @@ class Launcher:
             client=self._client,
             wanted=lambda key: not self._store.entry(key).terminal,
             done=self._changed.set,
-            trouble=self._trouble,
+            trouble=self._troubles.ended,
             clock=self._clock,
             rng=self._rng,
         )
         if self._store.launching or self._state_was_lost():
-            requests.secrets |= self._all_secrets()
+            requests.secrets.kept |= secret_names(self._plan)
         for mirror in mirrors:
             mirror.start()
         try:
             await self._go_on(Run(self._plan, self._launch, owner["uid"]), mirrors, requests)
         finally:
-            for task in self._taking.values():
-                task.cancel()
             for mirror in mirrors:
                 mirror.stop()
             await requests.close()
             for mirror in mirrors:
                 await asyncio.to_thread(mirror.join)
 
-    def _mirrors(self, changed: Callable[[], None]) -> Mirrors:
-        labelled = selector(self._plan.run)
-        refused = {"involvedObject.kind": "Job", "reason": "FailedCreate"}
-
-        def mirror(kind: Kind, read: Callable[[Mapping[str, Any]], Any]) -> Mirror[Any]:
-            return Mirror(self._api, kind, read, changed, wall=self._wall, rng=self._rng)
-
-        return Mirrors(
-            mirror(Kind("Job", self._namespace, labelled), read_job),
-            mirror(Kind("Pod", self._namespace, labelled), lambda pod: read_pod(pod, self._launch)),
-            mirror(Kind("Event", self._namespace, fields=refused), read_event),
-        )
-
     def _state_was_lost(self) -> bool:
         entries = self._store.snapshot().entries.values()
         return any(entry.record and entry.record.reason == STATE_LOST for entry in entries)
-
-    def _all_secrets(self) -> set[str]:
-        run = self._plan.run
-        return {
-            secret_name(run, plugin, key) for plugin in self._plan.plugins for key in plugin.keys
-        }
 
     async def _go_on(self, run: Run, mirrors: Mirrors, requests: Requests) -> None:
         while not self.through:
@@ -226,8 +192,8 @@ class Launcher:
         for part in (*mirrors, requests):
             part.check()  # better no process than one that looks at the past, or asks in vain
         for mirror, doing in zip(mirrors, ("Jobs", "Pods", "Events"), strict=True):
-            self._unseen(f"watching {doing}", mirror)
-        if not (mirrors.jobs.listed and mirrors.pods.listed):
+            self._troubles.unseen(f"watching {doing}", mirror.lost)
+        if not mirrors.listed:
             if not self._given_up():
                 self._show({}, {})
             return _LOOK
@@ -239,15 +205,15 @@ class Launcher:
             decide, run, entries, world, self._memory, now=now, begun=begun
         )
         self._memory = decision.memory
-        if decision.fail and self._refreshed(mirrors):
+        if decision.fail and mirrors.refreshed(self._clock()):
             decision = replace(decision, fail={})
         await self._act(decision, world, requests)
         self._check_what_pods_wait_for(decision.shown, requests)
         if decision.through:
             await requests.settle(_SETTLE)
             self.through = True
-            if decision.stays or requests.secrets:
-                secrets = sorted(requests.secrets)
+            if decision.stays or requests.secrets.kept:
+                secrets = sorted(requests.secrets.kept)
                 self._log.warning(
                     "Objects of the run stay", stays=dict(decision.stays), secrets=secrets
                 )
@@ -273,44 +239,28 @@ class Launcher:
         self._show({}, {})
         return True
 
-    def _refreshed(self, mirrors: Mirrors) -> bool:
-        """Have read anew what may be the past: a dead connection is told from silence only late."""
-        old = [
-            mirror
-            for mirror in (mirrors.jobs, mirrors.pods)
-            if self._clock() >= mirror.heard_at + _FRESH
-        ]
-        for mirror in old:
-            mirror.refresh()
-        return bool(old)
-
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
         jobs = mirrors.jobs.seen()
-        refusals: dict[str, Refusal] = {}
-        for refusal in sorted(mirrors.events.seen().values(), key=lambda one: one.at):
-            refusals[refusal.job] = refusal
-        losses = [each.lost.since for each in (mirrors.jobs, mirrors.pods) if each.lost]
+        events = sorted(mirrors.events.seen().values(), key=lambda one: one.at)
         return World(
             jobs | requests.answered(jobs),
             newest_pods(mirrors.pods.seen().values()),
-            refusals,
-            frozenset(self._taken),
-            frozenset(requests.secrets),
+            {refusal.job: refusal for refusal in events},
+            frozenset(self._logs.taken),
+            frozenset(requests.secrets.kept),
             requests.denied,
-            min(losses, default=None),
+            mirrors.unseen_since,
         )
 
     async def _act(self, decision: Decision, world: World, requests: Requests) -> None:
         if decision.fail:
             await self._store.mark_all_failed(decision.fail)
             if self._state_was_lost():
-                requests.secrets |= self._all_secrets()
+                requests.secrets.kept |= secret_names(self._plan)
         await self._store.start_entries(decision.start)
         await self._store.launch_entries(decision.adopt, at=self._wall())
         for key in decision.take_logs:
-            if key not in self._taking:
-                pod = world.pods[entry_name(self._plan.run, key)]
-                self._taking[key] = asyncio.create_task(self._take_logs(key, pod))
+            self._logs.take(key, world.pods[entry_name(self._plan.run, key)])
         for name in decision.delete:
             requests.delete_job(name, world.jobs[name].uid)
         for name in decision.delete_secrets:
@@ -323,60 +273,17 @@ class Launcher:
             requests.create(key)
         requests.idle(creating=bool(decision.create), deleting=bool(decision.delete))
 
-    async def _take_logs(self, key: Key, pod: SeenPod) -> None:
-        """Try once; what could not be taken keeps nothing from being removed."""
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(self._readers, self._logs.take, pod.name, pod.containers)
-        except OSError as error:
-            self._log.warning("Logs could not be kept", pod=pod.name, error=error)
-        self._taken.add(key)
-        self._changed.set()
-
     def _check_what_pods_wait_for(self, shown: Mapping[Key, PodShown], requests: Requests) -> None:
         """Make Secrets again that somebody has deleted: their Pods would wait for ever."""
-        now, wall = self._clock(), self._wall()
-        if now >= self._checked.get("", -_CHECK) + _CHECK:
-            self._checked[""] = now
-            requests.check_owner()
+        requests.check_owner()
         for key, pod in shown.items():
             launched = self._store.entry(key).launched_at
             waits = pod.phase == "Pending" and pod.node and pod.reason in _NOT_MOUNTED
-            if not waits or launched is None or wall < launched + _MOUNTED:
+            if not waits or launched is None or self._wall() < launched + _MOUNTED:
                 continue
             plugin = self._plan.plugin(key.plugin)
             assert plugin is not None
-            name = secret_name(self._plan.run, plugin, key)
-            if now >= self._checked.get(name, -_CHECK) + _CHECK:
-                self._checked[name] = now
-                requests.check_secret(plugin, key)
-
-    def _unseen(self, doing: str, mirror: Mirror[Any]) -> None:
-        lost = mirror.lost
-        if lost is None:
-            self._troubles.pop(doing, None)
-        else:
-            self._troubles[doing] = Trouble(lost.since, f"{doing}: {lost.reason}")
-            self._tell(doing, lost.reason)
-
-    def _trouble(self, doing: str, error: KubeError | None) -> None:
-        if error is None:
-            self._troubles.pop(doing, None)
-            return
-        before = self._troubles.get(doing)
-        since = self._wall() if before is None else before.since
-        self._troubles[doing] = Trouble(since, f"{doing}: {error}")
-        self._tell(doing, str(error))
-
-    def _tell(self, doing: str, reason: str) -> None:
-        self._seldom.say(
-            self._clock(),
-            self._log.warning,
-            "The launcher has trouble with the API server",
-            about=doing,
-            doing=doing,
-            error=reason,
-        )
+            requests.check_secret(plugin, key)
 
     def _show(self, pods: Mapping[Key, PodShown], stays: Mapping[str, str]) -> None:
         entries = self._store.snapshot().entries.values()
@@ -389,11 +296,4 @@ class Launcher:
             step = Step.LAUNCHING
         else:
             step = Step.WATCHING
-        worst = min(self._troubles.values(), key=lambda one: one.since, default=None)
-        self._store.show_launch(pods, LauncherShown(step, worst, stays))
-
-
-def _wake(loop: asyncio.AbstractEventLoop, changed: asyncio.Event) -> None:
-    """Set the event from another thread, which may outlive the loop."""
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(changed.set)
+        self._store.show_launch(pods, LauncherShown(step, self._troubles.worst, stays))

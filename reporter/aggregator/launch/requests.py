@@ -7,34 +7,22 @@ never a plugin's failure: it is remembered with its age, and the next look asks 
 from __future__ import annotations
 
 import asyncio
-import base64
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Executor
-from contextlib import suppress
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from reporter.core.launch.job import job, secret, secret_name
+from reporter.aggregator.launch.asking import Asking, Refused, WriteApi
+from reporter.aggregator.launch.secrets import Secrets
+from reporter.core.launch.job import job, secret_name
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import SeenJob, read_job
 from reporter.core.launch.spec import Launch, Place
-from reporter.core.objects import items, section, text
+from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
-from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.errors import (
-    AlreadyExists,
-    Conflict,
-    Denied,
-    InvalidRequest,
-    KubeError,
-    NotFound,
-)
-from reporter.kube.objects import WARN
-from reporter.pki.issuing import CertificateError, Pair
-
-T = TypeVar("T")
+from reporter.errors import Conflict, KubeError
+from reporter.pki.issuing import Pair
 
 AT_ONCE = 8
 CREATIONS = 0.05  # seconds between the beginnings of two
@@ -42,32 +30,7 @@ LONGEST_BACK_OFF = 30.0  # seconds
 _SHOWS_UP = 150.0  # seconds after which even a watch that was silent shows a Job that was made
 _CREATING, _DELETING = "creating Jobs", "deleting Jobs"
 _ASK_AGAIN = 30.0  # seconds after which a deletion is asked for again
-
-
-class WriteApi(Protocol):
-    """What is asked of the API server."""
-
-    def create(
-        self,
-        kind: str,
-        namespace: str | None,
-        body: Mapping[str, Any],
-        *,
-        validation: str = ...,
-    ) -> dict[str, Any]:
-        """Create an object."""
-
-    def get(self, kind: str, namespace: str | None, name: str) -> dict[str, Any]:
-        """Read an object."""
-
-    def delete(
-        self, kind: str, namespace: str | None, name: str, *, uid: str | None = None
-    ) -> None:
-        """Delete an object."""
-
-
-class Refused(Exception):
-    """The entry cannot be launched, for good; the text says why."""
+_CHECK = 30.0  # seconds between two looks at what Pods wait for
 
 
 class Requests:
@@ -94,8 +57,9 @@ class Requests:
         clock: Callable[[], float],
         rng: Callable[[], float] = random.random,
     ) -> None:
-        self._api, self._place, self._plan, self._launch = api, place, plan, launch
-        self._threads, self._ca, self._client = threads, ca, client
+        self._place, self._plan, self._launch = place, plan, launch
+        self._asking = Asking(api, place.namespace, threads)
+        self.secrets = Secrets(self._asking, place, ca=ca, client=client)
         self._wanted, self._done, self._trouble = wanted, done, trouble
         self._clock, self._rng = clock, rng
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -104,11 +68,8 @@ class Requests:
         self._paused_until, self._failures = 0.0, 0
         self._answers: dict[str, tuple[SeenJob, float]] = {}
         self._asked: dict[str, float] = {}
-        self._making: dict[str, asyncio.Lock] = {}
-        self._made: dict[str, str] = {}  # UIDs by the names of Secrets
+        self._checked: dict[str, float] = {}
         self._fault: BaseException | None = None
-        self.secrets: set[str] = set()
-        """Names of Secrets that may exist."""
         self.denied: dict[str, str] = {}
         """By the names of Jobs, why the API server does not take them."""
 
@@ -127,15 +88,19 @@ class Requests:
 
     def delete_secret(self, name: str) -> None:
         """Delete a Secret of the run."""
-        self._begin("deleting Secrets", name, lambda: self._delete_secret(name))
+        self._begin("deleting Secrets", name, lambda: self.secrets.delete(name))
 
     def check_secret(self, plugin: Plugin, key: Key) -> None:
         """Make the Secret that a waiting Pod mounts again, if somebody has deleted it."""
         name = secret_name(self._place.run, plugin, key)
-        self._begin("making Secrets", name, lambda: self._check_secret(plugin, key, name))
+        if not self._check_is_due(name):
+            return
+        self._begin("making Secrets", name, lambda: self.secrets.check(plugin, key, name))
 
     def check_owner(self) -> None:
         """See whether the run's ConfigMap, which owns all that is made, is still there."""
+        if not self._check_is_due(""):
+            return
         self._begin("reading the run's ConfigMap", self._place.run, self._check_owner)
 
     def idle(self, *, creating: bool, deleting: bool) -> None:
@@ -172,6 +137,13 @@ class Requests:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     # -- how it is done --------------------------------------------------------------------------
+
+    def _check_is_due(self, name: str) -> bool:
+        now = self._clock()
+        due = now >= self._checked.get(name, -_CHECK) + _CHECK
+        if due:
+            self._checked[name] = now
+        return due
 
     def _begin(self, what: str, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if (what, name) in self._tasks:
@@ -214,9 +186,6 @@ class Requests:
         at = self._next_creation = max(self._clock(), self._next_creation + CREATIONS)
         await asyncio.sleep(at - self._clock())
 
-    async def _ask(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
-
     async def _create(self, key: Key, name: str) -> None:
         await self._turn()
         if not self._wanted(key):
@@ -232,104 +201,19 @@ class Requests:
             timeout=self._plan.timeout_of(key.plugin),
         )
         try:
-            await self._provide(plugin, key, secret_name(self._place.run, plugin, key))
-            found = await self._post("Job", name, body)
+            await self.secrets.provide(plugin, key, secret_name(self._place.run, plugin, key))
+            found = await self._asking.post("Job", name, body)
         except Refused as error:
             self.denied[name] = str(error)
             return
         self._answers[name] = read_job(found), self._clock() + _SHOWS_UP
 
-    async def _post(self, kind: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create it; where there is one of that name, return that. Raises Refused."""
-        namespace = self._place.namespace
-        try:
-            return await self._ask(
-                partial(self._api.create, kind, namespace, body, validation=WARN)
-            )
-        except AlreadyExists:
-            return await self._ask(partial(self._api.get, kind, namespace, name))
-        except (Denied, InvalidRequest) as error:
-            raise Refused(error.said or str(error)) from error
-
-    async def _provide(self, plugin: Plugin, key: Key, name: str) -> None:
-        """See that the Secret is there. Raises Refused where somebody else has its name."""
-        async with self._making.setdefault(name, asyncio.Lock()):
-            if name in self._made:
-                return
-            self.secrets.add(name)
-            for _ in range(2):
-                found = await self._post("Secret", name, await self._secret(plugin, key, name))
-                if not self._is_ours(found):
-                    self.secrets.discard(name)
-                    raise Refused(f"Secret {name} exists already and does not belong to this run")
-                uid = text(section(found, "metadata"), "uid")
-                if self._is_usable(found):
-                    self._made[name] = uid
-                    return
-                # Of a process that was killed before it could keep its authority.
-                await self._remove("Secret", name, uid)
-            raise Conflict(f"Secret {name} of another authority comes back")
-
-    async def _secret(self, plugin: Plugin, key: Key, name: str) -> dict[str, Any]:
-        shared = bool(plugin.nodes) and plugin.identity == "plugin"
-        speaks_for = Key(plugin.name, ANY_NODE) if shared else key
-        try:
-            pair = await self._ask(partial(self._client, speaks_for))
-        except CertificateError as error:
-            raise Refused(f"no certificate can be made: {error}") from error
-        return secret(
-            self._place,
-            name,
-            speaks_for,
-            ca=self._ca,
-            certificate=pair.certificate,
-            private_key=pair.key,
-        )
-
-    def _is_ours(self, found: Mapping[str, Any]) -> bool:
-        owner = (self._place.owner or {}).get("uid")
-        owners = items(section(found, "metadata"), "ownerReferences")
-        return any(text(each, "uid") == owner for each in owners)
-
-    def _is_usable(self, found: Mapping[str, Any]) -> bool:
-        data = section(found, "data")
-        with suppress(ValueError):
-            return base64.b64decode(text(data, "ca.crt")) == self._ca
-        return False
-
-    async def _check_secret(self, plugin: Plugin, key: Key, name: str) -> None:
-        try:
-            await self._ask(partial(self._api.get, "Secret", self._place.namespace, name))
-        except NotFound:
-            self._made.pop(name, None)
-            with suppress(Refused):
-                await self._provide(plugin, key, name)
-
     async def _check_owner(self) -> None:
         run, owner = self._place.run, self._place.owner or {}
-        found = await self._ask(partial(self._api.get, "ConfigMap", self._place.namespace, run))
+        found = await self._asking.get("ConfigMap", run)
         if text(section(found, "metadata"), "uid") != owner.get("uid"):
             raise Conflict(f"ConfigMap {run} is another one than this run began with")
 
     async def _delete_job(self, name: str, uid: str) -> None:
-        await self._remove("Job", name, uid)
+        await self._asking.remove("Job", name, uid)
         self._asked[uid] = self._clock()
-
-    async def _delete_secret(self, name: str) -> None:
-        uid = self._made.pop(name, None) or await self._uid_of_our_secret(name)
-        if uid:
-            await self._remove("Secret", name, uid)
-        self.secrets.discard(name)
-
-    async def _uid_of_our_secret(self, name: str) -> str:
-        """Return the UID of one that a process before us may have made; nothing of a stranger's."""
-        with suppress(NotFound):
-            found = await self._ask(partial(self._api.get, "Secret", self._place.namespace, name))
-            if self._is_ours(found):
-                return text(section(found, "metadata"), "uid")
-        return ""
-
-    async def _remove(self, kind: str, name: str, uid: str) -> None:
-        # A conflict: another object has that name by now, and is left alone.
-        with suppress(NotFound, Conflict):
-            await self._ask(partial(self._api.delete, kind, self._place.namespace, name, uid=uid))

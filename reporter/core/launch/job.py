@@ -7,7 +7,7 @@ from reporter.core.launch import names
 from reporter.core.launch.plugin_pod import pod_template
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.run.identity import ANY_NODE
-from reporter.core.run.plan import Key, Plugin
+from reporter.core.run.plan import Key, Plan, Plugin
 
 UPLOADS: Final = 3_600  # seconds for uploads after the plugin's time: none is cut off
 KEPT: Final = 86_400  # seconds that a Job stays whose launcher never came back
@@ -17,6 +17,11 @@ def secret_name(run: str, plugin: Plugin, key: Key) -> str:
     """Return the name of the Secret that an entry's Pod mounts; nodes may share one."""
     shared = plugin.nodes and plugin.identity == "plugin"
     return names.entry_name(run, Key(plugin.name, ANY_NODE) if shared else key)
+
+
+def secret_names(plan: Plan) -> set[str]:
+    """Return the names of all Secrets that are made for a run."""
+    return {secret_name(plan.run, plugin, key) for plugin in plan.plugins for key in plugin.keys}
 
 
 def job(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from reporter.core.launch import names
-from reporter.core.launch.job import secret_name
+from reporter.core.launch.job import secret_names
 from reporter.core.launch.run_options import RunOptions
 from reporter.core.objects import section
 from reporter.core.run.plan import Key
@@ -12,9 +12,7 @@ from reporter.core.run.plan import Key
 def aggregator_rules(options: RunOptions) -> list[dict[str, Any]]:
     """Return what the aggregator may do: what its launcher asks for and nothing more."""
     run = options.run
-    secrets = sorted(
-        {secret_name(run, plugin, key) for plugin in options.plan.plugins for key in plugin.keys}
-    )
+    secrets = sorted(secret_names(options.plan))
     rules = [
         _rule("batch", "jobs", "create", "delete", "get", "list", "watch"),
         _rule("", "pods", "get", "list", "watch"),

@@ -117,7 +117,7 @@ async def test_what_no_mirror_can_read(one: World, monkeypatch: pytest.MonkeyPat
     def broken(*_: Any) -> None:
         raise RuntimeError("no such Pod was ever seen")
 
-    monkeypatch.setattr(launching, "read_pod", broken)
+    monkeypatch.setattr("reporter.aggregator.launch.mirrors.read_pod", broken)
     async with one.begun():
         with pytest.raises(RuntimeError, match="no such Pod was ever seen"):
             await asyncio.shield(one.task)
@@ -154,7 +154,7 @@ async def test_the_key_of_the_authority_is_lost(one: World) -> None:
 @on_loop
 async def test_the_past_fails_nobody(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A watch is dead long before it counts as such: the present is asked for before a failure."""
-    monkeypatch.setattr(launching, "_FRESH", 0.5)
+    monkeypatch.setattr("reporter.aggregator.launch.mirrors._FRESH", 0.5)
     one.api, one.passes = Stalled, lambda key: False
     one.cluster.fates["check"] = ends
     over = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}

@@ -1,0 +1,73 @@
+"""Asking the API server from the event loop: create or find, read, remove."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from reporter.errors import AlreadyExists, Conflict, Denied, InvalidRequest, NotFound
+from reporter.kube.objects import WARN
+
+T = TypeVar("T")
+
+
+class WriteApi(Protocol):
+    """What is asked of the API server."""
+
+    def create(
+        self,
+        kind: str,
+        namespace: str | None,
+        body: Mapping[str, Any],
+        *,
+        validation: str = ...,
+    ) -> dict[str, Any]:
+        """Create an object."""
+
+    def get(self, kind: str, namespace: str | None, name: str) -> dict[str, Any]:
+        """Read an object."""
+
+    def delete(
+        self, kind: str, namespace: str | None, name: str, *, uid: str | None = None
+    ) -> None:
+        """Delete an object."""
+
+
+class Refused(Exception):
+    """The entry cannot be launched, for good; the text says why."""
+
+
+class Asking:
+    """Requests in one namespace; `threads` make them. All raise KubeError."""
+
+    def __init__(self, api: WriteApi, namespace: str, threads: Executor) -> None:
+        self._api, self._namespace, self._threads = api, namespace, threads
+
+    async def call(self, call: Callable[[], T]) -> T:
+        """Return what a call that blocks returns."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def get(self, kind: str, name: str) -> dict[str, Any]:
+        """Read an object."""
+        return await self.call(partial(self._api.get, kind, self._namespace, name))
+
+    async def post(self, kind: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create it; where there is one of that name, return that. Raises Refused."""
+        try:
+            return await self.call(
+                partial(self._api.create, kind, self._namespace, body, validation=WARN)
+            )
+        except AlreadyExists:
+            return await self.get(kind, name)
+        except (Denied, InvalidRequest) as error:
+            raise Refused(error.said or str(error)) from error
+
+    async def remove(self, kind: str, name: str, uid: str) -> None:
+        """Delete the object with that UID, if it is there."""
+        # A conflict: another object has that name by now, and is left alone.
+        with suppress(NotFound, Conflict):
+            await self.call(partial(self._api.delete, kind, self._namespace, name, uid=uid))

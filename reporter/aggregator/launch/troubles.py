@@ -1,0 +1,55 @@
+"""What keeps the launcher from its work, by what it was doing: for people, and in the log."""
+
+from collections.abc import Callable
+
+from reporter.aggregator.launch.mirror import Lost
+from reporter.aggregator.rate_limited_log import RateLimitedLog
+from reporter.core.run.launched import Trouble
+from reporter.errors import KubeError
+from reporter.runtime import log
+
+
+class Troubles:
+    """Those that last. `clock` is monotonic, `wall` Unix time."""
+
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        self._clock, self._wall = clock, wall
+        self._found: dict[str, Trouble] = {}
+        self._log, self._seldom = log.get(), RateLimitedLog()
+
+    @property
+    def worst(self) -> Trouble | None:
+        """The one that lasts longest; nothing where all is well."""
+        return min(self._found.values(), key=lambda one: one.since, default=None)
+
+    def unseen(self, doing: str, lost: Lost | None) -> None:
+        """Remember that the present is not seen, or that it is."""
+        if lost is None:
+            self._found.pop(doing, None)
+        else:
+            self._found[doing] = Trouble(lost.since, f"{doing}: {lost.reason}")
+            self._tell(doing, lost.reason)
+
+    def ended(self, doing: str, error: KubeError | None) -> None:
+        """Remember how a request ended."""
+        if error is None:
+            self._found.pop(doing, None)
+            return
+        before = self._found.get(doing)
+        since = self._wall() if before is None else before.since
+        self._found[doing] = Trouble(since, f"{doing}: {error}")
+        self._tell(doing, str(error))
+
+    def clear(self) -> None:
+        """Forget all, with what nobody wants any more."""
+        self._found.clear()
+
+    def _tell(self, doing: str, reason: str) -> None:
+        self._seldom.say(
+            self._clock(),
+            self._log.warning,
+            "The launcher has trouble with the API server",
+            about=doing,
+            doing=doing,
+            error=reason,
+        )
