@@ -12,13 +12,25 @@ from typing import Any
 
 from tests.aggregators.served import BOUND, LAUNCHER, ROOT, Aggregator
 
+ELSEWHERE = "status.localhost"
+"""A name of this machine that is none of a port-forward's; browsers resolve it themselves."""
+
 
 def make_certificates(folder: Path, port: int) -> None:
     """Run `status-aggregator certs`."""
     subprocess.run(
         [
             *(sys.executable, str(LAUNCHER), "certs", "--for", "status"),
-            *("--host", "127.0.0.1", "--port", str(port), "--out", str(folder)),
+            *(
+                "--host",
+                "127.0.0.1",
+                "--host",
+                ELSEWHERE,
+                "--port",
+                str(port),
+                "--out",
+                str(folder),
+            ),
         ],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"},
         stdout=subprocess.DEVNULL,

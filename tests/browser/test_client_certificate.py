@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from reporter.aggregator.certificates.run import Pair
-from tests.aggregators.guarded import Guarded
+from tests.aggregators.guarded import ELSEWHERE, Guarded
 from tests.aggregators.served import plan
 from tests.browser.conftest import need_browser
 from tests.browser.test_live_page import LINK, ROWS, opened
@@ -69,7 +69,9 @@ def reader(
             # What a person clicks in the dialog that asks for a certificate.
             chosen = {"setting": {"filters": [{}]}}
             kind = "profile.content_settings.exceptions.auto_select_certificate"
-            return open_browser({kind: {f"{aggregator.status_url},*": chosen}})
+            elsewhere = f"https://{ELSEWHERE}:{aggregator.status_port}"
+            sites = (aggregator.status_url, elsewhere)
+            return open_browser({kind: {f"{site},*": chosen for site in sites}})
 
         yield opened_with
 
@@ -112,7 +114,7 @@ def test_no_certificate(reader, aggregator: Guarded, expired: bool) -> None:
     """The reader is told what is missing; a browser does not even show what is no longer valid."""
     late = OPERATOR.pair("reader", "reader", start=-2 * HOUR, end=-HOUR / 60)
     browser = reader(late if expired else None)
-    browser.open(f"{aggregator.status_url}/")
+    browser.open(f"https://{ELSEWHERE}:{aggregator.status_port}/")
 
     assert "run data is for local peers" in browser.text("body")
 

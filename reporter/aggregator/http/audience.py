@@ -13,8 +13,8 @@ class Audience(Enum):
 
     LOCAL: peers that are exactly 127.0.0.1 or ::1, which is what `kubectl port-forward` looks like
     and a mesh's proxy does not, and that ask for a loopback host, which a browser that was lured
-    here by DNS does not. CERTIFIED: who has shown a client certificate that the listener's context
-    has verified. ANY: everybody.
+    here by DNS does not. CERTIFIED: these, and who has shown a client certificate that the
+    listener's context has verified. ANY: everybody.
     """
 
     LOCAL = "local"
@@ -28,8 +28,8 @@ class Audience(Enum):
         transport = request.transport
         if transport is None:
             return False
-        if self is Audience.CERTIFIED:
-            return bool(transport.get_extra_info("peercert"))
+        if self is Audience.CERTIFIED and transport.get_extra_info("peercert"):
+            return True
         peer = transport.get_extra_info("peername")
         return bool(peer) and peer[0] in _LOOPBACK_PEERS and _loopback(request.headers.get("Host"))
 

@@ -93,7 +93,7 @@ class ByCluster:
 
     def _connect(self, pod: Mapping[str, Any]) -> bool:
         """Prepare a port-forward to the Pod; return whether it may work."""
-        port = _status_port(pod)
+        scheme, port = _status_port(pod)
         running = text(section(pod, "status"), "phase") == "Running"
         if self._refused or port is None or not running:
             return False
@@ -110,8 +110,10 @@ class ByCluster:
                 raise ConnectionError(str(error)) from None
             return self._forward.socket
 
-        # By the name of the local machine, as of every port-forward: others are refused.
-        address = Address(f"http://localhost:{port}", "", "", "")
+        # By the name of the local machine, as of every port-forward: others are refused. The API
+        # server and the kubelet lead to this Pod: its certificate, by a CA that nobody may have to
+        # read here, would prove nothing more.
+        address = Address(f"{scheme}://localhost:{port}", verify=False)
         self._http = ByHttp(StatusServer(address, dial=dial), f"pod/{name}")
         return True
 
@@ -125,10 +127,15 @@ class ByCluster:
         return why
 
 
-def _status_port(pod: Mapping[str, Any]) -> int | None:
-    """Return the port of the status listener, where the Pod is an aggregator of ours."""
+def _status_port(pod: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Return scheme and port of the status listener, where the Pod is an aggregator of ours.
+
+    Its probes say whether it speaks TLS: they ask the same listener.
+    """
     for container in items(section(pod, "spec"), "containers"):
         for port in items(container, "ports"):
             if text(port, "name") == _STATUS_PORT:
-                return number(port, "containerPort")
-    return None
+                probed = section(container, "readinessProbe", "httpGet")
+                scheme = "https" if text(probed, "scheme") == "HTTPS" else "http"
+                return scheme, number(port, "containerPort")
+    return "", None

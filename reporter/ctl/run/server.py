@@ -64,6 +64,7 @@ class StatusServer:
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._prefix = parts.path.rstrip("/").removesuffix("/status")
         self._context = tls_context(address) if parts.scheme == "https" else None
+        self._server_name = address.server_name or parts.hostname
         self._connection: http.client.HTTPConnection | None = None
         self._socket: socket.socket | None = None
 
@@ -143,13 +144,14 @@ class StatusServer:
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
         patience = min(CONNECT, timeout)
-        if self._dial is not None:
-            return _Dialled(self._host, self._port, patience, self._dial)
-        if self._context is None:
-            return http.client.HTTPConnection(self._host, self._port, timeout=patience)
-        return http.client.HTTPSConnection(
-            self._host, self._port, timeout=patience, context=self._context
+        address = self._host, self._port
+        dial = self._dial or (lambda seconds: socket.create_connection(address, seconds))
+        made = _Dialled(
+            *address, patience, dial=dial, context=self._context, server_name=self._server_name
         )
+        if self._context is not None:
+            made.default_port = 443
+        return made
 
     @contextmanager
     def _within(self, end: float) -> Iterator[None]:
@@ -183,17 +185,28 @@ class StatusServer:
 
 
 class _Dialled(http.client.HTTPConnection):
-    """A connection that somebody else makes."""
+    """A connection that `dial` makes, with TLS where there is a context."""
 
     def __init__(
-        self, host: str, port: int, timeout: float, dial: Callable[[float], socket.socket]
+        self,
+        host: str,
+        port: int,
+        timeout: float,
+        *,
+        dial: Callable[[float], socket.socket],
+        context: ssl.SSLContext | None,
+        server_name: str,
     ) -> None:
         super().__init__(host, port, timeout=timeout)
         self._patience, self._dial = timeout, dial
+        self._tls, self._server_name = context, server_name
 
     def connect(self) -> None:
         """Have it made."""
         self.sock = self._dial(self._patience)
+        if self._tls is not None:
+            self.sock.settimeout(self._patience)
+            self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._server_name)
 
 
 def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:

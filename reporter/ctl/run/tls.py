@@ -10,19 +10,24 @@ class Address:
     """Where it is and what to show and to trust there.
 
     `ca` is the CA's certificates in PEM, empty for those of the system. `certificate` and `key` are
-    files. Nothing but `url` is used for plain HTTP.
+    files. `server_name` is what the server's certificate says where that is not the URL's host.
+    Without `verify` any certificate is taken. Nothing but `url` is used for plain HTTP.
     """
 
     url: str
     ca: str = ""
     certificate: str = ""
     key: str = ""
+    server_name: str = ""
+    verify: bool = True
 
 
 def tls_context(address: Address) -> ssl.SSLContext:
     """Return what TLS needs there. ValueError for certificates that cannot be used, OSError."""
     try:
         context = ssl.create_default_context(cadata=address.ca or None)
+        if not address.verify:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if address.certificate:
             context.load_cert_chain(
                 Path(address.certificate),

@@ -134,7 +134,9 @@ class Scene:
         await loop.sock_sendall(raw, head(method, "/events", *headers, host=host))
         return raw
 
-    async def hear(self, raw: socket.socket, context: ssl.SSLContext | None = None) -> Reader:
+    async def hear(
+        self, raw: socket.socket, context: ssl.SSLContext | None = None, *, host: str = LOCAL
+    ) -> Reader:
         """Read the head of a stream; with a context, shake hands and ask for it first."""
         name = "127.0.0.1" if context else None
         opened = await asyncio.open_connection(
@@ -143,7 +145,7 @@ class Scene:
         reader = Reader(*opened)
         self.readers.append(reader)
         if context is not None:
-            opened[1].write(head("GET", "/events", host=LOCAL))
+            opened[1].write(head("GET", "/events", host=host))
         await reader.begin()
         return reader
 

@@ -177,7 +177,9 @@ async def test_over_tls():
     async with serving(audience=Audience.CERTIFIED, server=context) as scene:
         pair = certs.authority().pair("reader", "reader")
         known, unknown = [
-            await scene.hear(await scene.dial(ask=False), certs.client_context(each))
+            await scene.hear(
+                await scene.dial(ask=False), certs.client_context(each), host="status.example"
+            )
             for each in (pair, None)
         ]
         await scene.progress(E2E, "m")

@@ -125,10 +125,16 @@ def test_what_is_read_with_it(site: Site) -> None:
 @pytest.mark.parametrize("path", RUN_DATA)
 def test_no_certificate(site: Site, path: str) -> None:
     """Refused with the reason, whatever is asked for; no byte of the run is shown."""
-    got = site.ask(path, "nobody")
+    got = site.ask(path, "nobody", "--header", "Host: status.example")
 
     assert (0, 403, "") == (got.exit, got.status, got.said)
     assert b"a certificate where one is asked for" in got.body
+
+
+@pytest.mark.parametrize("path", RUN_DATA)
+def test_no_certificate_through_a_port_forward(site: Site, path: str) -> None:
+    """Whoever may make one is let in: it comes from this host, and asks for it."""
+    assert 200 == site.ask(path, "nobody").status
 
 
 @pytest.mark.parametrize("path", PROBES)

@@ -379,14 +379,23 @@ def _status_context() -> ssl.SSLContext:
     return context
 
 
-@pytest.mark.parametrize(("certified", "code"), [(True, 200), (False, 403)])
+@pytest.mark.parametrize(
+    ("certified", "peer", "host", "code"),
+    [
+        (True, "127.0.0.6", "aggregator", 200),
+        (False, "127.0.0.6", "aggregator", 403),
+        (False, "127.0.0.6", "localhost", 403),
+        (False, None, "aggregator", 403),
+        (False, None, "localhost:8081", 200),
+    ],
+)
 @situation
-async def test_certified_clients(certified, code):
-    """K15: with a certificate 200 from anywhere, without one 403 even locally; probes always."""
+async def test_certified_clients(certified, peer, host, code):
+    """K15: with a certificate 200 from anywhere, without one only locally; probes always."""
     pair = certs.authority().pair("reader", "reader") if certified else None
     client = certs.client_context(pair)
     async with serving(Audience.CERTIFIED, server=_status_context(), client=client) as status:
-        data = await status.ask("/status", peer="127.0.0.6", host="aggregator")
+        data = await status.ask("/status", peer=peer, host=host)
         probe = await status.ask("/livez", peer="127.0.0.6", host="aggregator")
 
         assert [code, 200] == [data.status, probe.status]

@@ -47,12 +47,13 @@ def add_aggregator(
     namespace: str = "default",
     launched: str = "",
     listens: int | None = None,
+    tls: bool = False,
     **fields: Any,
 ) -> None:
     """Put the aggregator's Pod there, with its annotations.
 
     `launched` is the name of the run that it was launched for; `listens` the port of this machine
-    where its status listener is.
+    where its status listener is, which speaks TLS or not.
     """
     shown = {"plugins": list(plugins) or None, "status": status, "tar-info": {"name": ""}}
     annotations = {STATUS_ANNOTATION: json.dumps(shown)}
@@ -61,7 +62,13 @@ def add_aggregator(
     made = make_pod(make_job(namespace=namespace), name=name, annotations=annotations, **fields)
     made["metadata"]["labels"] = LABEL | (labels(launched) if launched else {})
     if listens is not None:
-        made["spec"]["containers"][0]["ports"] = [{"name": "status", "containerPort": 8081}]
+        probe = {
+            "httpGet": {"path": "/readyz", "port": "status"} | ({"scheme": "HTTPS"} if tls else {})
+        }
+        made["spec"]["containers"][0] |= {
+            "ports": [{"name": "status", "containerPort": 8081}],
+            "readinessProbe": probe,
+        }
         fake.forwards[namespace, name, 8081] = listens
     fake.create_pod(made)
 

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import ssl
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,6 +66,7 @@ def serving(
     announced: bytes | None = None,
     name: str = NAME,
     reply: Act | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> Scripted:
     told = body if announced is None else announced
     digest = hashlib.sha256(told).hexdigest()
@@ -72,7 +74,7 @@ def serving(
     document = run_status(
         "complete", entry("e2e", status="complete"), final=True, **{"tar-info": tar}
     )
-    return Scripted(status=Say(body=document), results=reply or Say(body=body))
+    return Scripted(tls, status=Say(body=document), results=reply or Say(body=body))
 
 
 def left(home: Home) -> list[str]:

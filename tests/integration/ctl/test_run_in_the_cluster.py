@@ -1,6 +1,7 @@
 """A run in the user's cluster, by its name: found, and asked through a port-forward."""
 
 import json
+import ssl
 import threading
 from argparse import Namespace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from reporter.ctl.run.by_cluster import ByCluster
 from tests.fakekube import Answer, FakeKube, Reset, Rule
+from tests.fakekube.certs import Authority
 from tests.integration.ctl.cluster import add_aggregator, plugin
 from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
 from tests.integration.ctl.test_retrieve_command import GOOD, NAME, serving
@@ -123,6 +125,36 @@ def test_a_connection_that_is_given_up_is_closed(at_home: Home, fake: FakeKube) 
         names = [each.name for each in threading.enumerate()]
 
     assert [] == [each for each in names if each.startswith("port-forward")]
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> ssl.SSLContext:
+    """Of a listener that lets in who has no certificate, as that of `run --expose`."""
+    authority = Authority(strict=True)
+    authority.write_pair(tmp_path / "s.crt", tmp_path / "s.key", ("first-status.default.svc",))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "s.crt", tmp_path / "s.key")
+    return context
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("status", "nightly", "-o", "name"), "e2e/global"),
+        (("wait", "nightly", "-o", "name"), "e2e/global"),
+        (("watch", "nightly", "-o", "name"), "e2e/global"),
+        (("retrieve", "nightly"), NAME),
+    ],
+)
+def test_a_listener_that_speaks_tls(
+    at_home: Home, fake: FakeKube, tls: ssl.SSLContext, arguments: tuple[str, ...], shown: str
+) -> None:
+    """The API server and the kubelet lead to the Pod; its certificate has other names."""
+    with serving(tls=tls) as server:
+        add_aggregator(fake, launched="nightly", listens=server.port, tls=True)
+        code, out, err = at_home.run(*arguments)
+
+    assert (0, shown, "") == (code, out.strip(), err)
 
 
 def test_the_results(at_home: Home, fake: FakeKube) -> None:
