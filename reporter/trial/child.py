@@ -27,8 +27,8 @@ from reporter.core.facts import (
     Terminated,
     Waiting,
 )
+from reporter.runtime.orphans import adopt, die_with_parent, end_orphans
 from reporter.trial.memory_cgroup import MemoryCgroup
-from reporter.trial.orphans import adopt, die_with_parent, end_orphans
 
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL; a Pod has 30, a person at a terminal has not
 _POLL = 0.01  # seconds between two looks whether it has ended, where looking is all there is
