@@ -27,14 +27,17 @@ COPY LICENSE scripts/image_bytecode.py /app/
 COPY cmd /app/cmd
 COPY reporter /app/reporter
 # Readable for any user: a Pod may set runAsUser to the adapter's. `/sonobuoy` is where a Sonobuoy
-# run calls its worker, and `sonobuoy retrieve` what packs the results.
+# run calls its worker, and `sonobuoy retrieve` what packs the results. What the agent runs on a node
+# lies in `/gatherers.d`, so that an image made from this one can add to it.
 RUN set -eu; \
     chmod -R u=rwX,go=rX /app; \
     mkdir -p /build/root/usr/local/bin; \
     ln -s app/cmd/sonobuoy.py /build/root/sonobuoy; \
-    for name in status-reporter status-aggregator status-ctl; do \
+    for name in status-reporter status-aggregator status-agent status-ctl; do \
         ln -s "/app/cmd/$name.py" "/build/root/usr/local/bin/$name"; \
-    done
+    done; \
+    mkdir /build/root/gatherers.d; \
+    ln -s /app/cmd/gather-host.py /build/root/gatherers.d/10-host
 
 
 FROM ${RUNTIME_IMAGE}

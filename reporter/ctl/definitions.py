@@ -3,6 +3,7 @@
 PyYAML is imported only when there is something to read.
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from reporter.core.run.definition import Definition, doubled
 from reporter.core.text import clean
 
 SUFFIXES = (".yaml", ".yml")
+BUILT_IN = ("host-facts",)
+"""Plugins of our own, by the names of their definitions."""
+_BUILT_IN_AT = Path(__file__).with_name("plugins")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +27,37 @@ class Loaded:
     problems: tuple[tuple[str, str], ...]
 
 
-def load(names: Sequence[str]) -> Loaded:
-    """Read files, the YAML files of directories, and standard input (`-`).
+def definition_options(parser: "argparse._ActionsContainer") -> None:
+    """Declare the options for definitions; `load_chosen` reads what they name."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        action="append",
+        default=[],
+        dest="files",
+        help="plugin definitions: a YAML file, a directory, or - for standard input; repeatable",
+    )
+    parser.add_argument(
+        "--plugin",
+        metavar="NAME",
+        action="append",
+        default=[],
+        choices=BUILT_IN,
+        dest="built_in",
+        help=f"a built-in plugin: {' or '.join(BUILT_IN)}; repeatable",
+    )
+
+
+def load_chosen(options: argparse.Namespace) -> Loaded:
+    """Read what the options of `definition_options` name. Raises OSError as `load` does."""
+    if not options.files and not options.built_in:
+        options.error("one of -f and --plugin is required")
+    return load(options.files, options.built_in)
+
+
+def load(names: Sequence[str], built_in: Sequence[str] = ()) -> Loaded:
+    """Read files, the YAML files of directories, standard input (`-`), and built-in plugins.
 
     Raises OSError, with the name, for what cannot be read.
     """
@@ -43,6 +76,9 @@ def load(names: Sequence[str]) -> Loaded:
             read = read_definitions(_content(path, MAX_BYTES + 1))
             found += [(f"{shown}: line {line}", made) for line, made in read.definitions]
             problems += [(f"{shown}: line {each.line}", str(each)) for each in read.mistakes]
+    for name in built_in:
+        read = read_definitions((_BUILT_IN_AT / f"{name}.yaml").read_bytes())
+        found += [(f"--plugin {name}", made) for _, made in read.definitions]
     for at in doubled([made.name for _, made in found]):
         place, made = found[at]
         problems.append((place, f"another plugin is named {made.name!r}"))

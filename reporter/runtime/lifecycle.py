@@ -104,6 +104,30 @@ class Stop:
         self.request()
 
 
+class Ending:
+    """A stop with the interface of `threading.Event`, as the link knows one.
+
+    For the main thread only: its wait takes the wake-up away from any other.
+    """
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+
+    def is_set(self) -> bool:
+        """Return whether to end."""
+        return self._stop.requested
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep for so many seconds (nothing: for ever), or until there is a reason to end."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._stop.requested:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            self._stop.wake.wait(left)
+        return self._stop.requested
+
+
 def install() -> Stop:
     """Handle SIGTERM and SIGINT from now on.
 

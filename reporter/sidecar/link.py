@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from reporter.link import AggregatorClient, ConfigError, Heart, Relay, WorkerCon
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
+from reporter.runtime.link_words import say
 from reporter.sidecar.ending import delivery_end
 from reporter.sidecar.link_config import link_config
 from reporter.sinks.aggregator import Courier, Failure, Parcel, Result
@@ -33,30 +35,6 @@ from reporter.sources.result_file import content_of
 
 LEAVE = 1.0  # seconds for an orderly end
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for
-_WORDS = {
-    "retry": ("warning", "Request to the aggregator failed, retrying"),
-    "another_result_held": (
-        "warning",
-        "The aggregator already has a different result for this plugin",
-    ),
-    "checked_by_hand": (
-        "info",
-        "The aggregator has a Sonobuoy-style certificate, verified without OpenSSL",
-    ),
-    "certificate_expires": (
-        "warning",
-        "The client certificate for the aggregator expires soon or has expired",
-    ),
-    "relay_listens": ("info", "Progress relay listening"),
-    "relay_gave_up": ("error", "Progress relay gave up on a connection"),
-    "relay_port_taken": ("warning", "Progress relay not listening yet: port already in use"),
-    "progress_not_delivered": ("warning", "Progress not delivered"),
-    "progress_unwanted": ("warning", "The aggregator does not accept progress"),
-    "heartbeat_unanswered": ("warning", "Heartbeat not answered"),
-    "heartbeat_refused": ("warning", "The aggregator rejects heartbeats"),
-    "heartbeats_end": ("info", "No more heartbeats: the aggregator does not accept them"),
-}
-"""Level and sentence for what the link says in one word."""
 
 
 class Link:
@@ -75,18 +53,17 @@ class Link:
         self._telemetry, self._metrics, self._path = telemetry, metrics, results_path
         self._clock = clock
         self._log = log.get(plugin=config.plugin, node=config.node)
+        said = partial(say, plugin=config.plugin, node=config.node)
         self._url = config.aggregator_url
         self._hurry = threading.Event()
         self._closed = threading.Event()
         self._client = AggregatorClient(
-            config, stop=self._hurry, sleep=self._closed.wait, on_event=self._said
+            config, stop=self._hurry, sleep=self._closed.wait, on_event=said
         )
         self._courier = Courier(self._client, on_event=self._carried, wake=wake)
         interval = config.heartbeat_seconds
-        self._heart = (
-            Heart(self._client, interval=interval, on_event=self._said) if interval else None
-        )
-        self._relay = Relay(self._client, config.progress_port, on_event=self._said)
+        self._heart = Heart(self._client, interval=interval, on_event=said) if interval else None
+        self._relay = Relay(self._client, config.progress_port, on_event=said)
         self._progress: Progress | None = None
         self._refused: set[int] = set()
         self._concluded_at: float | None = None
@@ -210,10 +187,6 @@ class Link:
             self._log.info("Delivered to the aggregator", outcome=delivery.outcome, **facts)
         else:
             self._log.error("Not delivered to the aggregator", text=fields["text"], **facts)
-
-    def _said(self, event: str, fields: Mapping[str, Any]) -> None:
-        level, sentence = _WORDS.get(event, ("warning", event))
-        getattr(self._log, level)(sentence, **fields)
 
 
 def _written(said: ResultPayload) -> bytes:

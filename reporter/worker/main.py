@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,8 @@ from reporter.link.heart import Heart
 from reporter.link.relay import Relay
 from reporter.link.trust import TrustError
 from reporter.runtime import log
-from reporter.runtime.lifecycle import Stop
+from reporter.runtime.lifecycle import Ending, Stop
+from reporter.runtime.link_words import say
 from reporter.worker.command_line import USAGE, Help, Splat, UsageError, Version, Work, parse
 
 if TYPE_CHECKING:
@@ -25,22 +25,6 @@ if TYPE_CHECKING:
     from reporter.worker.auto_tar import AutoTar
 
 DELIVERED, NOT_DELIVERED, BAD_USAGE = 0, 1, 2
-
-_EVENTS = {
-    "retry": ("warning", "Request to the aggregator failed, retrying"),
-    "another_result_held": ("warning", "The aggregator already has a different result"),
-    "checked_by_hand": ("info", "The aggregator has a Sonobuoy-style certificate"),
-    "certificate_expires": ("warning", "The client certificate expires soon or has expired"),
-    "relay_listens": ("info", "Progress relay listening"),
-    "relay_gave_up": ("error", "Progress relay gave up on a connection"),
-    "relay_port_taken": ("warning", "Progress relay not listening yet: port already in use"),
-    "progress_not_delivered": ("warning", "Progress not delivered"),
-    "progress_unwanted": ("warning", "The aggregator does not accept progress from this worker"),
-    "heartbeat_unanswered": ("warning", "Heartbeat not answered"),
-    "heartbeat_refused": ("warning", "The aggregator rejects heartbeats"),
-    "heartbeats_end": ("info", "No more heartbeats: the aggregator does not accept them"),
-}
-"""Level and sentence for what the link says in one word."""
 
 
 def main(
@@ -105,38 +89,15 @@ def _work(
     return Worker(config, stop, _auto_tar(config, connect)).run(command.sleep)
 
 
-class Ending:
-    """The stop of this process as the link knows one. For the main thread only: its wait takes
-    the wake-up away from any other.
-    """
-
-    def __init__(self, stop: Stop) -> None:
-        self._stop = stop
-
-    def is_set(self) -> bool:
-        """Return whether to end."""
-        return self._stop.requested
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Sleep for so many seconds (nothing: for ever), or until there is a reason to end."""
-        end = None if timeout is None else time.monotonic() + timeout
-        while not self._stop.requested:
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                break
-            self._stop.wake.wait(left)
-        return self._stop.requested
-
-
 class Worker:
     """One worker beside one plugin."""
 
     def __init__(self, config: WorkerConfig, stop: Stop, auto_tar: "AutoTar | None") -> None:
         self._config, self._auto_tar = config, auto_tar
         self._ending = Ending(stop)
-        self._client = AggregatorClient(config, stop=self._ending, on_event=_say)
-        self._relay = Relay(self._client, config.progress_port, on_event=_say)
-        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=_say)
+        self._client = AggregatorClient(config, stop=self._ending, on_event=say)
+        self._relay = Relay(self._client, config.progress_port, on_event=say)
+        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=say)
 
     def run(self, sleep: int) -> int:
         """Work until the result is delivered, stay for `sleep` seconds, return the exit code."""
@@ -212,8 +173,3 @@ def _in_cluster() -> "KubeApi":
 
     # Some clusters' CAs lack the extensions that Python 3.13 asks for by default.
     return KubeApi.in_cluster(relax_x509_strict=True)
-
-
-def _say(event: str, facts: dict[str, Any]) -> None:
-    level, sentence = _EVENTS.get(event, ("info", event))
-    getattr(log.get(), level)(sentence, **facts)

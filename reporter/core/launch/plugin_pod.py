@@ -10,7 +10,7 @@ from reporter.core.launch.added_container import CONFIG, Results, Setting
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import items, number, section, text
 from reporter.core.pod import DEFAULT_CONTAINER, Names, find_adapter
-from reporter.core.run.definition import KUBERNETES_VERSION, Definition
+from reporter.core.run.definition import Definition, full_image
 from reporter.core.run.plan import GLOBAL, Key, Plugin
 
 Object = Mapping[str, Any]
@@ -132,9 +132,8 @@ def _containers(spec: dict[str, Any], given: Setting) -> None:
 
 
 def _fill_in(container: Any, launch: Launch, plugin: str) -> None:
-    if launch.kubernetes_version:
-        image = text(container, "image").replace(KUBERNETES_VERSION, launch.kubernetes_version)
-        container["image"] = image
+    image = full_image(text(container, "image"), launch.image, launch.kubernetes_version)
+    container["image"] = image
     wished = added_container.variables(launch.environment.get(plugin, {}))
     if wished:
         _put_variables(container, wished, ours_win=True)

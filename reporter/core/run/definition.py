@@ -30,6 +30,8 @@ RESERVED_VOLUMES: Final = (
 )
 """Volumes that are added to a plugin's Pod."""
 KUBERNETES_VERSION: Final = "$SONOBUOY_K8S_VERSION"
+PRODUCT: Final = "$STATUS_REPORTER_IMAGE"
+"""Stands for the status reporter's own image."""
 ACCOUNT: Final = "sonobuoy-serviceaccount"
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -74,13 +76,18 @@ class Definition:
         """
         spec = self.template.get("spec", {})
         used = {
-            text(container, "image").replace(KUBERNETES_VERSION, kubernetes_version)
-            if kubernetes_version
-            else text(container, "image")
+            full_image(text(container, "image"), product, kubernetes_version)
             for kind in ("initContainers", "containers")
             for container in items(spec, kind)
         }
         return used if self.contract == "link" else {*used, product}
+
+
+def full_image(written: str, product: str, kubernetes_version: str) -> str:
+    """Return an image of a definition with the run's own values; a version may be empty."""
+    if kubernetes_version:
+        written = written.replace(KUBERNETES_VERSION, kubernetes_version)
+    return written.replace(PRODUCT, product)
 
 
 def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:

@@ -4,7 +4,7 @@ import argparse
 
 from reporter import __version__
 from reporter.core.run.definition import KUBERNETES_VERSION
-from reporter.ctl.definitions import load
+from reporter.ctl.definitions import definition_options, load_chosen
 from reporter.ctl.exits import GOOD, USAGE
 from reporter.ctl.show.tell import tell
 
@@ -19,15 +19,7 @@ exit codes:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        action="append",
-        required=True,
-        dest="files",
-        help="plugin definitions: a YAML file, a directory, or - for standard input; repeatable",
-    )
+    definition_options(parser)
     parser.add_argument(
         "--image",
         default=f"status-reporter:{__version__}",
@@ -44,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the images, sorted."""
     try:
-        loaded = load(options.files)
+        loaded = load_chosen(options)
     except OSError as error:
         tell(f"cannot read {error.filename}: {error.strerror}")
         return USAGE

@@ -15,7 +15,7 @@ from reporter.core.objects import text
 from reporter.core.run.view import over
 from reporter.ctl import cluster
 from reporter.ctl.commands import wait
-from reporter.ctl.definitions import load
+from reporter.ctl.definitions import load_chosen
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.ctl.interrupt import at_once
 from reporter.ctl.launch import asked
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if options.timeout is not None and not options.wait:
         options.error("--timeout requires --wait")
     try:
-        loaded = load(options.files)
+        loaded = load_chosen(options)
     except OSError as error:
         tell(f"cannot read {error.filename}: {error.strerror}")
         return USAGE

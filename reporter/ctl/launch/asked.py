@@ -13,6 +13,7 @@ from reporter.core.launch.run_options import RunOptions
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
 from reporter.ctl.cluster import TIMEOUT, said
+from reporter.ctl.definitions import definition_options
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.launch.survey import choose_nodes
 from reporter.ctl.quantities import length, size
@@ -29,15 +30,7 @@ _LETTERS = 6
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options that say what to run and with what."""
     what = parser.add_argument_group("what to run")
-    what.add_argument(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        action="append",
-        required=True,
-        dest="files",
-        help="plugin definitions: a YAML file, a directory, or - for standard input; repeatable",
-    )
+    definition_options(what)
     what.add_argument("--name", metavar="RUN", help="the run's name (default: run- and 6 letters)")
     nodes = what.add_mutually_exclusive_group()
     nodes.add_argument(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from reporter import __version__
+from reporter.ctl.definitions import BUILT_IN
 from reporter.wire import schema
 from tests import forked
 
@@ -131,3 +132,28 @@ def test_images_of_a_definition_that_is_invalid_or_missing(tmp_path):
     assert (2, [], [f"status-ctl: cannot read {file}: No such file or directory"]) == call(
         "images", "-f", str(file)
     )
+
+
+def test_a_built_in_plugin_runs_the_image_of_the_run():
+    """Its own images are those of the run, wherever they are."""
+    code, out, err = call("images", "--plugin", "host-facts", "--image", "mirror/ours:1")
+
+    assert (0, ["mirror/ours:1"], []) == (code, out, err)
+
+
+def test_neither_a_definition_nor_a_built_in_plugin():
+    code, _, err = call("images")
+
+    assert 2 == code
+    assert "one of -f and --plugin is required" in err[-1]
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_built_in_plugin_twice_or_beside_one_of_its_name(tmp_path, name):
+    file = tmp_path / "same.yaml"
+    file.write_text(theirs(name))
+
+    code, _, err = call("images", "-f", str(file), "--plugin", name)
+
+    assert 2 == code
+    assert f"--plugin {name}: another plugin is named '{name}'" in err[-1]

@@ -95,7 +95,7 @@ class TestWheel:
         there = {
             path.relative_to(ROOT).as_posix()
             for path in (ROOT / "reporter").rglob("*")
-            if path.suffix in {".py", ".typed", ".json", ".html", ".css", ".js"}
+            if path.suffix in {".py", ".typed", ".json", ".html", ".css", ".js", ".yaml"}
         }
 
         assert there == packed
@@ -108,9 +108,8 @@ class TestWheel:
         written.read_string(wheel.read(name).decode())
         commands = dict(written["console_scripts"])
 
-        assert {"kubectl-job_verdict", "status-aggregator", "status-ctl", "status-reporter"} == set(
-            commands
-        )
+        ours = {"status-agent", "status-aggregator", "status-ctl", "status-reporter"}
+        assert {"kubectl-job_verdict", *ours} == set(commands)
         for target in commands.values():
             assert callable(EntryPoint("", target, "console_scripts").load())
 

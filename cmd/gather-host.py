@@ -1,0 +1,9 @@
+#!/usr/bin/python3
+"""Launcher of the gatherer of a node's facts."""
+
+import os
+import sys
+
+from reporter.gather.host import main
+
+sys.exit(main(os.environ))

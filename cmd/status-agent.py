@@ -1,0 +1,8 @@
+#!/usr/bin/python3
+"""Launcher of the agent."""
+
+import sys
+
+from reporter.agent.__main__ import main
+
+sys.exit(main())

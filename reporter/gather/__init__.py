@@ -1,0 +1,1 @@
+"""Gatherers: programs that write what they find about a machine into a directory, and ours."""

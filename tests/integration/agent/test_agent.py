@@ -1,0 +1,105 @@
+"""The agent as a process against real TLS: gatherers run, one archive, what a signal does."""
+
+import io
+import os
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.forked import Forked
+from tests.integration.link.scripted import Scripted
+from tests.integration.worker.process import Process
+
+LAUNCHER = Path("cmd/status-agent.py").absolute()
+ENDED = "Agent exits"
+
+
+@pytest.fixture
+def scripted() -> Iterator[Scripted]:
+    with Scripted() as aggregator:
+        yield aggregator
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    (tmp_path / "gatherers.d").mkdir()
+    return tmp_path / "gatherers.d"
+
+
+@contextmanager
+def agent(scripted: Scripted, programs: Path, **variables: str) -> Iterator[Process]:
+    """Start `status-agent gather` on a node, with just this environment."""
+    place = programs.parent
+    command = [str(LAUNCHER), "gather", "--out", str(place / "out"), "--gatherers", str(programs)]
+    told = {
+        "PATH": os.environ["PATH"],
+        **scripted.environment(),
+        "AGGREGATOR_SCOPE": "node",
+        "NODE_NAME": "node1",
+    }
+    with Forked(
+        [*command, "--host", "/"],
+        env={**told, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as popen:
+        try:
+            yield Process(popen)
+        finally:
+            popen.kill()
+
+
+def script(programs: Path, name: str, text: str) -> None:
+    """Put a gatherer there, in sh."""
+    (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+    (programs / name).chmod(0o755)
+
+
+def contents(body: bytes) -> dict[str, bytes]:
+    """Return the files of an archive."""
+    with tarfile.open(fileobj=io.BytesIO(body)) as tar:
+        files = [member for member in tar if member.isreg()]
+        return {member.name: tar.extractfile(member).read() for member in files}
+
+
+def test_what_gatherers_write_is_delivered_as_one_archive(
+    scripted: Scripted, programs: Path
+) -> None:
+    """One that fails costs the others nothing."""
+    script(programs, "10-fails", "echo half >$GATHER_OUT/half; exit 7")
+    script(programs, "20-tells", 'echo "$NODE_NAME in $GATHER_HOST_ROOT" >$GATHER_OUT/told')
+
+    with agent(scripted, programs) as process:
+        (put,) = scripted.heard(1, "results")
+        code = process.join()
+
+    files = contents(put.body)
+    assert (0, "") == (code, process.errors)
+    assert "/api/v1/results/by-node/node1/e2e" == put.target
+    assert (b"half\n", b"node1 in /\n") == (files["fails/half"], files["tells/told"])
+
+
+def test_all_gatherers_failing_is_a_failure(scripted: Scripted, programs: Path) -> None:
+    """What they have left goes along with the report."""
+    script(programs, "10-fails", "echo half >$GATHER_OUT/half; exit 7")
+
+    with agent(scripted, programs) as process:
+        (put,) = scripted.heard(1, "results")
+        code = process.join()
+
+    assert (1, "error") == (code, put.headers["result-outcome"])
+    assert b"half\n" == contents(put.body)["output/fails/half"]
+    assert b"no gatherer has succeeded" in contents(put.body)["error.json"]
+
+
+def test_without_gatherers_there_is_a_report_at_once(scripted: Scripted, programs: Path) -> None:
+    with agent(scripted, programs) as process:
+        (put,) = scripted.heard(1, "results")
+
+        assert 1 == process.join()
+    assert b"there are no gatherers in" in contents(put.body)["error.json"]
