@@ -88,6 +88,22 @@ class Unavailable(KubeError):
     failure = "unavailable"
 
 
+class Expired(Unavailable):
+    """410: the pages of a list can no longer be continued as of the moment of its first page.
+
+    `more` continues it all the same, with what may have changed since; empty where that is not
+    offered.
+    """
+
+    def __init__(self, message: str, *, more: str = "", said: str = "") -> None:
+        super().__init__(message, said=said)
+        self.more = more
+
+
+class TooLarge(Unavailable):
+    """The answer is larger than was asked for; a smaller page may fit."""
+
+
 class Silence(Unavailable):
     """Nothing has come on a watch for longer than bookmarks usually take.
 

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from reporter.core.objects import section
 from reporter.errors import (
     AlreadyExists,
     Conflict,
     Denied,
+    Expired,
     Forbidden,
     Gone,
     InvalidRequest,
@@ -78,6 +80,9 @@ def refusal(request: str, status: int, headers: Mapping[str, str], data: bytes) 
     kind = _meaning(request, status, said, words)
     if kind is not Unavailable:
         return kind(text, said=words)
+    if status == 410:
+        more = section(said, "metadata").get("continue")
+        return Expired(text, more=more if isinstance(more, str) else "", said=words)
     wish = retry_after(headers.get("Retry-After"), datetime.now(UTC))
     return Unavailable(text, retry_after=wish, said=words)
 

@@ -20,6 +20,7 @@ from reporter.kube.watch import Watch
 
 if TYPE_CHECKING:
     from reporter.kube.port_forward import PortForward
+    from reporter.kube.reading import Reading
 
 __all__ = ["KubeApi", "Watch"]
 
@@ -210,6 +211,12 @@ class KubeApi(Objects):
         return self.watch(
             "Job", namespace, label_selector, server_timeout=server_timeout, silence=silence
         )
+
+    def reading(self) -> "Reading":
+        """Return what reads whatever the server offers, with connections of its own."""
+        from reporter.kube.reading import Reading
+
+        return Reading(self._client)
 
     def port_forward(
         self, namespace: str, name: str, port: int, *, timeout: float = 5.0

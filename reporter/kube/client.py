@@ -77,6 +77,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     body: dict[str, Any] | None = None
     content_type: str = STRATEGIC_MERGE
+    accept: str = JSON
 
     def __str__(self) -> str:
         return f"{self.method} {self.path.format_map(self.names)}"
@@ -176,7 +177,7 @@ class Client:
             api.close()
 
     def _send_once(self, api: Any, request: Request, timeout: Patience) -> Any:
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": request.accept}
         if request.body is not None:
             # Without it the API server answers 415.
             headers["Content-Type"] = request.content_type

@@ -97,6 +97,10 @@ class Server:
         """Let watches from versions before now be too old."""
         raise NotImplementedError
 
+    def forget_pages(self) -> None:
+        """Let lists that were begun before now be too old to go on."""
+        raise NotImplementedError
+
     # What both are asked
 
     def call(
@@ -271,6 +275,11 @@ class FakeServer(Server):
     def forget_versions(self) -> None:
         self.fake.store.compact()
 
+    def forget_pages(self) -> None:
+        # Something has happened since: the present version is never too old.
+        self.fake.create_pod(make_pod(make_job(JOB), name="later"))
+        self.fake.store.compact()
+
 
 class RealServer(Server):
     """A namespace of its own on the test bed's API server."""
@@ -376,6 +385,10 @@ class RealServer(Server):
         # Its watch cache begins anew with the present version.
         self._bed.stop_apiserver()
         self._bed.start_apiserver()
+
+    def forget_pages(self) -> None:
+        self.create_pod("later")
+        self._bed.compact()
 
 
 def _policy(rule: Rule) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from tests.fakekube.events import created as created_event
 from tests.fakekube.jobstatus import MAX_BODY, STRATEGIC, patched
 from tests.fakekube.journal import Entry
 from tests.fakekube.kinds import BY_PLURAL, KINDS
+from tests.fakekube.lists import listed
 from tests.fakekube.podmeta import JSON_MERGE, annotated
 from tests.fakekube.rbac import Tokens
-from tests.fakekube.selectors import FieldSelector, LabelSelector
 from tests.fakekube.store import Store
 from tests.fakekube.writes import created, deleted, log_of, reviewed
 
@@ -127,28 +127,9 @@ def _create_event(entry: Entry, target: Target, store: Store) -> tuple[dict[str,
 
 
 def _list(entry: Entry, target: Target, store: Store) -> dict[str, Any]:
-    fields, labels = FieldSelector(entry), LabelSelector(entry)
     with store.changed:
-        found = sorted(
-            store.find(target.kind, target.namespace or None),
-            key=lambda one: (one["metadata"].get("namespace", ""), one["metadata"]["name"]),
-        )
-        items = [
-            # What the elements are is said once, by the list.
-            {key: value for key, value in one.items() if key not in {"kind", "apiVersion"}}
-            for one in found
-            if fields.fits(one) and labels.fits(one)
-        ]
-        meta = {"resourceVersion": str(store.version)}
-    limit, begin = int(entry.query.get("limit") or 0), int(entry.query.get("continue") or 0)
-    items = items[begin:]
-    if limit:
-        left = len(items) - limit
-        if left > 0:
-            meta |= {"continue": str(begin + limit), "remainingItemCount": left}  # type: ignore[dict-item]
-        items = items[:limit]
-    version = KINDS[target.kind].api_version
-    return {"kind": f"{target.kind}List", "apiVersion": version, "metadata": meta, "items": items}
+        found = list(store.all(target.kind, target.namespace or None))
+        return listed(entry, KINDS[target.kind], found, store)
 
 
 def _check_patch(entry: Entry, imitated: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tests.fakekube.certs import Authority
+from tests.fakekube.discovery import Offered
 from tests.fakekube.faults import Fault, Script
 from tests.fakekube.journal import Entry
 from tests.fakekube.rbac import Tokens
@@ -46,6 +47,7 @@ class FakeKube:
         self.tokens = Tokens()
         self.journal: list[Entry] = []
         self.bookmark_every = 60.0
+        self.offered = Offered()
         self.forwards: dict[tuple[str, str | None, int], int] = {}
         """The port of this machine behind a port of a Pod: namespace, name and port to port."""
         self.handshakes = 0

@@ -11,10 +11,11 @@ class Kind:
     group: str
     plural: str
     namespaced: bool = True
+    version: str = "v1"
 
     @property
     def api_version(self) -> str:
-        return f"{self.group}/v1" if self.group else "v1"
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def qualified(self) -> str:

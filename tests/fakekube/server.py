@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.fakekube import discovery
 from tests.fakekube.answers import ApiError, NotImitated, status
 from tests.fakekube.api import answer, authorize, encode, target_of
 from tests.fakekube.faults import (
@@ -37,6 +38,7 @@ class Backend(Protocol):
     store: Store
     tokens: Tokens
     bookmark_every: float
+    offered: discovery.Offered
     forwards: Mapping[tuple[str, str | None, int], int]
 
     def begin(self, entry: Entry) -> Fault | None:
@@ -113,6 +115,11 @@ class _Exchange:
         try:
             if entry.path == "/version":
                 return 200, {"major": "1", "minor": "34", "gitVersion": VERSION}, {}
+            if (document := discovery.said(entry, backend.offered)) is not None:
+                return 200, document, {}
+            others = discovery.read(entry, backend.offered, backend.store, backend.tokens)
+            if others is not None:
+                return 200, others, {}
             if target is None:
                 role = backend.tokens.role_of(entry.headers.get("authorization"))
                 return 403, unknown_path(role, entry.path).body, {}

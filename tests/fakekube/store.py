@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,11 +50,13 @@ class Store:
     def find(self, kind: str, namespace: str | None) -> list[Object]:
         """Return copies of all objects of that kind there; None means all namespaces."""
         with self.changed:
-            return [
-                copied(found)
-                for (one, space, _), found in self._objects.items()
-                if one == kind and namespace in {None, space}
-            ]
+            return [copied(found) for found in self.all(kind, namespace)]
+
+    def all(self, kind: str, namespace: str | None) -> Iterator[Object]:
+        """Yield the objects themselves, for callers that hold `changed` and alter nothing."""
+        for (one, space, _), found in self._objects.items():
+            if one == kind and namespace in {None, space}:
+                yield found
 
     def has_namespace(self, name: str) -> bool:
         """Whether there is that Namespace; those in which a test put something need not be made."""

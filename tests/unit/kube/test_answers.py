@@ -8,6 +8,7 @@ import pytest
 from reporter.errors import (
     Conflict,
     Denied,
+    Expired,
     Forbidden,
     Gone,
     InvalidRequest,
@@ -57,7 +58,7 @@ STATUSES = [
     (415, "UnsupportedMediaType", InvalidRequest),
     (422, "Invalid", InvalidRequest),
     (408, "Timeout", Unavailable),
-    (410, "Expired", Unavailable),
+    (410, "Expired", Expired),
     (429, "TooManyRequests", Unavailable),
     (500, "InternalError", Unavailable),
     (503, "ServiceUnavailable", Unavailable),
