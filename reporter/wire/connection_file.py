@@ -1,7 +1,8 @@
 """The connection file: where a run's status is served, and the certificates to read it with.
 
-`{host_address, created_at, ca_cert, client_cert, client_key}`, certificates and key as PEM text.
-What is in it and whether that can be used; where it lies and who may read it is not here.
+`{host_address, created_at, ca_cert, client_cert, client_key}`, certificates and key as PEM text;
+and `server_name` where the server's certificate has another name than the address. What is in it
+and whether that can be used; where it lies and who may read it is not here.
 """
 
 import json
@@ -24,13 +25,17 @@ class UnusableFile(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFile:
-    """`address` is a URL, or HOST:PORT for one with https. Empty text where there is none."""
+    """`address` is a URL, or HOST:PORT for one with https. Empty text where there is none.
+
+    `server_name` is what the server's certificate has to say, where that is not the address.
+    """
 
     address: str
     created_at: float
     ca: str = ""
     certificate: str = ""
     key: str = ""
+    server_name: str = ""
 
 
 def encode(connection: ConnectionFile) -> bytes:
@@ -41,6 +46,7 @@ def encode(connection: ConnectionFile) -> bytes:
         "ca_cert": connection.ca,
         "client_cert": connection.certificate,
         "client_key": connection.key,
+        **({"server_name": connection.server_name} if connection.server_name else {}),
     }
     return (json.dumps(fields, indent=1) + "\n").encode()
 
@@ -68,6 +74,7 @@ def decode(data: bytes, *, now: float, max_age: float) -> ConnectionFile:
         text(fields, "ca_cert"),
         text(fields, "client_cert"),
         text(fields, "client_key"),
+        text(fields, "server_name"),
     )
 
 
@@ -80,7 +87,7 @@ def _fields(data: bytes) -> Mapping[str, Any]:
         raise UnusableFile("is invalid: not JSON") from None
     if not isinstance(fields, dict):
         raise UnusableFile("is invalid: not a JSON object")
-    for name in ("host_address", "created_at", "ca_cert", *_CLIENT):
+    for name in ("host_address", "created_at", "ca_cert", *_CLIENT, "server_name"):
         if not isinstance(fields.get(name, ""), str):
             raise UnusableFile(f"is invalid: {name} is not a string")
     if not text(fields, "host_address"):

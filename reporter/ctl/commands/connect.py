@@ -3,12 +3,13 @@
 import argparse
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from reporter.ctl.exits import GOOD, CannotTell
 from reporter.ctl.run import origin
 from reporter.ctl.run.by_http import ByHttp
-from reporter.ctl.run.connection_file import own_place, write_connection
+from reporter.ctl.run.connection_file import own_place, read_connection, write_connection
 from reporter.ctl.run.origin import by_connection, pem_texts, variables
 from reporter.ctl.show.output import put_names
 from reporter.wire.connection_file import ConnectionFile, UnusableFile, decode, encode
@@ -47,6 +48,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="where to write the file (default: your state directory)",
     )
+    parser.add_argument(
+        "--connection",
+        metavar="FILE",
+        type=Path,
+        help="a connection file, as written by `status-ctl run --expose`: its certificates are "
+        "kept, its address is replaced",
+    )
     parser.add_argument("--no-check", action="store_true", help="do not test the connection")
 
 
@@ -66,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         server.close()
         if look.document is None:
             raise CannotTell(f"not written: {look.detail} ({look.outcome.replace('_', ' ')})")
-    path = options.file or own_place(os.environ)
+    path = options.file or options.connection or own_place(os.environ)
     if path is None:
         raise CannotTell("no home directory found: set --file")
     try:
@@ -79,6 +87,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _connection(options: argparse.Namespace) -> ConnectionFile:
     chosen = variables(options, os.environ)
+    if options.connection is not None:
+        return _elsewhere(options, chosen["url"])
     if options.certs is not None:
         if chosen["ca"] or chosen["cert"] or chosen["key"]:
             options.error("--certs cannot be used with --ca, --cert or --key")
@@ -88,3 +98,19 @@ def _connection(options: argparse.Namespace) -> ConnectionFile:
         options.error("missing --url")
     texts = pem_texts(options, chosen)
     return ConnectionFile(chosen["url"], time.time(), texts["ca"], texts["cert"], texts["key"])
+
+
+def _elsewhere(options: argparse.Namespace, url: str) -> ConnectionFile:
+    """Return what is in a connection file, with another address."""
+    if options.ca or options.cert or options.key or options.certs:
+        options.error("--connection cannot be used with --ca, --cert, --key or --certs")
+    if not url:
+        options.error("missing --url")
+    now = time.time()
+    try:
+        found = read_connection(options.connection, now=now, max_age=float("inf"))
+    except UnusableFile as error:
+        options.error(f"{options.connection} {error}")
+    except FileNotFoundError:
+        options.error(f"{options.connection} does not exist")
+    return replace(found, address=url, created_at=now)

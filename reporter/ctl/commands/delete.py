@@ -8,6 +8,7 @@ from reporter.core.objects import text
 from reporter.core.run.view import over
 from reporter.ctl import cluster
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
+from reporter.ctl.launch.expose import file_of
 from reporter.ctl.launch.remove import PATIENCE, Removal
 from reporter.ctl.launch.standing import asked_there, named_run
 from reporter.ctl.quantities import wait_time
@@ -62,12 +63,16 @@ def run(options: argparse.Namespace) -> int:
             return FAILED
     except KubeError as error:
         raise CannotTell(cluster.said(error)) from None
+    kept = file_of(api, found, name)
     removal = Removal(api, found, name, tell=tell, patience=options.timeout)
     stays = removal.aggregator() or removal.rest() or removal.namespace()
     gone = ", ".join(f"{kind} {count}" for kind, count in sorted(removal.removed.items()))
     if stays:
         tell(f"something of run {name} is left:\n  " + "\n  ".join(stays))
         return FAILED
+    if kept is not None:
+        kept.unlink(missing_ok=True)
+        tell(f"connection file {kept} deleted")
     tell(f"run {name} deleted from namespace {found}: {gone or 'nothing was left'}")
     return GOOD
 

@@ -3,9 +3,9 @@
 import argparse
 import secrets
 import sys
-from collections.abc import Sequence
+import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reporter.core.launch.pod_security import pod_security
 from reporter.core.launch.request import Request, make_launch, unmet
@@ -18,10 +18,10 @@ from reporter.ctl.commands import wait
 from reporter.ctl.definitions import load_chosen
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.ctl.interrupt import at_once
-from reporter.ctl.launch import asked
+from reporter.ctl.launch import asked, expose
 from reporter.ctl.launch.check import Checked, check, wait_for_account
 from reporter.ctl.launch.create import Creation, NotCreated, shown
-from reporter.ctl.launch.ready import wait_ready
+from reporter.ctl.launch.ready import PATIENCE, wait_ready
 from reporter.ctl.launch.standing import asked_there, hints, stands
 from reporter.ctl.launch.templates import templates
 from reporter.ctl.quantities import length
@@ -30,7 +30,7 @@ from reporter.ctl.run.by_cluster import OWN_NAMESPACE
 from reporter.ctl.show import output as show
 from reporter.ctl.show.run_table import put_run
 from reporter.ctl.show.tell import tell
-from reporter.errors import KubeError
+from reporter.errors import Forbidden, KubeError
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -83,6 +83,8 @@ def run(options: argparse.Namespace) -> int:
         options.error("--create-namespace requires -n")
     if options.timeout is not None and not options.wait:
         options.error("--timeout requires --wait")
+    if options.connection is not None and not options.expose:
+        options.error("--connection requires --expose")
     try:
         loaded = load_chosen(options)
     except OSError as error:
@@ -100,9 +102,12 @@ def run(options: argparse.Namespace) -> int:
     own = not options.namespace or options.create_namespace
     namespace = options.namespace or OWN_NAMESPACE.format(run=wanted.run)
     chosen = asked.run_options(wanted, options, namespace, own_namespace=own)
+    kept = None
+    if options.expose:
+        kept = expose.access(options, chosen)
+        chosen = replace(chosen, expose=options.expose, status_tls=kept.tls)
     if options.dry_run:
-        _print(objects(chosen), options)
-        return GOOD
+        return _print(chosen, kept, options)
     for each in wanted.definitions:
         for remark in each.remarks:
             tell(f"plugin {each.name}: {remark}")
@@ -114,15 +119,30 @@ def run(options: argparse.Namespace) -> int:
     if double:
         tell(f"namespace {here} has a run named {wanted.run}; choose another --name")
         return FAILED
-    made = _start(api, chosen, wanted, options)
+    if kept is not None and not _kept(kept):
+        return USAGE
+    made = _start(api, chosen, wanted, options, kept)
     if made is None:
         return FAILED
     with at_once():
-        return _follow(api, made, options)
+        return _follow(api, made, options, kept)
+
+
+def _kept(access: expose.Access) -> bool:
+    try:
+        access.create()
+    except ValueError as error:
+        tell(str(error))
+        return False
+    return True
 
 
 def _start(
-    api: "KubeApi", chosen: RunOptions, wanted: Request, options: argparse.Namespace
+    api: "KubeApi",
+    chosen: RunOptions,
+    wanted: Request,
+    options: argparse.Namespace,
+    kept: expose.Access | None,
 ) -> RunOptions | None:
     """Check and create everything; nothing if it cannot be. What was made does not stay then."""
     creation = Creation(api, chosen.namespace, secrets.token_hex(8), tell=tell)
@@ -154,6 +174,8 @@ def _start(
         raise
     finally:
         if not complete:
+            if kept is not None:
+                kept.remove()
             for line in creation.undo():
                 tell(f"not removed: {line}")
     _announce(chosen, options)
@@ -189,19 +211,38 @@ def _announce(chosen: RunOptions, options: argparse.Namespace) -> None:
         show.put_names([f"run/{chosen.run}"])
 
 
-def _follow(api: "KubeApi", chosen: RunOptions, options: argparse.Namespace) -> int:
-    """Wait until the aggregator is ready, and with --wait until the end of the run."""
+def _follow(
+    api: "KubeApi", chosen: RunOptions, options: argparse.Namespace, kept: expose.Access | None
+) -> int:
+    """Wait until the aggregator is ready, and with --wait until the end of the run.
+
+    `--timeout` is for all of it.
+    """
+    began = time.monotonic()
+    patience = PATIENCE if options.timeout is None else min(PATIENCE, options.timeout)
     after = hints(chosen.run, chosen.namespace, options, own=chosen.create_namespace)
     try:
-        in_the_way = wait_ready(api, chosen.namespace, chosen.run, tell)
+        try:
+            in_the_way = wait_ready(api, chosen.namespace, chosen.run, tell, patience=patience)
+        except Forbidden as error:
+            raise CannotTell(
+                f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"
+                f"the run continues\n{after}"
+            ) from None
         if in_the_way:
-            tell("the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
+            late = "timed out: " if patience < PATIENCE else ""
+            tell(f"{late}the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
             tell(after)
-            return FAILED
+            return TIME_OVER if late else FAILED
         tell("the aggregator is ready")
+        if kept is not None:
+            left = patience - (time.monotonic() - began)
+            expose.publish(api, chosen, kept, tell, patience=left)
         if not options.wait:
             tell(after)
             return GOOD
+        if options.timeout is not None:
+            options.timeout = max(options.timeout - (time.monotonic() - began), 0.0)
         return _wait(chosen, options, after)
     except KeyboardInterrupt:
         tell(f"the run continues\n{after}")
@@ -227,8 +268,14 @@ def _wait(chosen: RunOptions, options: argparse.Namespace, after: str) -> int:
     return code
 
 
-def _print(made: Sequence[dict[str, Any]], options: argparse.Namespace) -> None:
+def _print(chosen: RunOptions, access: expose.Access | None, options: argparse.Namespace) -> int:
     """Print the objects as they would be created, for kubectl and others."""
+    made = objects(chosen)
+    if access is not None:
+        if options.connection is not None and not _kept(access):
+            return USAGE
+        for line in expose.printed(chosen, access, options):
+            tell(line)
     match options.output:
         case "name":
             show.put_names(map(shown, made))
@@ -238,3 +285,4 @@ def _print(made: Sequence[dict[str, Any]], options: argparse.Namespace) -> None:
             for each in made:
                 sys.stdout.write("---\n")
                 show.put_data("yaml", each)
+    return GOOD

@@ -11,7 +11,7 @@ from reporter.core.diagnosis.pod import diagnose_pod
 from reporter.core.objects import items, section, text
 from reporter.ctl.cluster import TIMEOUT, words
 from reporter.ctl.launch.create import Object
-from reporter.errors import KubeError, NotFound
+from reporter.errors import Forbidden, KubeError, NotFound
 
 PATIENCE = 120.0
 _PAUSE = 0.25  # seconds between two looks, and after the first seconds
@@ -58,7 +58,8 @@ def wait_ready(
 ) -> list[str]:
     """Return nothing once the Pod `RUN-0` is ready, else why it is not after `patience` seconds.
 
-    What is in its way is told as soon as it is known, each line once.
+    What is in its way is told as soon as it is known, each line once. Raises Forbidden where the
+    Pod may not be read: then waiting tells nothing.
     """
     times = times or Time()
     began, told = times.clock(), set[str]()
@@ -69,14 +70,17 @@ def wait_ready(
             pod = _pod(api, namespace, run)
             if pod is not None and _ready(pod):
                 return []
+            findings = _in_the_way(api, namespace, run, pod, times.wall())
             found = [
                 line
-                for finding in _in_the_way(api, namespace, run, pod, times.wall())
+                for finding in findings
                 if settled or finding.code in _AT_ONCE
                 for line in _lines(finding, pod)
             ]
             if settled and pod is not None:
                 found += _claim(api, namespace, run)
+        except Forbidden:
+            raise
         except KubeError as error:
             found = [words(error)]
         if late:
@@ -107,15 +111,22 @@ def _in_the_way(
 ) -> Iterator[Finding]:
     if pod is None:
         selected = f"involvedObject.kind=StatefulSet,involvedObject.name={run}"
-        for event in api.list_events(namespace, selected, timeout=TIMEOUT):
+        for event in _events(api, namespace, selected):
             if text(event, "reason") == "FailedCreate":
                 yield Finding("refused", Weight.PROBLEM, text(event, "message"))
         return
     uid = text(section(pod, "metadata"), "uid")
-    events = api.list_events(namespace, f"involvedObject.uid={uid}", timeout=TIMEOUT)
+    events = _events(api, namespace, f"involvedObject.uid={uid}")
     for finding in diagnose_pod(pod, None, events, "", now):
         if finding.weight is not Weight.INFO:
             yield finding
+
+
+def _events(api: ReadyApi, namespace: str, selected: str) -> list[dict[str, Any]]:
+    try:
+        return api.list_events(namespace, selected, timeout=TIMEOUT)
+    except Forbidden:
+        return []  # the Pod says enough
 
 
 def _lines(finding: Finding, pod: Object | None) -> list[str]:

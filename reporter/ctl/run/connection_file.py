@@ -49,6 +49,20 @@ def read_connection(
     return decode(data, now=now, max_age=max_age)
 
 
+def create_connection(path: Path, connection: ConnectionFile) -> None:
+    """Put it there with mode 0600 where nothing is yet. Raises FileExistsError, OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        try:
+            file.write(encode(connection))
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            path.unlink()
+            raise
+
+
 def write_connection(path: Path, connection: ConnectionFile) -> None:
     """Put it there with mode 0600, whole or not at all. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

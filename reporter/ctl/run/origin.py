@@ -186,6 +186,7 @@ def by_connection(connection: ConnectionFile) -> StatusServer:
                 connection.ca,
                 certificate if shown else "",
                 key if shown else "",
+                connection.server_name,
             )
         )
 

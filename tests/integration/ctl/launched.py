@@ -16,11 +16,12 @@ RUN_LABEL = "status-reporter.io/run"
 class Controllers:
     """Gives namespaces their account, and StatefulSets their Pod, ready and with `annotations`.
 
-    Without `ready` the Pod is as the API server makes it.
+    Without `ready` the Pod is as the API server makes it. Services for access from outside have
+    the port `exposed` of this machine; a load balancer never gets an address.
     """
 
-    def __init__(self, fake: FakeKube, *, ready: bool = True) -> None:
-        self._fake, self._ready = fake, ready
+    def __init__(self, fake: FakeKube, *, ready: bool = True, exposed: int | None = None) -> None:
+        self._fake, self._ready, self._exposed = fake, ready, exposed
         self.annotations: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work)
@@ -43,6 +44,8 @@ class Controllers:
                     self._create("ServiceAccount", account)
                 for found in store.find("StatefulSet", None):
                     self._create("Pod", self._pod(found))
+                for found in store.find("Service", None):
+                    self._allot(found)
                 self._fake.changed.wait(0.05)
 
     def _create(self, kind: str, wanted: dict[str, Any]) -> None:
@@ -50,6 +53,16 @@ class Controllers:
             self._fake.store.create(kind, wanted)
         except ApiError:
             return  # it is there
+
+    def _allot(self, service: dict[str, Any]) -> None:
+        spec, meta = service.get("spec", {}), service["metadata"]
+        if spec.get("type") != "NodePort" or "nodePort" in spec["ports"][0]:
+            return
+        ports = [spec["ports"][0] | {"nodePort": self._exposed}]
+        spec = spec | {"ports": ports}
+        self._fake.store.update(
+            "Service", meta["namespace"], meta["name"], lambda found: found | {"spec": spec}
+        )
 
     def _pod(self, owner: dict[str, Any]) -> dict[str, Any]:
         meta = owner["metadata"]
@@ -64,6 +77,7 @@ class Controllers:
             {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": meta["name"]}
             | {"uid": meta["uid"], "controller": True}
         ]
+        pod["status"]["hostIP"] = "127.0.0.1"
         if self._ready:
             pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
         return pod

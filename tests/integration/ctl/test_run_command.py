@@ -217,6 +217,34 @@ class TestPrints:
         assert "configmap/first" == out.splitlines()[0]
 
 
+class TestWaitsForTheAggregator:
+    """Before `--wait` begins."""
+
+    def test_who_may_not_read_pods_has_started_the_run_all_the_same(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """4 at once: the right that is missing; the run stays."""
+        words = 'pods "first-0" is forbidden: User "eve" cannot get resource "pods"'
+        denied = {"kind": "Status", "reason": "Forbidden", "message": words, "code": 403}
+        fake.fail(Answer(403, body=denied), method="GET", path="/pods/first-0", times=None)
+        code, _, err = start(there)
+
+        assert 4 == code
+        assert f"cannot tell whether the aggregator is ready: {words}\nthe run continues" in err
+        assert 1 == len(fake.requests("GET", "/pods/first-0"))
+        assert "StatefulSet/first" in standing(fake, "first")
+
+    def test_the_time_limit_is_for_this_too(self, there: Home, fake: FakeKube) -> None:
+        """3, and not two minutes later: nobody makes the Pod."""
+        account = {"metadata": {"name": "default"}}
+        fake.store.create("ServiceAccount", account)
+        code, _, err = start(there, "-n", "default", "--wait", "--timeout", "1s")
+
+        assert 3 == code
+        assert "timed out: the aggregator is not ready:\n  the Pod first-0 has not" in err
+        assert "StatefulSet/first" in standing(fake, "first")
+
+
 class TestRefuses:
     """What is said before anything exists."""
 

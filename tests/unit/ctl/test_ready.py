@@ -35,7 +35,10 @@ class World:
         return found
 
     def list_events(self, namespace: str, selector: str, **_: Any) -> Any:
-        return self._more.get("events", {}).get(selector, [])
+        found = self._more.get("events", {})
+        if isinstance(found, Exception):
+            raise found
+        return found.get(selector, [])
 
 
 def pod(reason: str = "", *, ready: bool = False, scheduled: bool = True) -> dict[str, Any]:
@@ -147,6 +150,23 @@ def test_an_api_server_that_is_away_is_waited_for() -> None:
     found, told = waited(world)
 
     assert ([], ["connection refused"]) == (found, told)
+
+
+def test_who_may_not_read_pods_waits_for_nothing() -> None:
+    """More looks would show no more."""
+    world = World(lambda _: Forbidden("403"))
+
+    with pytest.raises(Forbidden):
+        waited(world)
+    assert 0 == world.now
+
+
+def test_who_may_not_read_events_is_told_what_the_pod_says() -> None:
+    world = World(lambda now: pod(PULL) if now < 9 else pod(ready=True), events=Forbidden("403"))
+    found, told = waited(world)
+
+    assert [] == found
+    assert "cannot pull its image" in told[0]
 
 
 def test_nothing_at_all_is_known() -> None:

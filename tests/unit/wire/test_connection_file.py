@@ -34,13 +34,17 @@ def read(text, *, now=AT, max_age=2 * DAY):
 
 
 def test_what_is_written_is_read_again():
-    """With exactly the published fields."""
+    """With exactly the published fields, and one of ours where it is needed."""
     connection = ConnectionFile("https://h:1", AT, PEM, PEM, "key")
 
     assert connection == read(encode(connection).decode())
     assert {"host_address", "created_at", "ca_cert", "client_cert", "client_key"} == set(
         json.loads(encode(connection))
     )
+
+    named = ConnectionFile("https://h:1", AT, PEM, PEM, "key", "r-status.ns.svc")
+
+    assert named == read(encode(named).decode())
 
 
 @pytest.mark.parametrize(
@@ -52,6 +56,7 @@ def test_what_is_written_is_read_again():
         ({"created_at": 5}, AT, "created_at is not a string"),
         ({"host_address": None}, AT, "host_address is missing"),
         ({"ca_cert": []}, AT, "ca_cert is not a string"),
+        ({"server_name": 1}, AT, "server_name is not a string"),
         ({"client_key": None}, AT, "must be given together"),
         ({"client_cert": None}, AT, "must be given together"),
         ({"client_cert": "x"}, AT, "client_cert: not a PEM certificate"),
