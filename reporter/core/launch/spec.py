@@ -1,7 +1,7 @@
 """What the launcher of a run is told beside the plan. It stays the same for the life of the run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,7 +50,11 @@ class Place:
 
 
 def launch_document(launch: Launch) -> dict[str, Any]:
-    """Write it as `wire.launch_file` reads it."""
+    """Write it as `wire.launch_file` reads it.
+
+    Without the files of a configuration that have a key in the ConfigMap: both together would take
+    twice their room of the 1 MiB that it has.
+    """
     return {
         "image": launch.image,
         "serviceAccountName": launch.service_account,
@@ -60,5 +64,10 @@ def launch_document(launch: Launch) -> dict[str, Any]:
         "maxNodesAtOnce": launch.max_nodes_at_once,
         "environment": {plugin: dict(pairs) for plugin, pairs in launch.environment.items()},
         "configKeys": {plugin: dict(keys) for plugin, keys in launch.config_keys.items()},
-        "plugins": [definition_document(each) for each in launch.definitions],
+        "plugins": [
+            definition_document(
+                replace(each, config={}) if each.name in launch.config_keys else each
+            )
+            for each in launch.definitions
+        ],
     }

@@ -31,7 +31,6 @@ FULL = Launch(
             nodes=NodeSelection("disk=ssd", include_not_ready=True),
             cleanup="success",
             dispatch="daemonset",
-            config={"a.conf": "b"},
         ),
     ),
     pull_secrets=("pull",),

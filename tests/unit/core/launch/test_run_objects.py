@@ -114,6 +114,18 @@ def test_files_of_configurations_are_in_the_config_map_under_their_keys() -> Non
     assert True is one(objects(ALL), "ConfigMap")["immutable"]
 
 
+def test_the_files_of_a_configuration_are_in_the_config_map_once() -> None:
+    """It holds 1 MiB; files of 600 KiB must fit."""
+    large = "x" * 600 * 1024
+    options = options_of(
+        replace(definition("adapter as in the documentation"), name="big", config={"a.conf": large})
+    )
+    data = one(objects(options), "ConfigMap")["data"]
+    assert 1 == sum(text.count(large) for text in data.values())
+    launch = launch_file.decode(data["launch.json"].encode())
+    assert large == data[launch.config_keys["big"]["a.conf"]]
+
+
 def test_the_aggregator_has_the_least_rights() -> None:
     secrets = {
         names.entry_name("r1", key._replace(node=ANY_NODE) if plugin.nodes else key)
