@@ -7,46 +7,45 @@ Nothing is remembered that a restart would need: the next look finds what is the
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, Protocol
 
-from reporter.aggregator.launch.asking import WriteApi
+from reporter.aggregator.launch.asking import Asking, WriteApi
 from reporter.aggregator.launch.logs import LogApi, Logs
 from reporter.aggregator.launch.logs_taken import LogsTaken
 from reporter.aggregator.launch.mirror import WatchApi
 from reporter.aggregator.launch.mirrors import Mirrors
-from reporter.aggregator.launch.requests import AT_ONCE, Requests
+from reporter.aggregator.launch.requests import AT_ONCE, READING_OWNER, Requests
 from reporter.aggregator.launch.troubles import Troubles
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.store import Store, StoreError
 from reporter.core.launch.cleanup import STATE_LOST
 from reporter.core.launch.decide import LONGEST_END, Decision, Memory, Run, World, decide
 from reporter.core.launch.job import secret_names
+from reporter.core.launch.mounting import waiting_for_mounts
 from reporter.core.launch.names import entry_name
-from reporter.core.launch.seen import (
-    newest_pods,
-)
+from reporter.core.launch.seen import newest_pods
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.core.run.launched import LauncherShown, PodShown, Step
 from reporter.core.run.plan import Key, Plan
+from reporter.core.run.record import Cause, Failure
 from reporter.core.run.snapshot import Phase
-from reporter.errors import KubeError
+from reporter.errors import KubeError, NotFound
 from reporter.pki.issuing import Pair
 from reporter.runtime import log
 
+OWNER_GONE = 300.0  # seconds in which a ConfigMap that is gone may come back
 _PACE = 0.2  # seconds between two looks
 _LOOK = 5.0  # seconds until the next look where nothing happens
 _LONGEST_BACK_OFF = 10.0
-_MOUNTED = 10.0  # seconds in which a Pod usually has what it mounts
 _SETTLE = 10.0  # for the last requests
-_NOT_MOUNTED = frozenset({"ContainerCreating", "PodInitializing", ""})
 
 
 class LaunchApi(WatchApi, WriteApi, LogApi, Protocol):
@@ -109,24 +108,41 @@ class Launcher:
         Nothing where all is decided and it is not to be seen.
         """
         name, failures = self._plan.run, 0
-        loop = asyncio.get_running_loop()
+        asking, gone_at = Asking(self._api, self._namespace, threads), math.inf
         while True:
             try:
-                found = await loop.run_in_executor(
-                    threads, partial(self._api.get, "ConfigMap", self._namespace, name)
-                )
+                found = await asking.get("ConfigMap", name)
             except KubeError as error:
                 failures += 1
-                self._troubles.ended("reading the run's ConfigMap", error)
-                if self._given_up():
+                self._troubles.ended(READING_OWNER, error)
+                now = self._clock()
+                gone_at = min(gone_at, now) if isinstance(error, NotFound) else math.inf
+                gone = now >= gone_at + OWNER_GONE
+                if gone:
+                    await self._fail_what_has_not_started(name)
+                if self._given_up(at_once=gone):
                     return None
                 self._show({}, {})
                 delay = next_delay(failures, self._rng, longest=_LONGEST_BACK_OFF)
                 await asyncio.sleep(delay or 0.0)
                 continue
-            self._troubles.ended("reading the run's ConfigMap", None)
+            self._troubles.ended(READING_OWNER, None)
             uid = text(section(found, "metadata"), "uid")
             return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
+
+    async def _fail_what_has_not_started(self, name: str) -> None:
+        """What has started ends by its result or its own time; for the rest nothing else would."""
+        text = f"ConfigMap {name} is gone, and with it what belongs to this run in the cluster"
+        failure = Failure("final", self._wall(), text, Cause.START_FAILED, "ConfigMapGone")
+        entries = self._store.snapshot().entries.items()
+        waiting = [key for key, entry in entries if not entry.terminal and entry.started_at is None]
+        try:
+            await self._store.mark_all_failed(dict.fromkeys(waiting, failure))
+        except StoreError as error:
+            self._refused(error)
+
+    def _refused(self, error: StoreError) -> None:
+        self._seldom.say(self._clock(), self._log.error, "The store refuses to write", error=error)
 
     async def _launch_for(self, owner: Mapping[str, Any], threads: Executor) -> None:
         loop = asyncio.get_running_loop()
@@ -177,9 +193,7 @@ class Launcher:
             try:
                 due = await self._look(run, mirrors, requests)
             except StoreError as error:
-                self._seldom.say(
-                    self._clock(), self._log.error, "The store refuses to write", error=error
-                )
+                self._refused(error)
             if self.through:
                 return
             await asyncio.sleep(_PACE)
@@ -208,21 +222,24 @@ class Launcher:
         if decision.fail and mirrors.refreshed(self._clock()):
             decision = replace(decision, fail={})
         await self._act(decision, world, requests)
-        self._check_what_pods_wait_for(decision.shown, requests)
+        requests.check_owner()
+        for key in waiting_for_mounts(decision.shown, entries, now=now):
+            requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
+        requests.end_of_look()
+        stays = decision.stays
         if decision.through:
             await requests.settle(_SETTLE)
             self.through = True
-            if decision.stays or requests.secrets.kept:
-                secrets = sorted(requests.secrets.kept)
-                self._log.warning(
-                    "Objects of the run stay", stays=dict(decision.stays), secrets=secrets
-                )
+            stays = {f"Job {name}": reason for name, reason in stays.items()}
+            stays |= {f"Secret {name}": why for name, why in requests.failing_secrets().items()}
+            if stays:
+                self._log.warning("Objects of the run stay", stays=stays)
             else:
                 self._log.info("Nothing of the plugins is left in the cluster")
-        self._show(decision.shown, decision.stays)
+        self._show(decision.shown, stays)
         return _LOOK if decision.next_look is None else min(_LOOK, decision.next_look - now)
 
-    def _given_up(self) -> bool:
+    def _given_up(self, *, at_once: bool = False) -> bool:
         """Say whether the run goes on without its removal: decided long ago, and nothing is seen.
 
         As `decide` does it for a launcher that has seen something.
@@ -232,7 +249,7 @@ class Launcher:
             self._decided_at = None
             return False
         self._decided_at = now if self._decided_at is None else self._decided_at
-        if now < self._decided_at + LONGEST_END:
+        if not at_once and now < self._decided_at + LONGEST_END:
             return False
         self.through = True
         self._log.warning("Objects of the run may be left: the API server does not show them")
@@ -271,19 +288,6 @@ class Launcher:
             self._changed.set()
         for key in decision.create:
             requests.create(key)
-        requests.idle(creating=bool(decision.create), deleting=bool(decision.delete))
-
-    def _check_what_pods_wait_for(self, shown: Mapping[Key, PodShown], requests: Requests) -> None:
-        """Make Secrets again that somebody has deleted: their Pods would wait for ever."""
-        requests.check_owner()
-        for key, pod in shown.items():
-            launched = self._store.entry(key).launched_at
-            waits = pod.phase == "Pending" and pod.node and pod.reason in _NOT_MOUNTED
-            if not waits or launched is None or self._wall() < launched + _MOUNTED:
-                continue
-            plugin = self._plan.plugin(key.plugin)
-            assert plugin is not None
-            requests.check_secret(plugin, key)
 
     def _show(self, pods: Mapping[Key, PodShown], stays: Mapping[str, str]) -> None:
         entries = self._store.snapshot().entries.values()

@@ -1,7 +1,9 @@
 """The launcher's own requests: Secrets and Jobs made and deleted, so many at a time and a second.
 
 Each does one thing and remembers how it ended for the next look. Trouble with the API server is
-never a plugin's failure: it is remembered with its age, and the next look asks again.
+never a plugin's failure: it is remembered with its age, and the next look asks again. What fails
+waits longer and longer, each object by itself, so that one keeps up no other; what the server asks
+for with Retry-After holds for all.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Any
 
 from reporter.aggregator.launch.asking import Asking, Refused, WriteApi
@@ -20,17 +23,26 @@ from reporter.core.launch.seen import SeenJob, read_job
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
-from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.core.run.plan import Key, Plan
 from reporter.errors import Conflict, KubeError
 from reporter.pki.issuing import Pair
 
 AT_ONCE = 8
+READING_OWNER = "reading the run's ConfigMap"
 CREATIONS = 0.05  # seconds between the beginnings of two
 LONGEST_BACK_OFF = 30.0  # seconds
 _SHOWS_UP = 150.0  # seconds after which even a watch that was silent shows a Job that was made
-_CREATING, _DELETING = "creating Jobs", "deleting Jobs"
 _ASK_AGAIN = 30.0  # seconds after which a deletion is asked for again
 _CHECK = 30.0  # seconds between two looks at what Pods wait for
+
+
+@dataclass(frozen=True, slots=True)
+class _Failing:
+    """What has failed so many times in a row, is not tried before then (monotonic), and why."""
+
+    times: int
+    until: float
+    reason: str
 
 
 class Requests:
@@ -65,7 +77,9 @@ class Requests:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._next_creation = 0.0
-        self._paused_until, self._failures = 0.0, 0
+        self._paused_until = 0.0
+        self._failing: dict[tuple[str, str], _Failing] = {}
+        self._looked_for: set[tuple[str, str]] = set()
         self._answers: dict[str, tuple[SeenJob, float]] = {}
         self._asked: dict[str, float] = {}
         self._checked: dict[str, float] = {}
@@ -78,36 +92,47 @@ class Requests:
     def create(self, key: Key) -> None:
         """Make the entry's Job, and its Secret before."""
         name = entry_name(self._place.run, key)
-        self._begin(_CREATING, name, lambda: self._create(key, name))
+        self._begin("creating Jobs", name, lambda: self._create(key, name))
 
     def delete_job(self, name: str, uid: str) -> None:
         """Delete the Job with that UID and its Pod, unless that was asked a moment ago."""
-        if self._clock() < self._asked.get(uid, -_ASK_AGAIN) + _ASK_AGAIN:
-            return
-        self._begin(_DELETING, name, lambda: self._delete_job(name, uid))
+        due = self._clock() >= self._asked.get(uid, -_ASK_AGAIN) + _ASK_AGAIN
+        self._begin("deleting Jobs", name, lambda: self._delete_job(name, uid), due=due)
 
     def delete_secret(self, name: str) -> None:
         """Delete a Secret of the run."""
         self._begin("deleting Secrets", name, lambda: self.secrets.delete(name))
 
-    def check_secret(self, plugin: Plugin, key: Key) -> None:
+    def check_secret(self, key: Key) -> None:
         """Make the Secret that a waiting Pod mounts again, if somebody has deleted it."""
+        plugin = self._plan.plugin(key.plugin)
+        assert plugin is not None
         name = secret_name(self._place.run, plugin, key)
-        if not self._check_is_due(name):
-            return
-        self._begin("making Secrets", name, lambda: self.secrets.check(plugin, key, name))
+        self._begin(
+            "making Secrets",
+            name,
+            lambda: self.secrets.check(plugin, key, name),
+            due=self._check_is_due(name),
+        )
 
     def check_owner(self) -> None:
         """See whether the run's ConfigMap, which owns all that is made, is still there."""
-        if not self._check_is_due(""):
-            return
-        self._begin("reading the run's ConfigMap", self._place.run, self._check_owner)
+        name = self._place.run
+        self._begin(READING_OWNER, name, self._check_owner, due=self._check_is_due(name))
 
-    def idle(self, *, creating: bool, deleting: bool) -> None:
-        """Forget the trouble with what nobody wants any more."""
-        for what, wanted in ((_CREATING, creating), (_DELETING, deleting)):
-            if not wanted:
-                self._trouble(what, None)
+    def end_of_look(self) -> None:
+        """Forget the trouble with what was not asked for since the last look."""
+        for each in self._failing.keys() - self._looked_for:
+            self._well(*each)
+        self._looked_for.clear()
+
+    def failing_secrets(self) -> dict[str, str]:
+        """Return the Secrets that may still be there, and why."""
+        unconfirmed = _Failing(0, 0.0, "its deletion has not been confirmed yet")
+        return {
+            name: self._failing.get(("deleting Secrets", name), unconfirmed).reason
+            for name in sorted(self.secrets.kept)
+        }
 
     def answered(self, seen: Mapping[str, SeenJob]) -> dict[str, SeenJob]:
         """Return the Jobs that were answered with and are not in `seen` yet, by name."""
@@ -125,8 +150,8 @@ class Requests:
             raise self._fault
 
     async def settle(self, seconds: float) -> None:
-        """Wait for what has begun, but not longer than that."""
-        if tasks := tuple(self._tasks.values()):
+        """Wait for what has begun, but not longer than that; not for what is to be tried again."""
+        if tasks := [task for each, task in self._tasks.items() if self._pause(*each) == 0]:
             await asyncio.wait(tasks, timeout=seconds)
 
     async def close(self) -> None:
@@ -145,10 +170,18 @@ class Requests:
             self._checked[name] = now
         return due
 
-    def _begin(self, what: str, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if (what, name) in self._tasks:
+    def _begin(
+        self,
+        what: str,
+        name: str,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        due: bool = True,
+    ) -> None:
+        self._looked_for.add((what, name))
+        if not due or (what, name) in self._tasks:
             return
-        task = asyncio.create_task(self._at_work(what, work))
+        task = asyncio.create_task(self._at_work(what, name, work))
         self._tasks[what, name] = task
         task.add_done_callback(lambda _: self._over(what, name))
 
@@ -158,28 +191,42 @@ class Requests:
             self._fault = fault
         self._done()
 
-    async def _at_work(self, what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        async with self._slots:
-            await self._pause()
-            try:
-                await work()
-            except KubeError as error:
-                self._failures += 1
-                delay = next_delay(
-                    self._failures,
-                    self._rng,
-                    retry_after=error.retry_after,
-                    longest=LONGEST_BACK_OFF,
-                )
-                self._paused_until = max(self._paused_until, self._clock() + (delay or 0.0))
-                self._trouble(what, error)
-            else:
-                self._failures = 0
-                self._trouble(what, None)
+    async def _at_work(
+        self, what: str, name: str, work: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        while True:
+            await asyncio.sleep(self._pause(what, name))  # not in a slot that others could use
+            async with self._slots:
+                if self._pause(what, name) > 0:
+                    continue
+                try:
+                    await work()
+                except KubeError as error:
+                    self._failed(what, name, error)
+                else:
+                    self._well(what, name)
+                return
 
-    async def _pause(self) -> None:
-        while (left := self._paused_until - self._clock()) > 0:
-            await asyncio.sleep(left)
+    def _pause(self, what: str, name: str) -> float:
+        failing = self._failing.get((what, name))
+        until = max(self._paused_until, 0.0 if failing is None else failing.until)
+        return max(0.0, until - self._clock())
+
+    def _failed(self, what: str, name: str, error: KubeError) -> None:
+        before = self._failing.get((what, name))
+        times = 1 if before is None else before.times + 1
+        wish = error.retry_after
+        delay = next_delay(times, self._rng, retry_after=wish, longest=LONGEST_BACK_OFF) or 0.0
+        until = self._clock() + delay
+        self._failing[what, name] = _Failing(times, until, str(error))
+        if wish:
+            self._paused_until = max(self._paused_until, until)
+        self._trouble(what, error)
+
+    def _well(self, what: str, name: str) -> None:
+        self._failing.pop((what, name), None)
+        if not any(other == what for other, _ in self._failing):
+            self._trouble(what, None)
 
     async def _turn(self) -> None:
         """Wait until the next creation may begin."""

@@ -36,7 +36,7 @@ function summary({ counts, launcher }, all, whole, loaded) {
 function troubles({ error, launcher, skipped }) {
   const said = error === null ? [] : [`The aggregator itself failed: ${error}`];
   if (launcher?.degraded) said.push(`The launcher is held up since ${when(launcher.degraded.since, hours)}: ${launcher.degraded.reason}`);
-  for (const { job, reason } of launcher?.stays ?? []) said.push(`Job ${job} could not be removed: ${reason}`);
+  for (const { object, reason } of launcher?.stays ?? []) said.push(`${object} could not be removed: ${reason}`);
   for (const { name, node, reason } of (skipped ?? []).slice(0, 5)) said.push(`${name} skips node ${node}: ${reason}`);
   if (skipped?.length > 5) said.push(`${number.format(skipped.length - 5)} more skipped`);
   return said;

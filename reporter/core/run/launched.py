@@ -37,7 +37,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class LauncherShown:
-    """How the launcher is. `stays` has, by the names of Jobs, why they could not be removed."""
+    """How the launcher is. `stays` has, by kind and name, why an object could not be removed."""
 
     step: Step
     degraded: Trouble | None = None

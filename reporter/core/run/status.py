@@ -161,7 +161,7 @@ def _launcher(launcher: LauncherShown | None) -> dict[str, Any] | None:
         "degraded": None
         if trouble is None
         else {"since": rfc3339(trouble.since), "reason": clip(trouble.reason)},
-        "stays": [{"job": job, "reason": reason} for job, reason in launcher.stays.items()],
+        "stays": [{"object": name, "reason": reason} for name, reason in launcher.stays.items()],
     }
 
 

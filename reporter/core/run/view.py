@@ -192,7 +192,7 @@ def hindrances(document: Document) -> list[str]:
     if reason := text(trouble, "reason"):
         found.append(f"the launcher is held up since {text(trouble, 'since')[:19]}Z: {reason}")
     found += [
-        f"Job {text(each, 'job')} could not be removed: {text(each, 'reason')}"
+        f"{text(each, 'object')} could not be removed: {text(each, 'reason')}"
         for each in items(launcher, "stays")
     ]
     found += [

@@ -193,7 +193,7 @@ async def test_a_secret_is_deleted_before_its_pod_has_mounted_it(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L10: the Pod would wait for ever; the Secret is made again."""
-    monkeypatch.setattr("reporter.aggregator.launch.launcher._MOUNTED", 0.2)
+    monkeypatch.setattr("reporter.core.launch.mounting.MOUNTED", 0.2)
     monkeypatch.setattr("reporter.aggregator.launch.requests._CHECK", 0.2)
     one.cluster.fates["check"] = waits("ContainerCreating")
     one.passes = lambda key: False

@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 
 from reporter.aggregator.launch import launcher as launching
+from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.launch.mirror import Kind, Mirror
 from reporter.core.launch.names import entry_name
-from reporter.core.run.entry import Cause
+from reporter.core.run.entry import Cause, State
 from reporter.core.run.launched import Step
-from reporter.core.run.plan import Plugin
-from reporter.errors import Forbidden
+from reporter.core.run.plan import GLOBAL, Key, Plugin
+from reporter.errors import Forbidden, Unavailable
 from reporter.kube.objects import Page
 from tests.fakekube import Answer, FakeKube
-from tests.integration.launch.cluster import ends
-from tests.integration.launch.world import CHECK, HANG, RUN, World, on_loop, plan_of
+from tests.integration.launch.cluster import ends, runs, waits
+from tests.integration.launch.world import CHECK, DISKS, HANG, RUN, World, on_loop, plan_of
 
 
 class Stalled:
@@ -66,6 +67,23 @@ class Unwatchable:
 
 
 CHECK_JOB = entry_name(RUN, CHECK)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with FakeKube() as fake:
+        made = World(fake, tmp_path)
+        with made.prepared():
+            yield made
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[World]:
+    """A run of two entries, of the same group."""
+    with FakeKube() as fake:
+        made = World(fake, tmp_path, plan_of(Plugin("check"), Plugin("other")))
+        with made.prepared():
+            yield made
 
 
 @pytest.fixture
@@ -235,6 +253,107 @@ def test_a_decided_run_whose_cluster_is_not_to_be_seen(
             await one.upload(CHECK)
             await one.until(lambda: one.launcher.through)
             assert Step.DONE is one.store.snapshot().launcher.step
+
+    story()
+
+
+@on_loop
+async def test_the_config_map_is_gone_for_good(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L10: named after a restart; what has started may report, the rest fails, and it ends."""
+    monkeypatch.setattr(launching, "OWNER_GONE", 0.5)
+    world.passes = lambda key: False
+    async with world.begun():
+        await world.until(lambda: world.entry(CHECK).started_at)
+    world.fake.store.delete("ConfigMap", "default", RUN)
+    async with world.begun():
+        shown = await world.until(lambda: world.store.snapshot().launcher)
+        assert f'configmaps "{RUN}" not found' in shown.degraded.reason
+        for key in DISKS:
+            await world.until(lambda key=key: world.entry(key).terminal)
+            record = world.entry(key).record
+            assert (Cause.START_FAILED, "ConfigMapGone") == (record.cause, record.reason)
+        assert not world.entry(CHECK).terminal
+        assert not world.launcher.through
+        await world.upload(CHECK)
+        await world.until(lambda: world.launcher.through)
+        assert State.COMPLETE is world.entry(CHECK).state
+
+
+@on_loop
+async def test_a_secret_that_fails_keeps_up_nobody_else(
+    two: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each object has its own back-off, and waits outside the slots that others could use."""
+    monkeypatch.setattr("reporter.aggregator.launch.requests.next_delay", lambda *_, **__: HANG)
+    two.fake.fail(
+        Answer(500),
+        method="POST",
+        path="/secrets",
+        where=lambda entry: CHECK_JOB in str(entry.body),
+        times=None,
+    )
+    async with two.begun():
+        await two.until(lambda: two.entry(Key("other", GLOBAL)).state is State.COMPLETE)
+        trouble = await two.until(lambda: two.store.snapshot().launcher.degraded)
+        assert "creating Jobs" in trouble.reason
+        await two.upload(CHECK)
+        await two.until(lambda: two.launcher.through)
+
+
+@on_loop
+async def test_the_trouble_with_a_secret_ends_with_the_need_for_it(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Pod did without: what nobody asks for any more is no trouble of anybody."""
+    monkeypatch.setattr("reporter.core.launch.mounting.MOUNTED", 0.0)
+    one.cluster.fates["check"] = waits("ContainerCreating")
+    one.passes = lambda key: False
+    async with one.begun():
+        await one.until(lambda: one.names("Pod"))
+        one.fake.fail(Answer(500), method="GET", path="/secrets", times=None)
+        await one.until(
+            lambda: (
+                (trouble := one.store.snapshot().launcher.degraded)
+                and "making Secrets" in trouble.reason
+            )
+        )
+        one.fake.update_pod(one.names("Pod")[0], runs)
+        await one.until(lambda: one.store.snapshot().launcher.degraded is None)
+
+
+@on_loop
+async def test_a_secret_that_stays_is_named(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds a key: who looks at the end of the run learns that it is still there, and why."""
+    monkeypatch.setattr("reporter.core.launch.decide.END", 1.0)
+    monkeypatch.setattr(launching, "_SETTLE", 0.0)
+    one.fake.fail(Answer(500), method="DELETE", path="/secrets", times=None)
+    async with one.begun():
+        await one.until(lambda: one.launcher.through)
+        stays = one.store.snapshot().launcher.stays
+        assert [f"Secret {CHECK_JOB}"] == list(stays)
+        assert "500" in stays[f"Secret {CHECK_JOB}"]
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), Unavailable("broken"), ValueError("?")])
+def test_logs_cost_no_run_its_end(
+    one: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Whatever goes wrong with them, the Job is removed at once, not after the time for logs."""
+
+    def broken(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Logs, "take", broken)
+    monkeypatch.setattr("reporter.core.launch.cleanup.LOGS", HANG)
+
+    @on_loop
+    async def story() -> None:
+        async with one.begun():
+            await one.until(lambda: one.launcher.through)
+            assert [] == one.names("Job")
+            assert {} == one.store.snapshot().launcher.stays
 
     story()
 

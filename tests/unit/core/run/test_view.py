@@ -364,7 +364,7 @@ def test_what_hinders_a_run():
     document = {
         "launcher": {
             "degraded": {"since": "2026-01-01T00:00:05.100000Z", "reason": "watching Jobs: 403"},
-            "stays": [{"job": "r1-p-1", "reason": "it is being deleted"}],
+            "stays": [{"object": "Job r1-p-1", "reason": "it is being deleted"}],
         },
         "skipped": [{"name": "p", "node": "win1", "reason": "not Linux"}],
     }
