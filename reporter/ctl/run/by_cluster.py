@@ -7,6 +7,7 @@ the port-forward.
 import argparse
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from reporter.core.objects import items, number, section, text
@@ -84,9 +85,12 @@ class ByCluster:
         from reporter.sources.run_status import read_run_status
 
         reading = read_run_status(self._api, self._namespace, run=self._run, timeout=timeout)
-        if reading.outcome is Found.NOT_FOUND and self._run and not self._only_there:
+        not_here = reading.outcome in {Found.NOT_FOUND, Found.FORBIDDEN}
+        if not_here and self._run and not self._only_there:
             own = OWN_NAMESPACE.format(run=self._run)
             elsewhere = read_run_status(self._api, own, run=self._run, timeout=timeout)
+            if elsewhere.outcome is Found.FORBIDDEN is reading.outcome:
+                return replace(reading, detail=f"{reading.detail}\n{elsewhere.detail}")
             # That it is not even there needs no words of its own.
             return reading if elsewhere.outcome is Found.NOT_FOUND else elsewhere
         return reading

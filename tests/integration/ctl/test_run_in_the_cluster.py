@@ -69,6 +69,29 @@ def test_no_such_run(at_home: Home, fake: FakeKube) -> None:
     assert "run 'nightly' not found in namespace 'default'" in err
 
 
+@pytest.mark.parametrize("command", ["status", "wait"])
+def test_a_current_namespace_that_is_not_shown(at_home: Home, fake: FakeKube, command: str) -> None:
+    """Whoever has rights in the run's own namespace alone need not name it."""
+    fake.fail(Answer(403), path="/namespaces/default/pods", times=None)
+    document = run_status("complete", entry("e2e", status="complete"), run="nightly", final=True)
+    with Scripted(status=Say(body=document)) as server:
+        own = "status-reporter-nightly"
+        add_aggregator(fake, launched="nightly", namespace=own, listens=server.port)
+        code, out, err = at_home.run(command, "nightly", "-o", "name")
+
+    assert (0, "e2e/global\n", "") == (code, out, err)
+
+
+def test_nothing_is_shown(at_home: Home, fake: FakeKube) -> None:
+    """4, and which rights would help."""
+    fake.fail(Answer(403), path="/pods", times=None)
+    code, out, err = at_home.run("status", "nightly")
+
+    assert (4, "") == (code, out)
+    assert "/namespaces/default/pods" in err
+    assert "/namespaces/status-reporter-nightly/pods" in err
+
+
 def test_a_namespace_is_the_only_place(at_home: Home, fake: FakeKube) -> None:
     """What stands elsewhere is another run."""
     add_aggregator(fake, launched="nightly", namespace="status-reporter-nightly")
