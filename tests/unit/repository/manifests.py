@@ -105,6 +105,7 @@ OF_ANY_KIND = {
     "list_all",
     "watch",
     "stream_log",
+    "reading",
 }
 
 
