@@ -18,6 +18,7 @@ from reporter.aggregator.certificates.run import LONGER, Authority
 from reporter.aggregator.certificates.tls import read_ca, worker_context
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.finish import Finish
+from reporter.aggregator.finish.upload import Upload
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Events, Listener, ResultFiles, StatusApp, WorkerApp
 from reporter.aggregator.launch.launcher import Launcher
@@ -82,6 +83,20 @@ class Assembly:
     def finish(self, intake: Intake) -> Finish:
         """Make what makes the tarball."""
         return Finish(self.layout, intake, keep_blobs=self.chosen.keep_blobs, wall=self.wall)
+
+    def upload(self) -> Upload | None:
+        """Make what uploads the tarball, if that is asked for."""
+        chosen = self.chosen
+        if not chosen.upload_url_file:
+            return None
+        return Upload(
+            self.layout.output,
+            Path(chosen.upload_url_file),
+            chosen.upload_ca,
+            give_up=chosen.upload_give_up_seconds,
+            clock=self.clock,
+            wall=self.wall,
+        )
 
     def authority(self) -> Authority:
         """Read the run's certificates, or make and export them; blocks, for a thread.
@@ -223,6 +238,8 @@ class Assembly:
         finish: Finish,
         workers: Listener,
         launcher: Launcher | None,
+        *,
+        upload: Upload | None = None,
     ) -> Control:
         """Make what carries the run through its phases."""
         return Control(
@@ -239,6 +256,7 @@ class Assembly:
             excused=lambda: intake.uploads.excused,
             full=lambda: workers.full_seconds,
             removed=None if launcher is None else lambda: launcher.through,
+            upload=upload,
             count=self.metrics.count,
             clock=self.clock,
             wall=self.wall,

@@ -38,6 +38,19 @@ class Results(Protocol):
         """Remove what the tarball has made superfluous. Raises OSError."""
 
 
+class Delivery(Protocol):
+    """What control wants of the upload of the tarball."""
+
+    async def begin(self, store: Store, tar: Tar) -> None:
+        """Note that there is a tarball to be uploaded. Raises StoreError."""
+
+    async def drop(self, store: Store) -> None:
+        """Note that there will be none. Raises StoreError."""
+
+    async def over(self, store: Store) -> bool:
+        """Do what is due, and say whether the upload has ended. Raises StoreError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds: how long a fresh error of ours is held open, and when silence is a failure.
@@ -58,8 +71,8 @@ class Control:
     `holding` gives the keys that have an upload for which the run stays open, `excused` those whose
     retry windows stay open as well; `full` the seconds in which workers found no place to be heard,
     in all so far. `removed` says whether a launcher has removed what it launched: the run closes
-    then at the earliest. `None`: nobody launches, and clocks begin with the group's turn. `count`
-    counts by a metric's name.
+    then at the earliest. `None`: nobody launches, and clocks begin with the group's turn. `upload`
+    uploads the tarball, where that is asked for. `count` counts by a metric's name.
     `clock` is monotonic, `wall` Unix time.
     """
 
@@ -74,13 +87,14 @@ class Control:
         excused: Callable[[], Collection[Key]] = tuple,
         full: Callable[[], float] = float,
         removed: Callable[[], bool] | None = None,
+        upload: Delivery | None = None,
         count: Callable[[str], None],
         clock: Callable[[], float],
         wall: Callable[[], float],
     ) -> None:
         self._store, self._results, self._plan, self._timing = store, results, plan, timing
         self._holding, self._excused, self._count = holding, excused, count
-        self._removed = removed
+        self._removed, self._upload = removed, upload
         self._clock, self._wall = clock, wall
         self._silence = Silence(store, timing.heartbeat_timeout, timing.heartbeat_interval, full)
         self._launched: set[str] = set()
@@ -192,10 +206,14 @@ class Control:
             self._log.info("Run closed: the set of results is final")
         if self.closed_at is None:
             self.closed_at = self._clock()
-        if self._store.phase is Phase.POST_PROCESSING:
+        packed = self._store.snapshot().tar is not None
+        if self._store.phase is Phase.POST_PROCESSING and not packed:
             await self._package()
-        if self._store.snapshot().tar is not None and not self._cleared:
+            packed = self._store.snapshot().tar is not None
+        if packed and not self._cleared:
             await self._clear()
+        if packed and self._upload is not None and self._store.phase is Phase.POST_PROCESSING:
+            await self._deliver(self._upload)
 
     async def _package(self) -> None:
         if self._tar is None and self._clock() >= self._next_try:
@@ -207,14 +225,24 @@ class Control:
                 self._put_off(str(error))
         if self._tar is None:
             await self._explain()
-            return
-        snapshot = await self._store.advance_run(Phase.CLOSED, tar=self._tar)
+        elif self._upload is None:
+            await self._close(self._tar)
+        else:
+            await self._upload.begin(self._store, self._tar)
+
+    async def _deliver(self, upload: Delivery) -> None:
+        tar = self._store.snapshot().tar
+        if tar is not None and await upload.over(self._store):
+            await self._close(tar)
+
+    async def _close(self, tar: Tar) -> None:
+        snapshot = await self._store.advance_run(Phase.CLOSED, tar=tar)
         self._log.info(
             "Run finished",
             status=str(run_status(snapshot)),
-            tarball=self._tar.name,
-            sha256=self._tar.sha256,
-            bytes=self._tar.size,
+            tarball=tar.name,
+            sha256=tar.sha256,
+            bytes=tar.size,
         )
 
     def _put_off(self, why: str) -> None:
@@ -235,6 +263,8 @@ class Control:
         why, at = self._failure
         since = await self._store.packing_failed(why, at=at)
         if at - since >= self._timing.package_give_up:
+            if self._upload is not None:
+                await self._upload.drop(self._store)
             await self._store.advance_run(Phase.CLOSED, error=why)
             self._log.error(
                 "Packing given up: fix the cause, then start with --package-again",

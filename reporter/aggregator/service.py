@@ -18,6 +18,7 @@ from reporter.aggregator import from_settings
 from reporter.aggregator.assembly import Assembly
 from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.control import Control
+from reporter.aggregator.finish.upload import give_up_unwanted
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Listener
 from reporter.aggregator.launch.launcher import Launcher
@@ -25,6 +26,7 @@ from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import Store
 from reporter.aggregator.uploads import Intake
+from reporter.core.launch.duration import longest
 from reporter.core.launch.spec import Launch
 from reporter.core.run.plan import Plan
 from reporter.core.run.snapshot import Phase
@@ -128,10 +130,19 @@ class Service:
         host, port = await self._listen(parts, make.status(gate))
         self._log.info("Status is served", host=host, port=port)
         make.layout.prepare()
-        known = make.layout.database.exists()
+        known, upload = make.layout.database.exists(), make.upload()
+        lasting_at_most = longest(self._plan, make.launch)
+        if upload is not None:
+            parts.callback(upload.stop)
+            if not known:  # nothing has begun yet
+                await asyncio.to_thread(upload.check, self._wall(), lasting_at_most)
         store = make.store()
         parts.push_async_callback(store.close)
         await store.open_run(self._plan, now=self._wall())
+        if upload is not None:
+            await upload.resume(store, lasting_at_most)
+        else:
+            await give_up_unwanted(store, self._wall())
         if self._package_again and await store.package_again():
             self._log.info("The run is packed once more")
         # They end when the intake has, which gives up a tarball in the making.
@@ -140,6 +151,8 @@ class Service:
         finish = make.finish(intake)
         parts.push_async_callback(intake.close)
         parts.callback(finish.stop)
+        if upload is not None:
+            parts.callback(upload.stop)
         await self._recover(store, intake, known=known)
         # A plan of many nodes has as many keys to be made and files to be written.
         authority = await asyncio.to_thread(make.authority)
@@ -165,7 +178,7 @@ class Service:
             connections=make.connections,
         )
         launcher = make.launcher(store, authority)
-        control = make.control(store, intake, finish, workers, launcher)
+        control = make.control(store, intake, finish, workers, launcher, upload=upload)
         self._last_words = control.tell
         lasting: tuple[asyncio.Task[None], ...] = (
             asyncio.create_task(self._watch(health, workers, control, authority)),

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from http.client import HTTPException
+from typing import Protocol
 
 from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import HTTPError
@@ -18,8 +19,14 @@ from reporter.errors import ReporterError
 from reporter.link.answers import MAX_BODY, AggregatorAnswer
 from reporter.link.request import Request
 from reporter.link.sockets import Socket, TimeLimits
-from reporter.link.trust import Trust
 from reporter.runtime.dialing import dial, outlive_silence
+
+
+class Secures(Protocol):
+    """Who says which peer is the right one."""
+
+    def secure(self, dial: Callable[[ssl.SSLContext], Socket]) -> Socket:
+        """Return a connection that `dial` makes by a context. Raises what that raises."""
 
 
 class NoAnswer(ReporterError):
@@ -37,7 +44,7 @@ class NoAnswer(ReporterError):
 class AggregatorConnection(HTTPSConnection):
     """A connection to the aggregator: opened with the first exchange, used for one at a time."""
 
-    def __init__(self, host: str, port: int, trust: Trust, limits: TimeLimits) -> None:
+    def __init__(self, host: str, port: int, trust: Secures, limits: TimeLimits) -> None:
         super().__init__(host, port, timeout=None)
         self._trust, self._limits = trust, limits
         self._left: Callable[[], float] = lambda: float("inf")

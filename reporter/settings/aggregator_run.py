@@ -172,6 +172,21 @@ class Run(Variables):
         "how long the run stays open for late results after a worker is given up", 20, 0, 3_600
     )
     package_give_up_seconds: Integer = whole("how long failed packing is retried", 3_600, 0)
+    upload_url_file: Path = setting(
+        "file with a presigned https URL that takes the tarball by PUT",
+        "",
+        _PATH_RULE,
+        shown="not uploaded",
+    )
+    upload_ca: Path = setting(
+        "CA file for the host of that URL, instead of the system's",
+        "",
+        "a path, given only with UPLOAD_URL_FILE",
+        shown="the system's",
+    )
+    upload_give_up_seconds: Integer = whole(
+        "how long the upload may take, with all its retries", 3_600, 1, 86_400
+    )
     linger_seconds: Integer = whole(
         "how long workers are still answered after the run is closed", 120, 0, 86_400
     )
@@ -217,6 +232,13 @@ class Run(Variables):
     @classmethod
     def _only_with_tls(cls, value: str, info: ValidationInfo) -> str:
         if value and not info.data.get("status_tls_cert", value):
+            raise ValueError
+        return value
+
+    @field_validator("upload_ca")
+    @classmethod
+    def _only_for_an_upload(cls, value: str, info: ValidationInfo) -> str:
+        if value and not info.data.get("upload_url_file", value):
             raise ValueError
         return value
 

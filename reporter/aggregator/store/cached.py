@@ -22,6 +22,7 @@ from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
+from reporter.core.run.tar_upload import TarUpload
 from reporter.runtime import log
 
 
@@ -132,6 +133,10 @@ class CachedStore:
         """Note that the tarball was downloaded."""
         if self._published.run.retrieved_at is None:
             await self._engine.commit(run_operations.retrieved(at))
+
+    async def note_upload(self, upload: TarUpload, tar: Tar | None = None) -> None:
+        """Note how the upload stands."""
+        await self._engine.commit(run_operations.note_upload(upload, tar))
 
     async def package_again(self) -> bool:
         """Take back that packing was given up."""

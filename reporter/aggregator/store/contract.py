@@ -24,6 +24,7 @@ from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
+from reporter.core.run.tar_upload import TarUpload
 from reporter.errors import ReporterError
 
 
@@ -191,6 +192,12 @@ class Store(Protocol):
         """Note that the tarball was downloaded as a whole; the first time stands.
 
         On disk when this returns.
+        """
+
+    async def note_upload(self, upload: TarUpload, tar: Tar | None = None) -> None:
+        """Note how the upload of the tarball stands, and the tarball once there is one.
+
+        An upload that is over stays so. On disk when this returns.
         """
 
     async def package_again(self) -> bool:

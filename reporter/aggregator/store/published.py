@@ -82,6 +82,7 @@ class Published:
                 tar=self.run.tar,
                 error=self.run.error,
                 retrieved_at=self.run.retrieved_at,
+                upload=self.run.upload,
                 counted=self._tally,
                 **others,
             )

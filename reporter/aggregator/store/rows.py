@@ -13,6 +13,7 @@ from reporter.core.run.entry import Cause, Entry, Rank, Record, Window, next_due
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, Sent, UpdateId
 from reporter.core.run.snapshot import Tar
+from reporter.core.run.tar_upload import TarUpload, UploadState
 
 Row = tuple[Any, ...]
 
@@ -110,3 +111,18 @@ def tar_text(tar: Tar | None) -> str | None:
 def tar_of(text: str | None) -> Tar | None:
     """Take the tarball's facts from their column."""
     return None if text is None else Tar(*json.loads(text))
+
+
+def upload_text(upload: TarUpload | None) -> str | None:
+    """Column `upload` of `run`."""
+    if upload is None:
+        return None
+    return dump([upload.host, upload.state, upload.at, upload.error, upload.since])
+
+
+def upload_of(text: str | None) -> TarUpload | None:
+    """Take how the upload stands from its column."""
+    if text is None:
+        return None
+    host, state, *others = json.loads(text)
+    return TarUpload(host, UploadState(state), *others)

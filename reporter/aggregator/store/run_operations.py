@@ -10,6 +10,7 @@ from reporter.aggregator.store.transaction import Operation, Run, Transaction, k
 from reporter.core.run.entry import State
 from reporter.core.run.plan import Key, Plan, differences
 from reporter.core.run.snapshot import Phase, Tar
+from reporter.core.run.tar_upload import TarUpload, UploadState
 
 _NAMED = 5  # differences between two plans
 
@@ -91,6 +92,18 @@ def retrieved(at: float) -> Operation[None]:
     return operation
 
 
+def note_upload(upload: TarUpload, tar: Tar | None) -> Operation[None]:
+    """Say how the upload stands, and that there is a tarball now; what is over stays so."""
+
+    def operation(transaction: Transaction) -> None:
+        run = known(transaction)
+        stands = run.upload is not None and run.upload.over
+        found = run.upload if stands else upload
+        transaction.put_run(replace(run, upload=found, tar=run.tar or tar))
+
+    return operation
+
+
 def package_again() -> Operation[bool]:
     """Take back that packing was given up."""
 
@@ -98,8 +111,11 @@ def package_again() -> Operation[bool]:
         run = known(transaction)
         if run.unpacked_since is None or run.tar is not None:
             return False
-        phase = Phase.POST_PROCESSING
-        transaction.put_run(replace(run, phase=phase, error=None, unpacked_since=None))
+        phase, upload = Phase.POST_PROCESSING, run.upload
+        if upload is not None:
+            upload = replace(upload, state=UploadState.WAITING, error="", since=None)
+        run = replace(run, phase=phase, error=None, unpacked_since=None, upload=upload)
+        transaction.put_run(run)
         return True
 
     return operation

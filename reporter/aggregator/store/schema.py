@@ -34,7 +34,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             alive_at REAL NOT NULL,
             unpacked_since REAL,
             launching INTEGER NOT NULL,
-            retrieved_at REAL
+            retrieved_at REAL,
+            upload TEXT
         )""",
         """CREATE TABLE entry (
             plugin TEXT NOT NULL,
@@ -84,7 +85,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 """What brings the database from one version to the next, statement by statement."""
 
-FIRST = 4
+FIRST = 5
 """The version after the first of these steps. What was before it was never released."""
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "glusterfs", "lustre"}

@@ -83,7 +83,7 @@ class SqliteTransaction:
         if self._run is None:
             row = self._connection.execute(
                 "SELECT started_at, phase, revision, tar, error, alive_at, unpacked_since,"
-                " launching, retrieved_at FROM run"
+                " launching, retrieved_at, upload FROM run"
             ).fetchone()
             if row is None:
                 return None
@@ -91,7 +91,7 @@ class SqliteTransaction:
                 (plan,) = self._connection.execute("SELECT plan FROM run").fetchone()
                 self._plan = parse_plan(json.loads(plan))
             started_at, phase, revision, tar, error, alive_at, *rest = row
-            unpacked_since, launching, retrieved_at = rest
+            unpacked_since, launching, retrieved_at, upload = rest
             self._run = Run(
                 self._plan,
                 started_at,
@@ -103,6 +103,7 @@ class SqliteTransaction:
                 unpacked_since,
                 bool(launching),
                 retrieved_at,
+                rows.upload_of(upload),
             )
         return self._run
 
@@ -131,10 +132,11 @@ class SqliteTransaction:
             run.unpacked_since,
             run.launching,
             run.retrieved_at,
+            rows.upload_text(run.upload),
         )
         self._connection.execute(
             "UPDATE run SET phase = ?, tar = ?, error = ?, alive_at = ?, unpacked_since = ?,"
-            " launching = ?, retrieved_at = ?",
+            " launching = ?, retrieved_at = ?, upload = ?",
             facts,
         )
         self._run = run
@@ -250,7 +252,7 @@ class SqliteTransaction:
 
 
 def _shown(run: Run) -> tuple[object, ...]:
-    return run.phase, run.tar, run.error, run.retrieved_at
+    return run.phase, run.tar, run.error, run.retrieved_at, run.upload
 
 
 def _in_order(changed: Changed) -> tuple[int, Key]:

@@ -17,6 +17,7 @@ from reporter.core.run.entry import Entry, State
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Sent
 from reporter.core.run.snapshot import Phase, Tar
+from reporter.core.run.tar_upload import TarUpload
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ class Run:
     `revision` is the number taken last. `alive_at` is when a process last said that it was there,
     `unpacked_since` when the packing failed first (Unix seconds). `launching` says that its
     plugins are launched by us, and that there may be objects of theirs, `retrieved_at` when the
-    tarball was first downloaded as a whole.
+    tarball was first downloaded as a whole, `upload` how its upload stands.
     """
 
     plan: Plan
@@ -41,6 +42,7 @@ class Run:
     unpacked_since: float | None = None
     launching: bool = False
     retrieved_at: float | None = None
+    upload: TarUpload | None = None
 
 
 class Changed(NamedTuple):

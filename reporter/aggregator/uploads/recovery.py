@@ -13,7 +13,7 @@ from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.quarantine import Quarantine
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
-from reporter.core.run.snapshot import Phase, Snapshot
+from reporter.core.run.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def recover(layout: Layout, blobs: Blobs, quarantine: Quarantine, snapshot: Snap
     Raises OSError.
     """
     unfinished = remove_content(layout.staging) + remove_content(layout.unfinished)
-    if snapshot.phase is Phase.CLOSED and snapshot.tar is not None:
+    if snapshot.tar is not None:
         return Recovered((), 0, unfinished)
     quarantine.resume()
     lost, unknown = _resume_blobs(blobs, snapshot.entries.values())

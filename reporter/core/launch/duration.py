@@ -1,4 +1,4 @@
-"""How long a run that is launched can take."""
+"""How long a run can take."""
 
 import math
 
@@ -6,16 +6,18 @@ from reporter.core.launch.spec import Launch
 from reporter.core.run.plan import LONGEST_TIMEOUT, Plan
 
 
-def longest(plan: Plan, launch: Launch) -> float:
+def longest(plan: Plan, launch: Launch | None) -> float:
     """Return the seconds until the last plugin is through, if each takes all the time it has.
 
-    Plugins of one order run side by side, orders one after the other; of a plugin only so many
-    nodes at once.
+    Plugins of one order run side by side, orders one after the other; of a plugin that is launched
+    only so many nodes at once.
     """
     groups: dict[int, float] = {}
     for plugin in plan.plugins:
-        start = launch.definition(plugin.name).start_timeout_seconds
-        waves = math.ceil(len(plugin.keys) / launch.max_nodes_at_once)
+        start, waves = 0, 1
+        if launch is not None:
+            start = launch.definition(plugin.name).start_timeout_seconds
+            waves = math.ceil(len(plugin.keys) / launch.max_nodes_at_once)
         seconds = waves * (start + plan.timeout_of(plugin.name))
         groups[plugin.order] = max(groups.get(plugin.order, 0.0), seconds)
     return min(sum(groups.values()), float(LONGEST_TIMEOUT))

@@ -29,7 +29,7 @@ from reporter.core.run.snapshot import (
     run_status,
     stage,
 )
-from reporter.core.run.status import progress_fields, retrieved_at, tar_info
+from reporter.core.run.status import progress_fields, retrieved_at, tar_info, tar_upload
 
 STATUS_ANNOTATION: Final = "sonobuoy.hept.io/status"
 RUN_ANNOTATION: Final = "status-reporter.io/run-status"
@@ -194,6 +194,7 @@ def _run(snapshot: Snapshot, truncated: bool) -> str:
             "plugins_reported": plugins_reported(snapshot),
             "final": final(snapshot),
             "retrieved_at": retrieved_at(snapshot),
+            "upload": tar_upload(snapshot.upload),
             "revision": snapshot.revision,
             "failed": list(shown),
             "why": shown,

@@ -50,6 +50,7 @@ def of_reading(reading: Reading) -> Look:
         "error": None,
         "tar-info": dict(tar) if text(tar, "name") else None,
         "retrieved_at": text(ours, "retrieved_at") or None,
+        "upload": section(ours, "upload") or None,
         "partial": True,
     }
     return Look(Found.OK, document, warning=reading.warning)

@@ -15,6 +15,7 @@ from reporter.core.run.entry import Entry, State
 from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Sent
+from reporter.core.run.tar_upload import TarUpload
 
 
 class Phase(StrEnum):
@@ -65,8 +66,9 @@ class Snapshot:
     `entries` has every key of the plan, in its order; `progress` and `beats` only the keys that
     sent any. `started_at` is Unix seconds. `error` says why the aggregator itself failed. `pods`
     has what is known of the entries' Pods, `launcher` how it is, where there is one. `retrieved_at`
-    is when the tarball was first downloaded as a whole (Unix seconds). `ahead` says that some of it
-    is newer than the revision. `counted` is the tally, where it is kept.
+    is when the tarball was first downloaded as a whole (Unix seconds), `upload` how its upload
+    stands, where one was asked for. `ahead` says that some of it is newer than the revision.
+    `counted` is the tally, where it is kept.
     """
 
     plan: Plan
@@ -81,6 +83,7 @@ class Snapshot:
     pods: Mapping[Key, PodShown] = field(default_factory=dict)
     launcher: LauncherShown | None = None
     retrieved_at: float | None = None
+    upload: TarUpload | None = None
     ahead: bool = False
     counted: Mapping[Kind, int] | None = field(default=None, compare=False, repr=False)
 

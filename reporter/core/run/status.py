@@ -21,6 +21,7 @@ from reporter.core.run.results import (
     why,
 )
 from reporter.core.run.snapshot import Snapshot, final, percent_complete, run_status
+from reporter.core.run.tar_upload import TarUpload
 
 API_VERSION: Final = "v1"
 FAILURES_SHOWN: Final = 20
@@ -44,6 +45,7 @@ def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
         "error": snapshot.error,
         "tar-info": tar_info(snapshot) if snapshot.tar is not None else None,
         "retrieved_at": retrieved_at(snapshot),
+        "upload": tar_upload(snapshot.upload),
         "launcher": _launcher(snapshot.launcher),
         "skipped": [
             {"name": plugin.name, "node": each.node, "reason": each.reason}
@@ -96,6 +98,18 @@ def tar_info(snapshot: Snapshot) -> dict[str, Any]:
 def retrieved_at(snapshot: Snapshot) -> str | None:
     """Return when the tarball was first downloaded, if it was."""
     return None if snapshot.retrieved_at is None else rfc3339(snapshot.retrieved_at)
+
+
+def tar_upload(upload: TarUpload | None) -> dict[str, Any] | None:
+    """Return how the upload of the tarball stands; nothing where none was asked for."""
+    if upload is None:
+        return None
+    return {
+        "host": upload.host,
+        "state": str(upload.state),
+        "error": clip(upload.error) or None,
+        "at": rfc3339(upload.at),
+    }
 
 
 def rfc3339(seconds: float) -> str:

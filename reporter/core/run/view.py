@@ -13,6 +13,7 @@ from reporter.core.run.plan import GLOBAL
 from reporter.core.run.reading import Found, plain_json
 from reporter.core.run.results import NOT_PASSED, ResultStatus
 from reporter.core.run.snapshot import Status
+from reporter.core.run.tar_upload import UploadState
 
 DECIDED: Final = frozenset({"complete", "failed", "timed_out"})
 BAD: Final = frozenset({"failed", "timed_out"})
@@ -122,6 +123,34 @@ def passed(document: Document) -> bool:
     rejected = text(document, "result_status") == ResultStatus.FAILED
     counted = counts(document)
     return not (failed(document) or rejected or counted["failed"] or counted["unknown"])
+
+
+def upload_failed(document: Document) -> bool:
+    """Whether the results could not be uploaded to where they were to go."""
+    return text(section(document, "upload"), "state") == UploadState.FAILED
+
+
+def uploaded(document: Document) -> bool:
+    """Whether the results are where they were to be uploaded to."""
+    return text(section(document, "upload"), "state") == UploadState.UPLOADED
+
+
+def upload_words(document: Document) -> str:
+    """Say how the upload of the results stands; nothing where none was asked for."""
+    upload = section(document, "upload")
+    host, error = text(upload, "host"), text(upload, "error")
+    match text(upload, "state"):
+        case UploadState.WAITING:
+            return f"the results will be uploaded to {host}"
+        case UploadState.UPLOADING:
+            again = f"; it is tried again: {error}" if error else ""
+            return f"uploading the results to {host}{again}"
+        case UploadState.UPLOADED:
+            return f"the results were uploaded to {host}"
+        case UploadState.FAILED:
+            return f"the results could not be uploaded to {host}: {error}"
+        case _:
+            return ""
 
 
 def counts(document: Document) -> Mapping[str, int]:

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from reporter.core.objects import text
-from reporter.core.run.view import over
+from reporter.core.run.view import over, uploaded
 from reporter.ctl import cluster
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
 from reporter.ctl.launch.expose import file_of
@@ -23,8 +23,8 @@ Deletes a run: its aggregator with the results, its Jobs, and everything else th
 and waits until it is gone. The namespace is deleted too if the run has made it and nothing else is
 in it. It may be repeated.
 
-A run that is still running, or whose results were not downloaded, is deleted only with --yes or
-after a question on the terminal.
+A run that is still running, or whose results were neither downloaded nor uploaded, is deleted only
+with --yes or after a question on the terminal.
 
 exit codes:
   0    nothing of the run is left
@@ -88,7 +88,7 @@ def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: st
         return ""
     if not over(document):
         return "it is still running"
-    if not text(document, "retrieved_at"):
+    if not (text(document, "retrieved_at") or uploaded(document)):
         return "its results were not downloaded"
     return ""
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from reporter.core.run.view import Document, Row, failed, passed
+from reporter.core.run.view import Document, Row, failed, passed, upload_failed
 from reporter.ctl.exits import FAILED, GOOD
 
 
@@ -21,7 +21,12 @@ def exit_code(document: Document, *, delivery_only: bool) -> int:
 
 
 def good(document: Document, *, delivery_only: bool) -> bool:
-    """Return whether nothing has failed: no delivery and, unless only these count, no check."""
+    """Return whether nothing has failed: no delivery and, unless only these count, no check.
+
+    The upload of the results is one of the deliveries.
+    """
+    if upload_failed(document):
+        return False
     return not failed(document) if delivery_only else passed(document)
 
 

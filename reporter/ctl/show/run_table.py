@@ -14,6 +14,7 @@ from reporter.core.run.view import (
     passed,
     percent,
     rows,
+    upload_words,
 )
 from reporter.core.text import clean
 from reporter.ctl.show import output as show
@@ -43,6 +44,8 @@ def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = F
     lines = [paint(head, colour) + summary(document)[len(head) :]]
     if error := text(document, "error"):
         lines.append(f"the aggregator itself failed: {clean(error, 1024)}")
+    if upload := upload_words(document):
+        lines.append(clean(upload, 1024))
     if entries:
         header = _WIDE if wide else _NARROW
         cells = [_cells(row, wide=wide) for row in entries]

@@ -236,6 +236,7 @@ class TestAsks:
             (shown("running", final=False), "it is still running"),
             (shown("complete"), "its results were not downloaded"),
             (shown("failed", retrieved_at=None), "its results were not downloaded"),
+            (shown("complete", upload={"state": "failed"}), "its results were not downloaded"),
         ],
     )
     def test_nothing_is_deleted_without_a_yes(
@@ -251,6 +252,12 @@ class TestAsks:
         )
         assert [] == fake.requests("DELETE")
         assert 0 == there.run("delete", "first", "--yes")[0]
+        assert [] == standing(fake, "first")
+
+    def test_results_that_were_uploaded_need_no_yes(self, there: Home, fake: FakeKube) -> None:
+        add_run(fake, shown("complete", upload={"host": "store", "state": "uploaded"}))
+
+        assert 0 == there.run("delete", "first")[0]
         assert [] == standing(fake, "first")
 
     @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])

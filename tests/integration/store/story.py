@@ -24,6 +24,7 @@ from reporter.core.run.entry import Record
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.progress import UpdateId
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
+from reporter.core.run.tar_upload import TarUpload, UploadState
 from tests.integration.store.world import (
     E2E,
     NODE1,
@@ -61,6 +62,7 @@ STEPS: tuple[Step, ...] = (
     lambda store: store.record_result(NODE2, result("cc")),
     lambda store: store.advance_run(Phase.POST_PROCESSING),
     lambda store: store.packing_failed("no space", at=NOW),
+    lambda store: store.note_upload(TarUpload("host", UploadState.UPLOADING, NOW, "", NOW), TAR),
     lambda store: store.advance_run(Phase.CLOSED, tar=TAR),
 )
 

@@ -16,6 +16,7 @@ from reporter.aggregator.store.operations import Windows
 from reporter.core.run.entry import Cause, Marked, Outcome, Rank, State
 from reporter.core.run.launched import LauncherShown, PodShown, Step
 from reporter.core.run.snapshot import Phase
+from reporter.core.run.tar_upload import TarUpload, UploadState
 from tests.integration.store.contract import NOBODY, TAR, beat, complete, facts
 from tests.integration.store.world import (
     E2E,
@@ -320,6 +321,33 @@ async def test_the_first_download_of_the_tarball_is_remembered(world: World):
     async with world.opened() as again:
         await again.retrieved(at=NOW + 3)
         assert NOW + 1 == again.snapshot().retrieved_at
+
+
+@on_loop
+async def test_how_the_upload_of_the_tarball_stands(world: World):
+    """With the tarball, over restarts too; what is over stays so, until the run is packed again."""
+    waiting = TarUpload("host", UploadState.WAITING, NOW)
+    begun = TarUpload("host", UploadState.UPLOADING, NOW, "503", NOW)
+    failed = TarUpload("host", UploadState.FAILED, NOW, "403", NOW)
+    async with world.opened() as store:
+        await store.note_upload(waiting)
+        assert (waiting, None) == (store.snapshot().upload, store.snapshot().tar)
+        await complete(store)
+        await store.advance_run(Phase.POST_PROCESSING)
+        await store.packing_failed("no space", at=NOW)
+        await store.note_upload(failed)
+        await store.advance_run(Phase.CLOSED, error="no space")
+        assert await store.package_again()
+        assert waiting == store.snapshot().upload
+        before = store.snapshot().revision
+        await store.note_upload(begun, TAR)
+        assert store.snapshot().revision > before
+    async with world.opened() as again:
+        found = again.snapshot()
+        assert (begun, TAR, Phase.POST_PROCESSING) == (found.upload, found.tar, found.phase)
+        await again.note_upload(failed)
+        await again.note_upload(begun)
+        assert (failed, TAR) == (again.snapshot().upload, again.snapshot().tar)
 
 
 @on_loop

@@ -77,7 +77,7 @@ def test_our_own_annotation():
     """The exact text of the second one."""
     assert (
         '{"run":"run-1","status":"failed","result_status":"failed","percent_complete":0.3333,'
-        '"plugins_reported":0.0,"final":false,"retrieved_at":null,'
+        '"plugins_reported":0.0,"final":false,"retrieved_at":null,"upload":null,'
         '"revision":42,"failed":["sysd/node2"],'
         '"why":{"sysd/node2":{"reason":"pod_failed","message":"the pod is gone"}},'
         '"truncated":false}'

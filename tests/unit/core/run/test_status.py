@@ -73,6 +73,7 @@ def test_the_first_sample_of_the_proposal():
         "error": None,
         "tar-info": None,
         "retrieved_at": None,
+        "upload": None,
         "launcher": None,
         "skipped": [],
     } == document

@@ -1,0 +1,102 @@
+"""A whole aggregator that uploads its tarball: before the run, at its end, and killed meanwhile."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.aggregators.bucket import SIGNATURE, Bucket
+from tests.aggregators.served import Aggregator, plan
+from tests.integration.aggregator_fixtures import Start
+from tests.scripted_server import Hold, Say, Silence
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Iterator[Bucket]:
+    """A store that takes everything."""
+    with Bucket(tmp_path) as bucket:
+        yield bucket
+
+
+def words(aggregator: Aggregator) -> str:
+    """Everything that the process shows of itself, its arguments and environment too."""
+    process = Path(f"/proc/{aggregator.pid}")
+    shown = [(process / name).read_text() for name in ("cmdline", "environ")]
+    page = [aggregator.ask(path).decode() for path in ("/status", "/metrics")]
+    return "".join([*shown, *page, json.dumps(aggregator.events)])
+
+
+def test_killed_in_each_step_of_the_upload(start: Start, bucket: Bucket):
+    """The next process goes on: the tarball can be downloaded, arrives, and the run is over."""
+    bucket.script(Silence(after=100), Hold(held := threading.Event()))
+    run = start(*bucket.flags, document=plan("e2e", []))
+    assert (bucket.host, "waiting") == pick(run)
+    run.worker("e2e").put("global/e2e", b"the result")
+    bucket.heard(1)
+    assert (False, (bucket.host, "uploading")) == (run.status()["final"], pick(run))
+    packed = run.ask("/results")
+
+    run.kill()
+    run.start()
+    run.wait_log("Run goes on")
+    run.arm("kill advance to closed")
+    held.set()
+    run.wait_end()
+    assert 1 == len(run.said("Tarball uploaded"))
+
+    run.arm("")
+    run.start()
+    run.wait_status(lambda status: status["final"])
+    assert (2, packed) == (len(bucket.requests), bucket.requests[-1].body)
+    assert (bucket.host, "uploaded") == pick(run)
+    assert SIGNATURE not in words(run)
+    assert 0 == run.stop()
+
+
+def test_an_upload_that_fails_keeps_the_results(start: Start, bucket: Bucket):
+    """The run is over, its verdict is its own, and the tarball is still there."""
+    bucket.script(Say(403, b"<Code>ExpiredToken</Code>"))
+    run = start(*bucket.flags, document=plan("e2e", []))
+    run.worker("e2e").put("global/e2e", b"the result")
+    ended = run.wait_status(lambda status: status["final"])
+
+    assert ("complete", "failed") == (ended["status"], ended["upload"]["state"])
+    assert "403 Forbidden (ExpiredToken)" == ended["upload"]["error"]
+    assert ended["tar-info"]["size"] == len(run.ask("/results"))
+    assert SIGNATURE not in words(run)
+    run.kill()
+    run.start()
+    assert 1 == len(bucket.requests)
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "message"),
+    [("Expires=1", 2, "Invalid setting"), (SIGNATURE, 1, "Aggregator cannot run")],
+)
+def test_nothing_begins_with_a_url_that_cannot_work(
+    query: str, code: int, message: str, tmp_path: Path
+):
+    """It has expired, or the certificate is of a stranger; another start is as the first."""
+    with Bucket(tmp_path) as bucket, Bucket(tmp_path / "other") as other:
+        bucket.point(query)
+        run = Aggregator(
+            tmp_path / "run",
+            plan("e2e", []),
+            *("--upload-url-file", str(bucket.url_file), "--upload-ca", str(other.ca)),
+        )
+        for _ in range(2):
+            run.launch()
+            assert code == run.wait_end()
+        assert 2 == len(run.said(message))
+        assert not (run.state / "run.db").exists()
+        assert SIGNATURE not in json.dumps(run.events)
+
+
+def pick(run: Aggregator) -> tuple[str, str]:
+    """What is said of the upload."""
+    upload = run.status()["upload"]
+    return upload["host"], upload["state"]
