@@ -29,11 +29,13 @@ class Offered:
     """Whether one document may hold all groups, as from Kubernetes 1.30 on."""
     others: dict[tuple[str, str, str], tuple[Kind, list[Object]]] = field(default_factory=dict)
     """Kind and objects by group, version and plural."""
+    lasting: set[str] = field(default_factory=set)
+    """Groups whose objects can be created and deleted, as those of custom resources."""
     broken: dict[str, str] = field(default_factory=dict)
     """Groups whose server does not answer, with their version."""
 
     def serve(self, kind: Kind, objects: list[Object]) -> None:
-        """Offer one more resource, only to be read."""
+        """Offer one more resource, only to be read unless its group is `lasting`."""
         self.others[kind.group, kind.version, kind.plural] = kind, objects
 
 
@@ -101,7 +103,7 @@ def _group(name: str, kinds: list[Kind], offered: Offered) -> dict[str, Any]:
     versions = [
         {
             "version": version,
-            "resources": [_described(kind) for kind in kinds if _is(kind, name, version)],
+            "resources": [_described(kind, offered) for kind in kinds if _is(kind, name, version)],
             "freshness": "Current",
         }
         for version in _known(name, kinds)
@@ -109,22 +111,23 @@ def _group(name: str, kinds: list[Kind], offered: Offered) -> dict[str, Any]:
     return {"metadata": {**metadata, "creationTimestamp": None}, "versions": versions}
 
 
-def _described(kind: Kind) -> dict[str, Any]:
+def _described(kind: Kind, offered: Offered) -> dict[str, Any]:
     kinds = {"group": kind.group, "version": kind.version, "kind": kind.name}
     return {
         "resource": kind.plural,
         "responseKind": kinds,
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.name.lower(),
-        "verbs": list(verbs(kind)),
+        "verbs": list(verbs(kind, offered)),
     }
 
 
-def verbs(kind: Kind) -> tuple[str, ...]:
+def verbs(kind: Kind, offered: Offered) -> tuple[str, ...]:
     """Return what can be done with it."""
     if kind.name == "SelfSubjectAccessReview":
         return ("create",)
-    return _VERBS if KINDS.get(kind.name) == kind else _READ
+    own = KINDS.get(kind.name) == kind or kind.group in offered.lasting
+    return _VERBS if own else _READ
 
 
 def _versions(name: str, kinds: list[Kind], offered: Offered) -> dict[str, Any]:
@@ -153,7 +156,7 @@ def _resources(path: str, kinds: list[Kind], offered: Offered) -> dict[str, Any]
                 "singularName": kind.name.lower(),
                 "namespaced": kind.namespaced,
                 "kind": kind.name,
-                "verbs": list(verbs(kind)),
+                "verbs": list(verbs(kind, offered)),
             }
             for kind in fitting
         ],

@@ -8,13 +8,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from reporter.core.launch.names import RUN_LABEL, selector
 from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.launch.living import in_the_way
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
+
+if TYPE_CHECKING:
+    from reporter.kube.reading import Reading
 
 PATIENCE = 120.0
 _PAUSE = 0.25
@@ -33,10 +37,6 @@ _KINDS: Final = (
     "Role",
     "ServiceAccount",
 )
-_LIVING: Final = (*_KINDS, "StatefulSet", _LOCK, "Deployment", "DaemonSet", "CronJob")
-"""What makes a namespace worth keeping."""
-_GIVEN: Final = {("ServiceAccount", "default"), (_LOCK, "kube-root-ca.crt")}
-"""What every namespace has."""
 
 
 class RemoveApi(Protocol):
@@ -51,6 +51,9 @@ class RemoveApi(Protocol):
         self, kind: str, namespace: str | None, label_selector: str = ..., *, timeout: float = ...
     ) -> Iterator[dict[str, Any]]:
         """Yield the objects with these labels."""
+
+    def reading(self) -> "Reading":
+        """Return what reads objects of every kind."""
 
     def delete(
         self,
@@ -118,20 +121,9 @@ class Removal:
         if text(section(found, "metadata", "annotations"), CREATED_BY) != self._run:
             return []
         name = f"namespace/{self._namespace}"
-        try:
-            living = next(self._living(), "")
-        except KubeError as error:
-            return [f"{name}: cannot tell what else is in it: {words(error)}"]
-        if living:
-            return [f"{name}: {living} is in it"]
+        if why := in_the_way(self._api.reading(), self._namespace, self._run):
+            return [f"{name}: {why}"]
         return self._until_gone(lambda: self._one("Namespace", self._namespace))
-
-    def _living(self) -> Iterator[str]:
-        for kind in _LIVING:
-            for found in self._api.list_all(kind, self._namespace, timeout=TIMEOUT):
-                name = text(section(found, "metadata"), "name")
-                if (kind, name) not in _GIVEN:
-                    yield f"{kind.lower()}/{name}"
 
     def _until_gone(self, listed: Callable[[], list["_Found"]]) -> list[str]:
         while True:
