@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import tarfile
@@ -15,7 +13,6 @@ import threading
 import time
 import urllib.request
 import uuid
-import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +21,7 @@ from typing import IO, Any, Self
 
 from tests.aggregators.worker import Worker
 from tests.forked import Forked
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHER = ROOT / "cmd" / "status-aggregator.py"
@@ -46,31 +44,6 @@ def usage(pid: int) -> Usage:
     status = Path(f"/proc/{pid}/status").read_text()
     (peak,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
     return Usage((int(fields[11]) + int(fields[12])) / TICK, int(peak) * 1024)
-
-
-def free_port() -> int:
-    """Return a port that nobody has now, and that no connection of others will be given.
-
-    Else the port of a server that is away for a while could be taken by a client.
-    """
-    with reserve_port() as held:
-        return int(held.getsockname()[1])
-
-
-def reserve_port() -> socket.socket:
-    """Do the same, and keep other tests from it until the socket is closed: it is the UDP port."""
-    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        place = ("127.0.0.1", random.randrange(lowest // 2, lowest))
-        held = socket.socket(type=socket.SOCK_DGRAM)
-        try:
-            held.bind(place)
-            with socket.socket() as probe:
-                probe.bind(place)
-        except OSError:
-            held.close()
-        else:
-            return held
 
 
 def plan(plugin: str, nodes: Sequence[str], **more: Any) -> dict[str, Any]:
@@ -98,10 +71,7 @@ class Aggregator:
         self.state, self.output = folder / "state", folder / "output"
         self.certificates = folder / "certificates"
         self.plugin = document["plugins"][0]["name"]
-        reserved = reserve_port(), reserve_port()
-        for each in reserved:
-            weakref.finalize(self, each.close)
-        self.port, self.status_port = (each.getsockname()[1] for each in reserved)
+        self.port, self.status_port = free_port(), free_port()
         self.events: list[dict[str, Any]] = []
         self._changed = threading.Condition()
         self.seconds_to_start = list[float]()

@@ -18,7 +18,8 @@ from typing import Any, Self
 from tests.bed import binaries, controlplane_config
 from tests.bed.api import Api
 from tests.bed.certificates import Authority, write_signing_key
-from tests.bed.processes import Program, free_port
+from tests.bed.processes import Program
+from tests.ports import free_port
 
 ISSUER = "https://kubernetes.default.svc"
 # Each node has a network of its own (see node.py); the server's certificate knows all gateways.
@@ -105,7 +106,7 @@ class ControlPlane:
         authority.issue("scheduler", "system:kube-scheduler")
         authority.issue("node1", "system:node:node1", groups=["system:nodes"])
         write_signing_key(self.pki, "tokens")
-        ports = {"etcd": free_port(), "apiserver": free_port(self._bind)}
+        ports = {"etcd": free_port(), "apiserver": free_port()}
         self._ports.write_text(json.dumps(ports | {"bind": self._bind}))
         shutil.rmtree(self.folder / "etcd", ignore_errors=True)
         (self.folder / "audit.log").unlink(missing_ok=True)

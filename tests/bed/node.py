@@ -21,7 +21,8 @@ from tests.bed import binaries, containers, images, leftovers, node_config
 from tests.bed.containers import LogLine, Usage
 from tests.bed.controlplane import POD_GATEWAYS, ControlPlane
 from tests.bed.node_config import CNI_BIN, Places
-from tests.bed.processes import Program, free_port
+from tests.bed.processes import Program
+from tests.ports import free_port
 
 NODE = "node1"
 PROJECT = Path(__file__).resolve().parents[2]

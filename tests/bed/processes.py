@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -97,10 +96,3 @@ def started(pid: int) -> str | None:
     command = ["ps", "-o", "lstart=", "-p", str(pid)]
     shown = subprocess.run(command, capture_output=True, text=True, check=False)
     return shown.stdout.strip() or None
-
-
-def free_port(address: str = "127.0.0.1") -> int:
-    """A TCP port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from tests.aggregators import load
 from tests.aggregators.load import Load, Target
-from tests.aggregators.served import Aggregator, Usage, free_port, plan, usage
+from tests.aggregators.served import Aggregator, Usage, plan, usage
+from tests.ports import free_port
 
 MB, MIB = 1_000_000, 2**20
 PLUGIN = "load"

@@ -22,7 +22,7 @@ from tests.bed.api import ApiError
 from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
-from tests.bed.processes import free_port
+from tests.ports import free_port
 from tests.scenarios.jobs import container
 from tests.scenarios.run import touch
 

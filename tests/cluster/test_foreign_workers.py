@@ -14,8 +14,9 @@ import pytest
 
 from tests.aggregators import load
 from tests.aggregators.load import Target
-from tests.aggregators.served import Aggregator, free_port, plan
+from tests.aggregators.served import Aggregator, plan
 from tests.bed.binaries import program
+from tests.ports import free_port
 
 pytestmark = pytest.mark.cluster
 BOUND = 60.0

@@ -23,10 +23,11 @@ import pytest
 from reporter.core.run.annotation import annotations
 from reporter.core.run.snapshot import Phase
 from reporter.runtime import log
-from tests.aggregators.served import ROOT, free_port
+from tests.aggregators.served import ROOT
 from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
 from tests.integration.scene import staged
+from tests.ports import free_port
 from tests.unit.core.run.world import (
     E2E,
     FAILED,

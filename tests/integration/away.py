@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from tests.aggregators.served import Aggregator, free_port
+from tests.aggregators.served import Aggregator
 from tests.integration.scene import RUNNING, Scene
+from tests.ports import free_port
 
 PLAN = {"run": "away", "plugins": [{"name": "e2e"}, {"name": "open"}]}
 

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.bed.processes import Program, free_port
+from tests.bed.processes import Program
+from tests.ports import free_port
 from tests.scenarios.jobs import writes
 from tests.scenarios.run import Run, check, explained
 from tests.scenarios.scenario import Scenario, result

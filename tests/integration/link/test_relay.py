@@ -15,6 +15,7 @@ from reporter.link.client import AggregatorClient
 from reporter.link.connection import NoAnswer
 from reporter.link.relay import MOST_CONNECTIONS, Relay
 from tests.integration.link.scripted import Scripted
+from tests.ports import free_port
 from tests.scripted_server import Say
 
 BOUND = 30.0
@@ -232,9 +233,9 @@ def test_the_port_is_taken_and_later_free() -> None:
     """W15, F21: said once; the relay comes up when the other one is gone."""
     told = Told()
     with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
+        port = free_port()
+        other.bind(("127.0.0.1", port))
         other.listen()
-        port = other.getsockname()[1]
         relay = Relay(Aggregator(), port, on_event=told, retry_port=0.05)
         relay.start()
         told.wait("relay_port_taken")

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ from tests.fakekube import Rule
 from tests.integration.link.certs import Authority, identities
 from tests.integration.link.scripted import Scripted
 from tests.integration.scene import BOUND, RUNNING, Reporter, Scene, connect
+from tests.ports import free_port
 from tests.scripted_server import Hold, Say, Silence
 
 WRITTEN = '{"status": "success",  "reason": "AllGood", "message": "fine"}'
@@ -24,13 +24,6 @@ def aggregator() -> Iterator[Scripted]:
     """An aggregator that takes everything."""
     with Scripted() as scripted:
         yield scripted
-
-
-def free_port() -> int:
-    """Find a port that nobody has."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
 
 
 def linked(aggregator: Scripted, **variables: str) -> dict[str, str]:

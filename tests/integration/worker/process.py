@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,16 +13,10 @@ from typing import Any
 
 from tests.forked import Forked
 from tests.integration.link.scripted import Scripted
+from tests.ports import free_port
 
 LAUNCHER = Path("cmd/sonobuoy.py").absolute()
 BOUND = 60.0
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Process:

@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import os
-import socket
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from reporter.worker.auto_tar import AtWork, AutoTar, Crashed, Ended, judge, pac
 from reporter.worker.main import Worker
 from tests.fakekube import Answer, FakeKube, make_job, make_pod, running, terminated, waiting
 from tests.integration.link.scripted import Scripted
+from tests.ports import free_port
 from tests.scripted_server import Say
 
 BOUND = 30.0
@@ -151,12 +151,6 @@ class Plugin:
         self._stop.request()
         if self._thread:
             self._thread.join(BOUND)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
