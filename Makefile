@@ -4,6 +4,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Hundreds of processes would each compile what the first one has compiled already.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,6 +21,9 @@ UNIT_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell nproc))
 PYTEST = $(BIN)/python -m pytest -q $(PYTEST_ARGS)
 # Neighbouring tests share servers: each worker begins with a part of its own, then helps the others.
 PARALLEL = -n $(WORKERS) --dist worksteal
+# On the real cluster they mostly wait: each of the four groups (tests/conftest.py) has a control
+# plane of its own, and begins at once.
+GROUPED = -n $(if $(filter 0,$(WORKERS)),0,4) --dist loadgroup --no-loadscope-reorder
 
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' reporter/__init__.py)
 REVISION = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
@@ -77,7 +82,8 @@ endef
 
 test-cluster: $(READY) ## run the tests against a real API server and, as root, a real node
 	@$(bed)
-	$(PYTEST) -m "(cluster or node) and not long"
+	$(PYTEST) $(GROUPED) -m "(cluster or node) and not long" \
+	  --ignore tests/unit --ignore tests/property --ignore tests/browser --ignore tests/long
 
 test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk
 	@$(bed)

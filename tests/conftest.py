@@ -1,7 +1,8 @@
-"""The real cluster as fixtures: one control plane and one node for the whole run.
+"""The real cluster as fixtures: one control plane and one node for a process's whole run.
 
 Where one of them is not possible its tests are skipped with the reason, or fail when the
-environment has REQUIRE_CLUSTER=1.
+environment has REQUIRE_CLUSTER=1. The tests that share something on them are a group for
+pytest-xdist (`--dist loadgroup`): they stay in one process, in their order.
 
 Properties are about what holds, not about how fast: no time limit for one example. `make test`
 tries a few on each version of Python; PROPERTY_EXAMPLES=NUMBER says how many, as `make test-long`
@@ -17,8 +18,10 @@ import gc
 import os
 import signal
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -43,7 +46,13 @@ EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "25"))
 settings.register_profile("untimed", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("untimed")
 
+FIGURES = "figures"
 REAL = ("cluster", "node")
+SHARED = ("stage", "cluster", "node", "controlplane")
+"""What tests share on the real cluster: the first of these fixtures that a test has is its group.
+
+Those that wait longest are first.
+"""
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 
 
@@ -64,6 +73,31 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each group has a control plane of its own, which one of its tests may stop."""
+
+    def group(item: pytest.Item) -> str:
+        fixtures = getattr(item, "fixturenames", ())
+        return next((each for each in SHARED if each in fixtures), SHARED[-1])
+
+    real = [item for item in items if any(map(item.get_closest_marker, REAL))]
+    for item in real:
+        item.add_marker(pytest.mark.xdist_group(group(item)))
+    real.sort(key=lambda item: SHARED.index(group(item)))
+    chosen = set(real)
+    items[:] = [*real, *(item for item in items if item not in chosen)]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Show the figures of the tests that have `figures`."""
+    reports = [each for kind in ("passed", "failed") for each in terminalreporter.getreports(kind)]
+    said = [text for each in reports for name, text in each.user_properties if name == FIGURES]
+    if said:
+        terminalreporter.section("figures")
+        terminalreporter.write_line("\n".join(said))
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build before the first test: a cold build takes longer than a test's time limit."""
     if session.config.option.collectonly:
@@ -77,7 +111,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if "node" in wanted and bed_node.why_not() is None:
             binaries.program("kubelet")
         if "product_image" in wanted and bed_image.why_not() is None:
-            bed_image.base_image()
+            with binaries.locked("image"):
+                bed_image.base_image()
     except binaries.BedUnavailable:
         # The fixture meets the same error and reports it with its test.
         return
@@ -139,6 +174,12 @@ def namespace(controlplane: ControlPlane) -> Iterator[str]:
     pods = f"/api/v1/namespaces/{name}/pods"
     controlplane.request("DELETE", f"/api/v1/namespaces/{name}")
     controlplane.request("DELETE", f"{pods}?gracePeriodSeconds=1")
+
+
+@pytest.fixture
+def figures(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Takes what was measured, to be shown at the end of the run."""
+    return partial(record_property, FIGURES)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.bed import node
 from tests.bed.controlplane import ControlPlane
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A cluster for people; one of a machine at a time."""
     if reason := node.why_not():

@@ -9,7 +9,7 @@ import os
 import subprocess
 import tarfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -356,7 +356,7 @@ def script(job: Object, *commands: str) -> Object:
 
 
 def test_aggregator_is_killed_in_the_middle(
-    node: Node, product_image: str, capsys: pytest.CaptureFixture[str]
+    node: Node, product_image: str, figures: Callable[[str], None]
 ) -> None:
     """Its Pod is deleted without grace: what it acknowledged is there, workers go on. K3."""
     with Deployed(node, volumes(node.controlplane)) as run:
@@ -380,8 +380,7 @@ def test_aggregator_is_killed_in_the_middle(
         pod = run.pod_of("network")["metadata"]["name"]
         reporter = node.usage(run.namespace, pod, "status-reporter").peak_bytes
         aggregator = node.usage(run.namespace, POD, CONTAINER).peak_bytes
-        with capsys.disabled():
-            print(f"\nVmHWM: linked reporter {reporter:,}, aggregator {aggregator:,} bytes")
+        figures(f"VmHWM: linked reporter {reporter:,}, aggregator {aggregator:,} bytes")
 
         run.api.request("DELETE", f"{run.pod_path}?gracePeriodSeconds=0")
         touch(node, run.pod_of("network"), "results", "go")

@@ -6,6 +6,7 @@ import os
 import select
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def _name(run: Run) -> str:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_peak_memory_over_a_whole_job(
-    stage: Stage, form: str, capsys: pytest.CaptureFixture[str]
+    stage: Stage, form: str, figures: Callable[[str], None]
 ) -> None:
     """At most 50 MB resident, the verdict's write included."""
     run = stage.new_run(f"footprint-{form}")
@@ -79,15 +80,14 @@ def test_peak_memory_over_a_whole_job(
         touch(stage.node, run.pod(), "results", "go")
         run.wait_ended(60)
         run.delete()
-        with capsys.disabled():
-            peak = usage.peak_bytes / MEGABYTE
-            print(f"\n{form}: VmHWM {peak:.1f} MB, {usage.cpu_seconds:.2f} s of CPU")
+        peak = usage.peak_bytes / MEGABYTE
+        figures(f"{form}: VmHWM {peak:.1f} MB, {usage.cpu_seconds:.2f} s of CPU")
         assert usage.peak_bytes <= MOST_MEMORY
 
 
 @pytest.mark.parametrize("script", ["exit 0", "exit 3"])
 def test_native_form_ends_within_a_second_of_sigterm(
-    stage: Stage, script: str, capsys: pytest.CaptureFixture[str]
+    stage: Stage, script: str, figures: Callable[[str], None]
 ) -> None:
     """The kubelet's SIGTERM comes with the adapter's end in the API: that is when time starts."""
     run = stage.new_run(f"sigterm-{script[-1]}")
@@ -105,9 +105,8 @@ def test_native_form_ends_within_a_second_of_sigterm(
             seen.at for seen in run.pods()[0] if "terminated" in state(seen.object, ADAPTER)
         )
         told = [line["stopSeconds"] for line in run.log() if "stopSeconds" in line]
-        with capsys.disabled():
-            print(
-                f"\n{script}: the reporter's process ended {ended.at - shown:.3f} s after the"
-                f" API showed the adapter's end, {told[0]:.3f} s after SIGTERM by its own word"
-            )
+        figures(
+            f"{script}: the reporter's process ended {ended.at - shown:.3f} s after the"
+            f" API showed the adapter's end, {told[0]:.3f} s after SIGTERM by its own word"
+        )
         assert ended.at - shown <= MOST_SECONDS_TO_EXIT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from base64 import b64decode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def check(found: Load, entries: dict[str, dict[str, Any]]) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_fleet_of_2000(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fleet_of_2000(tmp_path: Path, figures: Callable[[str], None]) -> None:
     """Updates every 20 s, heartbeats every 15 s, 256 KiB results, and an address for each."""
     binaries.program("load")  # built before the clock runs
     document = plan("load", [f"n{number}" for number in range(WORKERS)])
@@ -98,12 +99,11 @@ def test_fleet_of_2000(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
             assert SIZE == blob.stat().st_size
 
     ranks = {kind: f"{found.milliseconds[kind]['p99']:.0f} ms" for kind in found.milliseconds}
-    with capsys.disabled():
-        print(
-            f"\nfleet of {WORKERS}, {found.seconds:.0f} s: p99 {ranks},"
-            f" peak {used.peak_bytes / MB:.0f} MB, {used.cpu_seconds:.0f} s of CPU,"
-            f" {history.looks} looks at the status, {sum(found.errors.values())} broken connections"
-        )
+    figures(
+        f"fleet of {WORKERS}, {found.seconds:.0f} s: p99 {ranks},"
+        f" peak {used.peak_bytes / MB:.0f} MB, {used.cpu_seconds:.0f} s of CPU,"
+        f" {history.looks} looks at the status, {sum(found.errors.values())} broken connections"
+    )
     # A kept connection may end just when it is used again; more would be a fault.
     assert WORKERS / 10 > sum(found.errors.values())
     assert SLOWEST > max(kind["p99"] for kind in found.milliseconds.values())

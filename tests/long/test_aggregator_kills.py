@@ -16,6 +16,7 @@ import tarfile
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -180,11 +181,10 @@ def series(folder: Path, kills: int, seed: int) -> tuple[int, list[float]]:
 
 
 @pytest.mark.timeout(900)
-def test_500_kills_under_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_500_kills_under_load(tmp_path: Path, figures: Callable[[str], None]) -> None:
     """C6: every acknowledged digest, append and byte is there, and no start needs help."""
     began = time.monotonic()
-    with capsys.disabled():
-        print(f"\naggregator kills: AGGREGATOR_KILL_SEED={SEED}")
+    figures(f"aggregator kills: AGGREGATOR_KILL_SEED={SEED}")
     with ThreadPoolExecutor(AT_ONCE) as pool:
         lanes = [
             pool.submit(series, tmp_path / str(lane), KILLS // AT_ONCE, SEED + lane)
@@ -194,11 +194,10 @@ def test_500_kills_under_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     results = sum(count for count, _ in found)
     starts = sorted(seconds for _, lane in found for seconds in lane)
 
-    with capsys.disabled():
-        print(
-            f"{KILLS} kills in {time.monotonic() - began:.0f} s, {results} results acknowledged;"
-            f" starts of {statistics.median(starts):.2f} s, the longest {starts[-1]:.2f} s"
-        )
+    figures(
+        f"{KILLS} kills in {time.monotonic() - began:.0f} s, {results} results acknowledged;"
+        f" starts of {statistics.median(starts):.2f} s, the longest {starts[-1]:.2f} s"
+    )
     assert KILLS == len(starts)
     assert results > KILLS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -32,13 +33,12 @@ def verdict(stage: Stage, form: str, number: int) -> Shown:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("form", FORMS)
 def test_100_jobs_whose_adapter_quits_right_after_writing(
-    stage: Stage, form: str, capsys: pytest.CaptureFixture[str]
+    stage: Stage, form: str, figures: Callable[[str], None]
 ) -> None:
     """Not one result is missed, taken for an older one's or written twice."""
     began = time.monotonic()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         verdicts = list(pool.map(lambda number: verdict(stage, form, number), range(JOBS)))
 
-    with capsys.disabled():
-        print(f"\n{form}: {len(verdicts)} right verdicts in {time.monotonic() - began:.0f} s")
+    figures(f"{form}: {len(verdicts)} right verdicts in {time.monotonic() - began:.0f} s")
     assert [f"number {n}" for n in range(JOBS)] == [v.condition["message"] for v in verdicts]

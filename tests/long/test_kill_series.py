@@ -9,6 +9,7 @@ import json
 import os
 import random
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -63,17 +64,15 @@ def killed(stage: Stage, number: int, seconds: float) -> Run:
 
 @pytest.mark.timeout(900)
 def test_reporter_killed_at_a_random_instant_of_40_jobs(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
+    stage: Stage, figures: Callable[[str], None]
 ) -> None:
     """Each Job has its right final verdict once, whenever the kill came."""
     chance = random.Random(SEED)
     instants = [chance.uniform(0, LATEST) for _ in range(JOBS)]
-    with capsys.disabled():
-        print(f"\nkill series: KILL_SEED={SEED}")
+    figures(f"kill series: KILL_SEED={SEED}")
     with ThreadPoolExecutor(AT_ONCE) as pool:
         done = list(pool.map(lambda each: killed(stage, *each), enumerate(instants)))
 
     found = [run for run in done if "Final verdict is already" in json.dumps(run.log())]
-    with capsys.disabled():
-        print(f"{len(done)} verdicts right, {len(found)} of them found by the second start")
+    figures(f"{len(done)} verdicts right, {len(found)} of them found by the second start")
     assert JOBS == len(done)

@@ -9,7 +9,7 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,7 @@ def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
 
 @pytest.mark.timeout(300)
 def test_ten_jobs_of_one_second_give_ten_final_samples(
-    stage: Stage, prometheus: Prometheus, capsys: pytest.CaptureFixture[str]
+    stage: Stage, prometheus: Prometheus, figures: Callable[[str], None]
 ) -> None:
     """Each reporter stays for the scrape that shows its verdict, and no longer."""
     scenario = Scenario(
@@ -153,8 +153,7 @@ def test_ten_jobs_of_one_second_give_ten_final_samples(
     final = prometheus.query("last_over_time(status_reporter_verdict_final[10m]) == 1")
     true = prometheus.query('last_over_time(status_reporter_condition{status="True"}[10m]) == 1')
     stayed = [_stayed(run) for run in runs]
-    with capsys.disabled():
-        print(f"\n{len(final)} final samples; lingered {min(stayed):.1f} to {max(stayed):.1f} s")
+    figures(f"{len(final)} final samples; lingered {min(stayed):.1f} to {max(stayed):.1f} s")
     names = sorted(run.name for run in runs)
     assert names == sorted(series["metric"]["run"] for series in final)
     assert names == sorted(series["metric"]["run"] for series in true)
