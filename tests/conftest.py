@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -47,6 +49,7 @@ settings.register_profile("untimed", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("untimed")
 
 FIGURES = "figures"
+TEMPORARY = pytest.StashKey[Path]()
 REAL = ("cluster", "node")
 SHARED = ("stage", "cluster", "node", "controlplane")
 """What tests share on the real cluster: the first of these fixtures that a test has is its group.
@@ -60,6 +63,25 @@ def _leave_out(reason: str) -> None:
     if os.environ.get("REQUIRE_CLUSTER") == "1":
         pytest.fail(f"REQUIRE_CLUSTER=1, but {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Work in a folder of this run's own; where a test has failed it stays, to be looked at.
+
+    In pytest's usual place each run removes what it takes for an older one's, and fails where a
+    node has mounted something there.
+    """
+    if config.option.basetemp is None:
+        config.option.basetemp = tempfile.mkdtemp(prefix="status-reporter-tests-")
+        config.stash[TEMPORARY] = Path(config.option.basetemp)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Keep the folder, or let it go at the very end."""
+    folder = session.config.stash.get(TEMPORARY, None)
+    if folder and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

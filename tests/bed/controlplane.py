@@ -12,6 +12,7 @@ import signal
 import subprocess
 import urllib.request
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -149,11 +150,11 @@ class ControlPlane:
 
     def stop(self) -> None:
         """End everything; safe to repeat and safe after half a start."""
-        self._scheduler.stop(signal.SIGKILL)
-        self.stop_controllers()
-        # Killed, not asked: nobody needs its state any more, and a polite end takes seconds.
-        self._apiserver.stop(signal.SIGKILL)
-        self._etcd.stop(signal.SIGKILL)
+        # Killed, not asked: nobody needs their state any more, and a polite end takes seconds. Each
+        # is, whatever became of the others.
+        with ExitStack() as stack:
+            for program in (self._etcd, self._apiserver, self._controllers, self._scheduler):
+                stack.callback(program.stop, signal.SIGKILL)
 
     def start_apiserver(self) -> None:
         """Start the API server, again on the same port and data after `stop_apiserver`."""

@@ -79,7 +79,8 @@ class Program:
             while self.pid is not None and time.monotonic() < end:
                 time.sleep(0.02)
         if self._child is not None:
-            self._child.wait(STOP_SECONDS)
+            # It has been killed; a busy machine may need long to take its memory apart.
+            self._child.wait(10 * STOP_SECONDS)
             self._child = None
         self._record.unlink(missing_ok=True)
 
