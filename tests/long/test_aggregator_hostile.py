@@ -14,6 +14,7 @@ import pytest
 from reporter.link import AggregatorClient, ResultSource, WorkerConfig
 from tests.aggregators.served import Aggregator, plan
 from tests.aggregators.worker import Worker, reply
+from tests.calm import Calm
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -98,7 +99,10 @@ def test_brackets_on_eighty_connections(tmp_path: Path, unit: bytes, answer: int
     """A mebibyte each, from a process of their own: the probe is answered within 100 ms."""
     body = b'{"x":[' + unit * ((MIB - 10) // len(unit)) + b"1]}"
     spawn = multiprocessing.get_context("spawn")
-    with Aggregator(tmp_path / "run", plan("sysd", NODES), fresh=True) as aggregator:
+    with (
+        Aggregator(tmp_path / "run", plan("sysd", NODES), fresh=True) as aggregator,
+        Calm() as calm,
+    ):
         answers: Queue[int] = spawn.Queue()
         arguments = (aggregator.port, aggregator.certificates, body, answers)
         attacker = spawn.Process(target=attack, args=arguments)
@@ -106,12 +110,12 @@ def test_brackets_on_eighty_connections(tmp_path: Path, unit: bytes, answer: int
         took: list[float] = []
         probe = http.client.HTTPConnection("127.0.0.1", aggregator.status_port, timeout=60)
         while attacker.is_alive():
-            began = time.monotonic()
+            began = calm.seconds
             probe.request("GET", "/livez")
             answered = probe.getresponse()
             answered.read()
             assert 200 == answered.status
-            took.append(time.monotonic() - began)
+            took.append(calm.seconds - began)
             if answered.will_close:
                 probe.close()
             time.sleep(0.01)
@@ -123,7 +127,7 @@ def test_brackets_on_eighty_connections(tmp_path: Path, unit: bytes, answer: int
     # 503: its turn did not come within 15 s.
     assert {answer, 503} >= statuses
     assert 0.1 > took[len(took) // 2]
-    assert 1.0 > took[-1]  # wanted are 100 ms; the machine may have other things to do
+    assert 1.0 > took[-1]
 
 
 def test_outage_over_the_deadline_of_forty_workers(tmp_path: Path) -> None:
