@@ -19,9 +19,9 @@ from reporter.errors import SettingsError
 from reporter.link.sockets import TimeLimits
 from reporter.runtime import log
 from tests.aggregators.bucket import QUERY, SIGNATURE, Bucket
-from tests.aggregators.served import reserve_port
 from tests.aggregators.stores import QuickStore
 from tests.certificates import SERVER, Authority
+from tests.ports import free_port
 from tests.scripted_server import Act, Cut, Say, Silence
 
 NOW = 1_767_268_800.0  # 2026-01-01T12:00:00Z
@@ -198,8 +198,8 @@ def test_what_another_try_cannot_change(case: str, world: World):
 
 def test_a_store_that_is_away_until_it_is_given_up(tmp_path: Path):
     """With what was wrong; it took as long as it may."""
-    with reserve_port() as held, Bucket(tmp_path, listening=False) as bucket:
-        bucket.url_file.write_text(f"https://127.0.0.1:{held.getsockname()[1]}/?{SIGNATURE}")
+    with Bucket(tmp_path, listening=False) as bucket:
+        bucket.url_file.write_text(f"https://127.0.0.1:{free_port()}/?{SIGNATURE}")
         world = World(tmp_path, bucket)
 
         async def story(store: QuickStore) -> None:
