@@ -37,7 +37,8 @@ RUN set -eu; \
         ln -s "/app/cmd/$name.py" "/build/root/usr/local/bin/$name"; \
     done; \
     mkdir /build/root/gatherers.d; \
-    ln -s /app/cmd/gather-host.py /build/root/gatherers.d/10-host
+    ln -s /app/cmd/gather-host.py /build/root/gatherers.d/10-host; \
+    ln -s /app/cmd/gather-logs.py /build/root/gatherers.d/20-logs
 
 
 FROM ${RUNTIME_IMAGE}

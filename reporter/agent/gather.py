@@ -1,15 +1,22 @@
 """`status-agent gather`: runs the gatherers of the image on a node."""
 
 import argparse
+import re
 from pathlib import Path
 
 from reporter.agent.task import Failure, Work
-from reporter.gather.run import gatherers, run
+from reporter.gather.limits import add_options, chosen_limits
+from reporter.gather.run import FAILED, NOT_APPLICABLE, gatherers, run_all
 from reporter.runtime import log
 
 DESCRIPTION = """\
 Runs every program in a directory, in the order of their names, and delivers what they write as one
 archive. Settings come from the environment, as the contract `link` gives them."""
+
+_OF_LINK = re.compile(
+    "AGGREGATOR_.*|CA_CERT.*|CLIENT_(CERT|KEY).*|RESULT_TYPE|SONOBUOY_.*|WORKER_.*"
+).fullmatch
+"""Variables that no gatherer needs; among them may be a key."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,22 +35,33 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=Path("/host"),
         help="where the node's file systems are mounted (default: %(default)s)",
     )
+    add_options(parser)
 
 
 def collect(options: argparse.Namespace, work: Work) -> Failure | None:
     """Run them; all of them failing is a failure."""
     try:
-        programs = gatherers(options.gatherers)
+        programs = gatherers(options.gatherers, options.host)
     except OSError as error:
         return Failure(f"cannot read {options.gatherers}: {error.strerror}", "no_gatherers")
     if not programs:
         return Failure(f"there are no gatherers in {options.gatherers}", "no_gatherers")
-    statuses = []
-    work.tell("", 0, len(programs))
-    for record in run(programs, work.out, work.environ, options.host, work.stop):
-        log.get().info("Gatherer ended", gatherer=record.name, status=record.status)
-        statuses.append(record.status)
-        work.tell(record.name, len(statuses), len(programs))
-    if "failed" in statuses and not {"complete", "partial"} & set(statuses):
-        return Failure("no gatherer has succeeded", "gatherers_failed")
+    environ = {name: value for name, value in work.environ.items() if not _OF_LINK(name)}
+    records = []
+    work.tell(f"gathering: {programs[0].name}", 0, len(programs))
+    for record in run_all(
+        programs, work.out, environ, options.host, work.stop, limits=chosen_limits(options)
+    ):
+        document = record.document()
+        del document["api_version"], document["name"]
+        write = log.get().warning if record.status == FAILED else log.get().info
+        write("Gatherer ended", gatherer=record.name, **document)
+        records.append(record)
+        work.tell(f"gathered: {record.name}", len(records), len(programs))
+    if len(records) < len(programs) or any(each.stopped for each in records):
+        return Failure(f"terminated before {programs[-1].name} had ended", "terminated")
+    failed = [each.name for each in records if each.status == FAILED]
+    applicable = [each.name for each in records if each.status != NOT_APPLICABLE]
+    if failed and failed == applicable:
+        return Failure(f"every gatherer has failed: {', '.join(failed)}", "gatherers_failed")
     return None

@@ -39,10 +39,11 @@ COMMANDS = (
     Command("jobs", "jobs", "list the Jobs that have a status reporter"),
     Command("try", "trial", "run a command as the adapter on this machine, without a cluster"),
     Command("validate", "validate", "validate result files and plugin definitions"),
+    Command("gather", "gather", "run gatherers on this machine, without a cluster"),
     Command("images", "images", "list the images that plugins need"),
     Command("completion", "completion", "print a shell completion script"),
 )
-_OWN_SIGNALS = ("try", "run", "validate", "images", "completion")
+_OWN_SIGNALS = ("try", "run", "gather", "validate", "images", "completion")
 """Commands that ask nobody else, or that have their own word on signals."""
 
 

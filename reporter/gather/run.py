@@ -1,20 +1,35 @@
-"""Running gatherers: each for itself, one after the other, within limits."""
+"""Running gatherers: each for itself, one after the other, within limits.
 
+A gatherer works in a directory of its own, which takes its final name when it has ended, with all
+that it started, and its output is within the limits.
+"""
+
+import json
 import os
+import resource
+import select
 import signal
 import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Final, Protocol
 
+from reporter.gather.limits import Left, Limits, exceeded, remove, settle
 from reporter.runtime.orphans import adopt, end_orphans
 
-SECONDS = 60.0
-_LOOK = 0.05
-_WORDS = {0: "complete", 1: "partial", 2: "not_applicable"}
+COMPLETE, PARTIAL, NOT_APPLICABLE, FAILED = "complete", "partial", "not_applicable", "failed"
+RECORD: Final = "gather.json"
+STDOUT: Final = "stdout.txt"
+_MEANINGS: Final = {0: COMPLETE, 1: PARTIAL, 2: NOT_APPLICABLE}
+_NAMED: Final = 20
+_STDERR: Final = 4096  # bytes that are kept
+_LOOK: Final = 0.1  # seconds between two looks at the output
+_SHARE: Final = 10  # looks take at most one part in so many of the time
 
 
 class Stop(Protocol):
@@ -25,55 +40,288 @@ class Stop(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Gatherer:
+    """A program that gathers: the name of its output and its command line."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
-    """What became of one gatherer: `complete`, `partial`, `not_applicable` or `failed`."""
+    """What became of one gatherer, as its `gather.json` has it.
+
+    `status` is complete, partial, not_applicable or failed; `exit` its code, None if it did not end
+    by itself. `limit` is the one at which it was ended: seconds, bytes or files; `stopped` says
+    that the agent was asked to end. `outside` is what it left beside its directory, and is gone.
+    """
 
     name: str
     status: str
+    exit: int | None = None
+    signal: int | None = None
+    seconds: float = 0.0
+    limit: str = ""
+    stopped: bool = False
+    left: Left = field(default_factory=lambda: Left(0, 0))
+    outside: tuple[str, ...] = ()
+    error: str = ""
+    stderr: str = ""
+
+    @property
+    def why(self) -> str:
+        """Why it is not complete, in a few words; empty where it is."""
+        said = []
+        if self.limit:
+            said.append(f"ended at the limit of {self.limit}")
+        elif self.signal:
+            said.append(f"killed by signal {self.signal}")
+        elif self.exit and self.status == FAILED:
+            said.append(f"exit code {self.exit}")
+        if self.stopped:
+            said.append("stopped")
+        if self.left.truncated:
+            said.append("output cut off")
+        if self.outside:
+            said.append(f"wrote outside its directory: {', '.join(self.outside)}")
+        if self.error:
+            said.append(self.error)
+        if not said and self.status != COMPLETE:
+            said += self.stderr.splitlines()[:1]
+        return "; ".join(said)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        said: dict[str, Any] = {
+            "api_version": "v1",
+            "name": self.name,
+            "status": self.status,
+            "exit": self.exit,
+            "seconds": round(self.seconds, 3),
+            "bytes": self.left.bytes,
+            "files": self.left.files,
+            "truncated": self.left.truncated,
+        }
+        more = {
+            "signal": self.signal,
+            "limit": self.limit,
+            "stopped": self.stopped,
+            "removed": self.left.removed,
+            "outside": list(self.outside),
+            "error": self.error,
+            "stderr": self.stderr,
+        }
+        return {**said, **{name: value for name, value in more.items() if value}}
 
 
-def gatherers(directory: Path) -> list[Path]:
-    """Return the programs in a directory, in the order of their names. Raises OSError."""
-    return sorted(each for each in directory.iterdir() if not each.name.startswith("."))
+def gatherers(directory: Path, host: Path) -> list[Gatherer]:
+    """Return the gatherers in a directory, in the order of their names. Raises OSError.
+
+    `10-disks` writes `disks`; the second of a name keeps its number. Hidden files do not count.
+    Nothing that lies on the host is one.
+    """
+    found: dict[str, Gatherer] = {}
+    for path in sorted(directory.iterdir()):
+        if path.name.startswith(".") or _lies_on(host, path):
+            continue
+        number, dash, rest = path.name.partition("-")
+        name = rest if dash and number.isdigit() and rest and rest not in found else path.name
+        found[name] = Gatherer(name, (str(path.absolute()),))
+    return list(found.values())
 
 
-def run(
-    programs: list[Path], out: Path, environ: Mapping[str, str], host: Path, stop: Stop
+def run_all(
+    programs: Sequence[Gatherer],
+    out: Path,
+    environ: Mapping[str, str],
+    host: Path,
+    stop: Stop,
+    *,
+    limits: Limits | None = None,
 ) -> Iterator[Record]:
-    """Run the programs; yield a record after each. Nothing else may be a child of this process."""
+    """Run gatherers, and yield a record after each; after `stop` no further one is started.
+
+    Nothing else may be a child of this process: all of them are ended. Raises OSError when `out`
+    cannot be written to.
+    """
     adopt()
+    limits = limits or Limits()
     for program in programs:
         if stop.is_set():
             return
-        name = program.name.partition("-")[2] or program.name
-        (out / name).mkdir()
+        before = {each.name for each in out.iterdir()}
+        work = Path(tempfile.mkdtemp(prefix=".gathering-", dir=out))
+        place = work / program.name
+        place.mkdir()
         told = {
             **environ,
-            "GATHER_OUT": str(out / name),
+            "GATHER_OUT": str(place),
             "GATHER_HOST_ROOT": str(host),
-            "GATHER_DEADLINE": str(int(time.time() + SECONDS)),
+            "GATHER_DEADLINE": str(int(time.time() + limits.seconds)),
         }
-        yield Record(name, _one(program, out / name, told, stop))
+        record = _Run(program, place, told, stop, limits).run()
+        beside = [each for each in work.iterdir() if each.name != program.name]
+        beside += [each for each in out.iterdir() if each.name not in {*before, work.name}]
+        names = sorted(each.name[:255] for each in beside)
+        record = replace(record, outside=tuple(names[:_NAMED]))
+        for each in beside:
+            _clear(each)
+        yield _keep(record, work, out, limits)
 
 
-def _one(program: Path, out: Path, environ: Mapping[str, str], stop: Stop) -> str:
+def _clear(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        remove(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _keep(record: Record, work: Path, out: Path, limits: Limits) -> Record:
+    """Give the output its name, with the record in it."""
+    place = work / record.name
+    with suppress(OSError):
+        # As far as it goes: what cannot be kept must not cost what can.
+        if not place.is_dir() or place.is_symlink():
+            place.unlink(missing_ok=True)
+            place.mkdir()
+        place.chmod(0o700)
+        with suppress(FileNotFoundError):
+            if not (place / STDOUT).stat().st_size:
+                (place / STDOUT).unlink()
+        try:
+            record = replace(record, left=settle(place, limits))
+        except OSError as error:
+            remove(place)
+            place.mkdir()
+            record = replace(record, status=FAILED, error=f"output lost: {error.strerror}")
+    if record.limit and record.left.bytes:
+        record = replace(record, status=PARTIAL)
     try:
-        process = subprocess.Popen(  # noqa: S603
-            [program],
-            stdin=subprocess.DEVNULL,
-            stdout=2,
-            env=dict(environ),
-            cwd=out,
-            process_group=0,
+        _clear(place / RECORD)
+        document = json.dumps(record.document(), ensure_ascii=False, indent=1)
+        (place / RECORD).write_bytes(document.encode("utf-8", "replace") + b"\n")
+    except OSError as error:
+        record = replace(record, error=f"{RECORD} not written: {error.strerror}")
+    place.rename(out / record.name)
+    remove(work)
+    return record
+
+
+class _Run:
+    """One run of one gatherer."""
+
+    def __init__(
+        self,
+        program: Gatherer,
+        place: Path,
+        environ: Mapping[str, str],
+        stop: Stop,
+        limits: Limits,
+    ) -> None:
+        self._program, self._place, self._environ = program, place, environ
+        self._stop, self._limits = stop, limits
+        self._began = time.monotonic()
+        self._end = self._began + limits.seconds
+        self._stderr = b""
+
+    def run(self) -> Record:
+        """Start it, wait for its end, and end what it has left behind."""
+        try:
+            with (self._place / STDOUT).open("xb") as stdout:
+                process = subprocess.Popen(  # noqa: S603
+                    self._program.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=subprocess.PIPE,
+                    env=self._environ,
+                    cwd=self._place,
+                    process_group=0,
+                )
+        except OSError as error:
+            return self._record(FAILED, error=f"cannot be started: {os.strerror(error.errno or 0)}")
+        if sys.platform == "linux":
+            # A single write can fill a disk between two looks. One byte more tells a file that was
+            # cut off from one that just fits.
+            with suppress(ProcessLookupError):
+                most = self._limits.bytes + 1
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))
+        try:
+            why = self._watch(process)
+        finally:
+            code = self._finish(process)
+        if why == "stop":
+            return self._record(FAILED, stopped=True)
+        if why:
+            return self._record(FAILED, limit=why)
+        if code == -signal.SIGXFSZ:
+            return self._record(FAILED, signal=-code, limit="bytes")
+        if code < 0:
+            return self._record(FAILED, signal=-code)
+        return self._record(_MEANINGS.get(code, FAILED), exit=code)
+
+    def _watch(self, process: "subprocess.Popen[bytes]") -> str:
+        """Wait for its end; return the limit that it is over, or `stop`."""
+        assert process.stderr is not None
+        os.set_blocking(process.stderr.fileno(), False)
+        poll = select.poll()
+        poll.register(process.stderr, select.POLLIN)
+        next_look = self._began + _LOOK
+        open_still = True
+        while True:
+            pause = max(0.0, min(_LOOK, self._end - time.monotonic()))
+            if open_still:
+                if poll.poll(pause * 1000):
+                    open_still = self._listen(process)
+            else:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(pause)
+            if process.poll() is not None:
+                self._listen(process)
+                return ""
+            now = time.monotonic()
+            if self._stop.is_set():
+                return "stop"
+            if now >= self._end:
+                return "seconds"
+            if now >= next_look:
+                if over := exceeded(self._place, self._limits):
+                    return over
+                took = time.monotonic() - now
+                next_look = now + max(_LOOK, _SHARE * took)
+
+    def _listen(self, process: "subprocess.Popen[bytes]") -> bool:
+        """Take what it says on standard error; return whether more may come."""
+        assert process.stderr is not None
+        for _ in range(16):
+            piece = process.stderr.raw.read(65536)  # type: ignore[attr-defined]
+            if piece is None:
+                return True
+            if not piece:
+                return False
+            self._stderr += piece[: _STDERR - len(self._stderr)]
+        return True
+
+    def _finish(self, process: "subprocess.Popen[bytes]") -> int:
+        """End it and all that it started, wherever that went; return its exit code."""
+        if process.poll() is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        code = process.wait()
+        end_orphans()
+        if process.stderr is not None:
+            process.stderr.close()
+        return code
+
+    def _record(self, status: str, **more: Any) -> Record:
+        return Record(
+            self._program.name,
+            status,
+            seconds=time.monotonic() - self._began,
+            stderr=self._stderr.decode(errors="replace"),
+            **more,
         )
-    except OSError:
-        return "failed"
-    end = time.monotonic() + SECONDS
-    while process.poll() is None and time.monotonic() < end and not stop.is_set():
-        time.sleep(_LOOK)
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    end_orphans()
-    return _WORDS.get(process.returncode, "failed")
+
+
+def _lies_on(host: Path, path: Path) -> bool:
+    root = host.resolve()
+    return root != Path("/") and root in path.resolve().parents

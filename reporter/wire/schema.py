@@ -21,6 +21,7 @@ _TYPES = {
     "array": "a list",
     "boolean": "true or false",
     "integer": "an integer",
+    "number": "a number",
     "object": "an object",
     "string": "a string",
 }

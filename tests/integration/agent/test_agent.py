@@ -94,7 +94,7 @@ def test_all_gatherers_failing_is_a_failure(scripted: Scripted, programs: Path) 
 
     assert (1, "error") == (code, put.headers["result-outcome"])
     assert b"half\n" == contents(put.body)["output/fails/half"]
-    assert b"no gatherer has succeeded" in contents(put.body)["error.json"]
+    assert b"every gatherer has failed: fails" in contents(put.body)["error.json"]
 
 
 def test_without_gatherers_there_is_a_report_at_once(scripted: Scripted, programs: Path) -> None:
@@ -103,3 +103,36 @@ def test_without_gatherers_there_is_a_report_at_once(scripted: Scripted, program
 
         assert 1 == process.join()
     assert b"there are no gatherers in" in contents(put.body)["error.json"]
+
+
+def test_a_signal_ends_what_runs_and_what_is_there_is_sent(
+    scripted: Scripted, programs: Path
+) -> None:
+    """Not as a result: nobody could tell it from a complete one."""
+    ready = programs.parent / "ready"
+    os.mkfifo(ready)
+    script(programs, "10-tells", "echo told >told")
+    script(programs, "20-hangs", f"echo half >half; echo >{ready}; sleep 600")
+
+    with agent(scripted, programs) as process:
+        ready.read_bytes()
+        process.signal()
+        (put,) = scripted.heard(1, "results")
+        code = process.join()
+
+    files = contents(put.body)
+    assert (1, "error") == (code, put.headers["result-outcome"])
+    assert b"terminated before hangs had ended" in files["error.json"]
+    assert (b"told\n", b"half\n") == (files["output/tells/told"], files["output/hangs/half"])
+
+
+def test_no_gatherer_sees_the_key_of_the_agent(scripted: Scripted, programs: Path) -> None:
+    script(programs, "10-looks", "env >env")
+
+    with agent(scripted, programs, MY_OPTION="1") as process:
+        (put,) = scripted.heard(1, "results")
+        process.join()
+
+    names = {line.partition(b"=")[0] for line in contents(put.body)["looks/env"].splitlines()}
+    assert {b"MY_OPTION", b"NODE_NAME", b"GATHER_DEADLINE", b"PATH"} <= names
+    assert not {b"CLIENT_KEY", b"CLIENT_CERT", b"CA_CERT", b"AGGREGATOR_URL"} & names

@@ -1,0 +1,9 @@
+#!/usr/bin/python3
+"""Launcher of the gatherer of a node's logs."""
+
+import os
+import sys
+
+from reporter.gather.logs.__main__ import main
+
+sys.exit(main(os.environ))

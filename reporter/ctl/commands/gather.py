@@ -1,0 +1,123 @@
+"""`status-ctl gather`: runs gatherers on this machine, as the agent does on a node."""
+
+import argparse
+import os
+import platform
+import sys
+from pathlib import Path
+
+from reporter.ctl.exits import FAILED, GOOD, INTERRUPTED, USAGE
+from reporter.ctl.show import output as show
+from reporter.ctl.show.table import table
+from reporter.ctl.show.tell import tell
+from reporter.gather.limits import add_options, chosen_limits
+from reporter.gather.run import FAILED as NOT_GATHERED
+from reporter.gather.run import Gatherer, Record, gatherers, run_all
+from reporter.runtime.lifecycle import Ending, install
+
+DESCRIPTION = """\
+Runs gatherers on this machine, without a cluster: those that the agent's image has, or the programs
+in a directory, in the order of their names. Each writes into a directory of its own below --out,
+with gather.json beside it.
+
+exit codes:
+  0    no gatherer failed
+  1    a gatherer failed
+  2    usage error, or the directory for the output is not empty
+  130  Ctrl-C"""
+
+SHIPPED = ("host", "logs")
+FORMS = ("table", "json", "yaml")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=Path("gathered"),
+        help="where to write; must be empty or not exist (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--gatherers",
+        metavar="DIR",
+        type=Path,
+        help=f"the directory of the programs (default: ours, {' and '.join(SHIPPED)})",
+    )
+    parser.add_argument(
+        "--host",
+        metavar="DIR",
+        type=Path,
+        default=Path("/"),
+        help="where the machine's files are (default: %(default)s)",
+    )
+    add_options(parser)
+    show.arguments(parser, FORMS)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run them and show what became of each; return the exit code."""
+    stop = install()
+    out: Path = options.out
+    try:
+        programs = _programs(options)
+        if out.is_dir() and any(out.iterdir()):
+            tell(f"{out} is not empty")
+            return USAGE
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        tell(f"cannot read {error.filename}: {error.strerror}")
+        return USAGE
+    if not programs:
+        tell(f"there are no gatherers in {options.gatherers}")
+        return USAGE
+    environ = {"NODE_NAME": platform.node(), **os.environ}
+    records = []
+    try:
+        for record in run_all(
+            programs,
+            out.absolute(),
+            environ,
+            options.host.absolute(),
+            Ending(stop),
+            limits=chosen_limits(options),
+        ):
+            records.append(record)
+    except OSError as error:
+        tell(f"cannot write to {out}: {error.strerror}")
+        return FAILED
+    _show(records, options)
+    if stop.requested:
+        return INTERRUPTED
+    return FAILED if any(each.status == NOT_GATHERED for each in records) else GOOD
+
+
+def _programs(options: argparse.Namespace) -> list[Gatherer]:
+    if options.gatherers is not None:
+        return gatherers(options.gatherers, options.host)
+    # -P: the directory of the output is no place for modules.
+    return [
+        Gatherer(name, (sys.executable, "-P", "-m", f"reporter.gather.{name}")) for name in SHIPPED
+    ]
+
+
+def _show(records: list[Record], options: argparse.Namespace) -> None:
+    if options.output != "table":
+        documents = [each.document() for each in records]
+        show.put_data(options.output, {"api_version": "v1", "gatherers": documents})
+        return
+    rows = [
+        [
+            each.name,
+            each.status,
+            f"{each.seconds:.1f}s",
+            str(each.left.files),
+            show.size(each.left.bytes),
+            each.why,
+        ]
+        for each in records
+    ]
+    header = ["GATHERER", "STATUS", "TIME", "FILES", "SIZE", "NOTE"]
+    show.put(table(header, rows, colours=show.colours(options)))
+    tell(f"written to {options.out}")

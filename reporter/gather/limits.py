@@ -1,0 +1,167 @@
+"""What a gatherer may leave: how much, how many files, and how they may look.
+
+What is over a limit is cut off, and nothing that it leaves may cost the others' output: an archive
+is made of directories that can be entered and files that can be read.
+"""
+
+import argparse
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+_DEEPEST = 64
+_OWNER_READS = 0o600
+_OWNER_ENTERS = 0o700
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one gatherer: seconds that it may take, bytes and files that it may write."""
+
+    seconds: float = 60.0
+    bytes: int = 64 * 1024 * 1024
+    files: int = 10_000
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options for limits; `chosen_limits` reads them."""
+    default = Limits()
+    for name, what, value in (
+        ("seconds", "how long a gatherer may run", default.seconds),
+        ("bytes", "how much a gatherer may write", default.bytes),
+        ("files", "how many files a gatherer may write", default.files),
+    ):
+        parser.add_argument(
+            f"--{name}",
+            metavar="N",
+            type=_positive,
+            default=int(value),
+            help=f"{what} (default: %(default)s)",
+        )
+
+
+def chosen_limits(options: argparse.Namespace) -> Limits:
+    """Return what the options of `add_options` say."""
+    return Limits(options.seconds, options.bytes, options.files)
+
+
+def _positive(written: str) -> int:
+    value = int(written) if written.isascii() and written.isdigit() and len(written) < 16 else 0
+    if not value:
+        raise argparse.ArgumentTypeError(f"not a positive number: {written[:40]!r}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a gatherer has left, and whether some of it was cut off or removed.
+
+    `removed` counts links, sockets, devices and pipes.
+    """
+
+    bytes: int
+    files: int
+    truncated: bool = False
+    removed: int = 0
+
+
+def exceeded(directory: Path, limits: Limits) -> str:
+    """Say which limit the output is over, `bytes` or `files`; empty where it is over none.
+
+    Looks no further than that; what vanishes meanwhile does not count.
+    """
+    size = files = 0
+    waiting = [str(directory)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    files += 1
+                    try:
+                        found = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue
+                    if stat.S_ISDIR(found.st_mode):
+                        waiting.append(entry.path)
+                    elif stat.S_ISREG(found.st_mode):
+                        size += found.st_size
+                    if files > limits.files:
+                        return "files"
+                    if size > limits.bytes:
+                        return "bytes"
+        except OSError:
+            continue
+    return ""
+
+
+def settle(directory: Path, limits: Limits) -> Left:
+    """Bring the output within the limits, in the order of its names. Nothing may write any more.
+
+    Raises OSError for what cannot be brought into order.
+    """
+    return _Settling(limits).run(directory)
+
+
+class _Settling:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._bytes = self._files = self._removed = 0
+        self._truncated = False
+
+    def run(self, directory: Path) -> Left:
+        self._below(directory, 0)
+        return Left(self._bytes, self._files, self._truncated, self._removed)
+
+    def _below(self, directory: Path, depth: int) -> None:
+        for path in sorted(directory.iterdir()):
+            found = path.lstat()
+            if stat.S_ISDIR(found.st_mode):
+                _allow(path, found.st_mode, _OWNER_ENTERS)
+                if self._files >= self._limits.files or depth >= _DEEPEST:
+                    remove(path)
+                    self._truncated = True
+                    continue
+                self._files += 1
+                self._below(path, depth + 1)
+            elif stat.S_ISREG(found.st_mode):
+                self._file(path, found)
+            else:
+                path.unlink()
+                self._removed += 1
+
+    def _file(self, path: Path, found: os.stat_result) -> None:
+        room = self._limits.bytes - self._bytes
+        if self._files >= self._limits.files or (room <= 0 < found.st_size):
+            path.unlink()
+            self._truncated = True
+            return
+        _allow(path, found.st_mode, _OWNER_READS)
+        if found.st_size > room:
+            os.truncate(path, room)
+            self._truncated = True
+        self._files += 1
+        self._bytes += min(found.st_size, room)
+
+
+def remove(directory: Path) -> None:
+    """Remove a directory with all that is in it, however deep and whatever its modes."""
+    waiting = [directory]
+    emptied = []
+    while waiting:
+        here = waiting.pop()
+        emptied.append(here)
+        _allow(here, here.lstat().st_mode, _OWNER_ENTERS)
+        with os.scandir(here) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(here / entry.name)
+                else:
+                    (here / entry.name).unlink()
+    for here in reversed(emptied):
+        here.rmdir()
+
+
+def _allow(path: Path, mode: int, wanted: int) -> None:
+    if mode & wanted != wanted:
+        path.chmod(stat.S_IMODE(mode) | wanted)

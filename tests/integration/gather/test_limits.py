@@ -1,0 +1,218 @@
+"""Gatherers that misbehave: limits hold, the others' output is there, gather.json tells."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.forked import Forked
+
+LAUNCHER = str(Path("cmd/status-ctl.py").absolute())
+BOUND = 60.0
+SMALL = ("--seconds", "2", "--bytes", "100000", "--files", "50")
+LAST = "90-tells"
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A directory whose last gatherer always succeeds."""
+    (tmp_path / "gatherers.d").mkdir()
+    script(tmp_path / "gatherers.d", LAST, "echo good >good")
+    return tmp_path / "gatherers.d"
+
+
+def script(programs: Path, name: str, text: str, mode: int = 0o755) -> None:
+    """Put a gatherer there: sh, or Python where the first line says so."""
+    shebang = "" if text.startswith("#!") else "#!/bin/sh\n"
+    (programs / name).write_text(f"{shebang}{text}\n")
+    (programs / name).chmod(mode)
+
+
+def gather(programs: Path, *options: str) -> tuple[int, dict[str, dict], Path]:
+    """Run them: exit code, what gather.json of each says, and where the output is."""
+    place = programs.parent
+    command = [LAUNCHER, "gather", "--out", str(place / "out"), "--gatherers", str(programs)]
+    with Forked(
+        [*command, "-o", "json", *(options or SMALL)],
+        env={"PATH": os.environ["PATH"]},
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        out, err = process.communicate(timeout=BOUND)
+    assert out, err
+    records = {each["name"]: each for each in json.loads(out)["gatherers"]}
+    written = {
+        path.parent.name: json.loads(path.read_text())
+        for path in (place / "out").glob("*/gather.json")
+    }
+    assert records == written
+    assert ("complete", "good\n") == (
+        records["tells"]["status"],
+        (place / "out" / "tells" / "good").read_text(),
+    )
+    assert sorted(records) == sorted(os.listdir(place / "out"))
+    return process.returncode, records, place / "out"
+
+
+def alive(pids: Path) -> list[str]:
+    """Return which of the processes that a file lists are still there."""
+    return [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()]
+
+
+def test_every_end_of_a_program_has_its_status(programs: Path) -> None:
+    """What one wrote before it failed is kept, and so is what it said."""
+    script(programs, "10-partial", "echo a; exit 1")
+    script(programs, "20-not-here", "exit 2")
+    script(programs, "30-fails", "echo half >half; echo no disk >&2; exit 3")
+    script(programs, "40-crashes", "kill -SEGV $$")
+    script(programs, "50-no-exec-bit", "echo a >a", 0o644)
+    script(programs, "60-no-interpreter", "#!/no/such/program\n")
+
+    code, records, out = gather(programs)
+
+    assert 1 == code
+    assert {
+        "partial": ("partial", 1),
+        "not-here": ("not_applicable", 2),
+        "fails": ("failed", 3),
+        "crashes": ("failed", None),
+        "no-exec-bit": ("failed", None),
+        "no-interpreter": ("failed", None),
+        "tells": ("complete", 0),
+    } == {name: (each["status"], each["exit"]) for name, each in records.items()}
+    assert ("half\n", "no disk\n") == ((out / "fails/half").read_text(), records["fails"]["stderr"])
+    assert "a\n" == (out / "partial" / "stdout.txt").read_text()
+    assert signal.SIGSEGV == records["crashes"]["signal"]
+    assert "cannot be started: Permission denied" == records["no-exec-bit"]["error"]
+    assert not (out / "not-here" / "stdout.txt").exists()
+
+
+def test_one_that_hangs_is_ended_with_all_that_it_started(programs: Path) -> None:
+    """Fifty children that leave its group and its session, and one that ignores signals."""
+    script(
+        programs,
+        "10-hangs",
+        f"""#!{sys.executable}
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for _ in range(50):
+    if not os.fork():
+        os.setsid()
+        os.close(2)
+        with open("pids", "a") as pids:
+            pids.write(f"{{os.getpid()}} ")
+        time.sleep(600)
+time.sleep(600)""",
+    )
+
+    code, records, out = gather(programs)
+
+    assert (0, "seconds", "partial") == (
+        code,
+        records["hangs"]["limit"],
+        records["hangs"]["status"],
+    )
+    assert 50 == len((out / "hangs" / "pids").read_text().split())
+    assert [] == alive(out / "hangs" / "pids")
+
+
+def test_what_a_program_leaves_behind_is_ended_when_it_ends(programs: Path) -> None:
+    script(programs, "10-leaves", "setsid sleep 600 & echo $! >pids")
+
+    code, records, out = gather(programs)
+
+    assert (0, "complete") == (code, records["leaves"]["status"])
+    assert [] == alive(out / "leaves" / "pids")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        pytest.param("head -c 1000000000 /dev/zero >one; exit 0", "", id="one file"),
+        pytest.param("exec head -c 1000000000 /dev/zero >one", "bytes", id="killed by the write"),
+        pytest.param("exec head -c 1000000000 /dev/zero", "bytes", id="standard output"),
+        pytest.param(
+            "i=0; while :; do head -c 30000 /dev/zero >$i; i=$((i + 1)); done",
+            "bytes",
+            id="many files",
+        ),
+    ],
+)
+def test_output_over_the_limit_is_kept_up_to_it(programs: Path, text: str, limit: str) -> None:
+    script(programs, "10-large", text)
+
+    code, records, out = gather(programs, "--seconds", "20", *SMALL[2:])
+
+    large = records["large"]
+    kept = sum(path.stat().st_size for path in (out / "large").iterdir())
+    assert (0, limit) == (code, large.get("limit", ""))
+    assert 100_000 == large["bytes"] == kept - (out / "large" / "gather.json").stat().st_size
+    assert large["truncated"]
+
+
+def test_too_many_files(programs: Path) -> None:
+    """In one directory and in a deep tree."""
+    script(programs, "10-files", "mkdir d; cd d; i=0; while :; do i=$((i + 1)); echo >$i; done")
+    script(programs, "20-deep", "while mkdir d; do cd d; done")
+
+    code, records, out = gather(programs)
+
+    assert (1, "files") == (code, records["files"]["limit"])
+    assert (
+        51 == len([path for path in (out / "files").rglob("*") if path.name != "gather.json"]) + 1
+    )
+    for name in ("files", "deep"):
+        assert (50, True) == (records[name]["files"], records[name]["truncated"])
+
+
+def test_nothing_that_a_program_leaves_can_spoil_the_archive(programs: Path) -> None:
+    """Links, pipes, directories that cannot be entered, its own gather.json, other places."""
+    script(
+        programs, "10-links", "ln -s /etc/passwd p; mkfifo f; mkdir d; echo a >d/a; chmod 0 d/a d"
+    )
+    script(programs, "20-forges", "mkdir gather.json; echo a >gather.json/a; echo b >../outside")
+    script(programs, "30-takes", "mkdir ../../tells; echo mine >../../tells/good")
+    script(programs, "40-replaces", "cd ..; rm -r replaces; ln -s / replaces")
+
+    code, records, out = gather(programs)
+
+    assert 0 == code
+    assert 2 == records["links"]["removed"]
+    assert "a\n" == (out / "links/d/a").read_text()
+    assert (["outside"], ["tells"]) == (records["forges"]["outside"], records["takes"]["outside"])
+    assert ["gather.json"] == os.listdir(out / "replaces")
+    assert "complete" == records["replaces"]["status"]
+
+
+def test_ctrl_c_ends_what_runs_and_keeps_what_is_there(tmp_path: Path) -> None:
+    programs = tmp_path / "gatherers.d"
+    programs.mkdir()
+    os.mkfifo(tmp_path / "ready")
+    script(programs, "10-hangs", f"echo $$ >pids; echo >{tmp_path}/ready; sleep 600")
+    script(programs, LAST, "echo good >good")
+    command = [LAUNCHER, "gather", "--out", str(tmp_path / "out"), "--gatherers", str(programs)]
+
+    with Forked(command, env={"PATH": os.environ["PATH"]}, stderr=subprocess.PIPE) as process:
+        (tmp_path / "ready").read_bytes()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=BOUND)
+
+    record = json.loads((tmp_path / "out/hangs/gather.json").read_text())
+    assert (130, True, "failed") == (process.returncode, record["stopped"], record["status"])
+    assert [] == alive(tmp_path / "out/hangs/pids")
+    assert ["hangs"] == os.listdir(tmp_path / "out")
+
+
+def test_the_directory_for_the_output_must_be_empty(programs: Path) -> None:
+    """What lies there would be taken for something that was gathered."""
+    command = [LAUNCHER, "gather", "--out", str(programs), "--gatherers", str(programs)]
+    with Forked(command, stderr=subprocess.PIPE, text=True) as process:
+        _, err = process.communicate(timeout=BOUND)
+
+    assert (2, f"status-ctl: {programs} is not empty\n") == (process.returncode, err)
