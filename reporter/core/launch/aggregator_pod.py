@@ -13,12 +13,15 @@ STATUS_PORT: Final = 8081
 PLAN_FILE: Final = "plan.json"
 LAUNCH_FILE: Final = "launch.json"
 DATA: Final = "data"
+UPLOAD_URL: Final = "url"
+UPLOAD_CA: Final = "ca.crt"
 
 _NAME = "status-aggregator"
 EVERY_RUN: Final = f"app.kubernetes.io/name={_NAME},{names.RUN_LABEL}"
 """The label selector of all aggregators that were launched for a run."""
 _PLAN_AT = "/run/plan"
 _TLS_AT = "/run/status-tls"
+_UPLOAD_AT = "/run/upload"
 _USER = 65532  # the image's
 
 
@@ -40,6 +43,8 @@ def aggregator_pod(
     *,
     data: Mapping[str, Any] | None = None,
     status_secret: str = "",
+    upload_secret: str = "",
+    upload_ca: bool = False,
     pull_secrets: tuple[str, ...] = (),
     node_selector: Mapping[str, str] | None = None,
     fixed_group: bool = True,
@@ -48,20 +53,25 @@ def aggregator_pod(
     """Return its Pod template.
 
     `data` is the volume of its state, nothing where a claim of that name is. `status_secret` names
-    the Secret for access from outside. Without `fixed_group` the platform gives users and groups.
+    the Secret for access from outside, `upload_secret` the one with the URL for the results and,
+    with `upload_ca`, the CA of its host. Without `fixed_group` the platform gives users and groups.
     """
+    container = _container(run, namespace, image, status_secret)
+    if upload_secret:
+        _add_upload(container, upload_ca=upload_ca)
     pod: dict[str, Any] = {
         "serviceAccountName": account,
         "automountServiceAccountToken": True,
         # A Service's environment variables must not be mistaken for our settings.
         "enableServiceLinks": False,
         "restartPolicy": restart,
-        "containers": [_container(run, namespace, image, status_secret)],
+        "containers": [container],
         "volumes": [
             {"name": "plan", "configMap": {"name": run}},
             {"name": "tmp", "emptyDir": {}},
             *([{"name": DATA, **data}] if data else []),
-            *([_tls_volume(status_secret)] if status_secret else []),
+            *([_secret_volume("status-tls", status_secret)] if status_secret else []),
+            *([_secret_volume("upload", upload_secret)] if upload_secret else []),
         ],
     }
     if fixed_group:
@@ -152,5 +162,13 @@ def _container(run: str, namespace: str, image: str, status_secret: str) -> dict
     }
 
 
-def _tls_volume(secret: str) -> dict[str, Any]:
-    return {"name": "status-tls", "secret": {"secretName": secret}}
+def _add_upload(container: dict[str, Any], *, upload_ca: bool) -> None:
+    settings = {"UPLOAD_URL_FILE": f"{_UPLOAD_AT}/{UPLOAD_URL}"}
+    if upload_ca:
+        settings["UPLOAD_CA"] = f"{_UPLOAD_AT}/{UPLOAD_CA}"
+    container["env"] += variables(settings)
+    container["volumeMounts"].append({"name": "upload", "mountPath": _UPLOAD_AT, "readOnly": True})
+
+
+def _secret_volume(name: str, secret: str) -> dict[str, Any]:
+    return {"name": name, "secret": {"secretName": secret}}

@@ -14,6 +14,8 @@ from reporter.core.launch.aggregator_pod import (
     LAUNCH_FILE,
     PLAN_FILE,
     STATUS_PORT,
+    UPLOAD_CA,
+    UPLOAD_URL,
     WORKERS_PORT,
     aggregator_pod,
     labels,
@@ -23,9 +25,11 @@ from reporter.core.launch.pod_security import pod_security
 from reporter.core.launch.run_options import (
     RunOptions,
     StatusTls,
+    UploadTo,
     aggregator_account,
     plugin_account,
     status_name,
+    upload_name,
 )
 from reporter.core.launch.run_rights import aggregator_rules, plugin_rules
 from reporter.core.launch.spec import launch_document
@@ -55,6 +59,8 @@ def objects(options: RunOptions) -> list[dict[str, Any]]:
         made.append(_outside(options))
     if options.status_tls is not None:
         made.append(_status_secret(options, options.status_tls))
+    if options.upload is not None:
+        made.append(_upload_secret(options, options.upload))
     return [*made, *_aggregator(options, account)]
 
 
@@ -153,6 +159,12 @@ def _network_policy(options: RunOptions) -> dict[str, Any]:
     return _made(options, "NetworkPolicy", options.run, spec=spec)
 
 
+def _upload_secret(options: RunOptions, upload: UploadTo) -> dict[str, Any]:
+    files = {UPLOAD_URL: upload.url.encode(), UPLOAD_CA: upload.ca}
+    data = {file: base64.b64encode(each).decode("ascii") for file, each in files.items() if each}
+    return _made(options, "Secret", upload_name(options.run), type="Opaque", data=data)
+
+
 def _status_secret(options: RunOptions, tls: StatusTls) -> dict[str, Any]:
     files = {"ca.crt": tls.client_ca, "tls.crt": tls.certificate, "tls.key": tls.private_key}
     data = {file: base64.b64encode(pem).decode("ascii") for file, pem in files.items()}
@@ -168,6 +180,8 @@ def _aggregator(options: RunOptions, account: str) -> list[dict[str, Any]]:
         account,
         data=_volume(options),
         status_secret="" if options.status_tls is None else status_name(name),
+        upload_secret="" if options.upload is None else upload_name(name),
+        upload_ca=options.upload is not None and bool(options.upload.ca),
         pull_secrets=options.launch.pull_secrets,
         node_selector=options.node_selector,
         fixed_group=options.fixed_group,

@@ -19,13 +19,22 @@ class StatusTls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UploadTo:
+    """Where the results are uploaded to: a presigned URL, which is a secret, and its host's CA."""
+
+    url: str = field(repr=False)
+    ca: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """What is to run, where, and with what.
 
     `launch` has the image and its pull secrets, for the aggregator too. `storage` is a quantity,
-    nothing for an emptyDir. `exit` makes a Job of the aggregator, which
-    ends with the verdict. `expose` makes a Service for access from outside and needs
-    `status_tls`. `fixed_group` is off where the platform gives Pods their users and groups.
+    nothing for an emptyDir. `upload` says where the results are uploaded to. `exit` makes a Job of
+    the aggregator, which ends with the verdict. `expose` makes a Service for access from outside
+    and needs `status_tls`. `fixed_group` is off where the platform gives Pods their users and
+    groups.
     """
 
     namespace: str
@@ -33,6 +42,7 @@ class RunOptions:
     launch: Launch
     storage: str | None = "10Gi"
     storage_class: str = ""
+    upload: UploadTo | None = None
     exit: bool = False
     expose: Literal["", "nodeport", "loadbalancer"] = ""
     status_tls: StatusTls | None = None
@@ -60,6 +70,11 @@ def plugin_account(run: str) -> str:
 def status_name(run: str) -> str:
     """Return the name of the Secret and the Service for access from outside."""
     return f"{run}-status"
+
+
+def upload_name(run: str) -> str:
+    """Return the name of the Secret with the URL that the results are uploaded to."""
+    return f"{run}-upload"
 
 
 def config_keys(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:

@@ -12,13 +12,14 @@ from reporter.core.launch.request import Request, make_launch, unmet
 from reporter.core.launch.run_objects import objects
 from reporter.core.launch.run_options import RunOptions
 from reporter.core.objects import text
+from reporter.core.run.destination import read_destination
 from reporter.core.run.view import over
 from reporter.ctl import cluster
 from reporter.ctl.commands import wait
 from reporter.ctl.definitions import load_chosen
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.ctl.interrupt import at_once
-from reporter.ctl.launch import asked, expose
+from reporter.ctl.launch import asked, expose, upload
 from reporter.ctl.launch.check import Checked, check, wait_for_account
 from reporter.ctl.launch.create import Creation, NotCreated, shown
 from reporter.ctl.launch.ready import PATIENCE, wait_ready
@@ -85,6 +86,15 @@ def run(options: argparse.Namespace) -> int:
         options.error("--timeout requires --wait")
     if options.connection is not None and not options.expose:
         options.error("--connection requires --expose")
+    upload.check(options)
+    try:
+        to = upload.read(options)
+    except ValueError as error:
+        tell(str(error))
+        return USAGE
+    except OSError as error:
+        tell(f"cannot read {error.filename}: {error.strerror}")
+        return USAGE
     try:
         loaded = load_chosen(options)
     except OSError as error:
@@ -102,6 +112,10 @@ def run(options: argparse.Namespace) -> int:
     own = not options.namespace or options.create_namespace
     namespace = options.namespace or OWN_NAMESPACE.format(run=wanted.run)
     chosen = asked.run_options(wanted, options, namespace, own_namespace=own)
+    chosen = replace(chosen, upload=to)
+    if refused := upload.problem(chosen):
+        tell(refused)
+        return USAGE
     kept = None
     if options.expose:
         kept = expose.access(options, chosen)
@@ -207,6 +221,9 @@ def _announce(chosen: RunOptions, options: argparse.Namespace) -> None:
         tell(f"node {each.node} is left out: {each.reason}")
     if chosen.storage is None:
         tell("no volume: the results are lost when the aggregator's Pod is replaced")
+    if chosen.upload is not None:
+        host = read_destination(chosen.upload.url).shown
+        tell(f"the results will be uploaded to {host} before the run is over")
     if not options.wait and options.output == "name":
         show.put_names([f"run/{chosen.run}"])
 

@@ -15,7 +15,7 @@ from reporter.core.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
 from reporter.ctl.cluster import TIMEOUT, said
 from reporter.ctl.definitions import definition_options
 from reporter.ctl.exits import CannotTell
-from reporter.ctl.launch import expose
+from reporter.ctl.launch import expose, upload
 from reporter.ctl.launch.survey import choose_nodes
 from reporter.ctl.quantities import length, size
 from reporter.errors import KubeError
@@ -114,6 +114,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="the volume's storage class (default: the cluster's)",
     )
+    upload.arguments(how)
     expose.arguments(how)
 
 

@@ -1,6 +1,8 @@
 """`status-ctl run` against the fake API server: what it checks, creates, takes back and says."""
 
+import base64
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -458,6 +460,7 @@ class TestRefuses:
         [
             (("--timeout", "1m"), 2, "--timeout requires --wait"),
             (("--create-namespace",), 2, "--create-namespace requires -n"),
+            (("--upload-ca", "ca.pem"), 2, "--upload-ca requires --upload-url-file"),
             (("--plugin-env", "nobody.A=1"), 2, "no plugin of this run fits 'nobody.A'"),
             (("--aggregator-node-selector", "disk"), 2, "not a label KEY=VALUE: 'disk'"),
             (("--storage", "much"), 2, "not a size like 64Mi or 1G: 'much'"),
@@ -549,6 +552,71 @@ class TestWaits:
         assert b"the run continues\n" in err
         assert b"status-ctl delete first" in err
         assert "StatefulSet/first" in standing(fake, "first")
+
+
+class TestUploads:
+    """`--upload-url-file`."""
+
+    URL = "https://store.example.com/b/k?X-Amz-Signature=5ec2e7"
+
+    def test_the_url_goes_into_a_secret_and_is_never_shown(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """It may stand alone in its line."""
+        write(there, "url", f"{self.URL}\n")
+        code, out, err = start(there, "--upload-url-file", "url")
+
+        assert (0, "") == (code, out), err
+        assert [*CREATED[:-1], "secrets", CREATED[-1]] == posts(fake)[1:]
+        secret = fake.store.get("Secret", "status-reporter-first", "first-upload")
+        assert self.URL == base64.b64decode(secret["data"]["url"]).decode()
+        assert "the results will be uploaded to store.example.com before the run is over" in err
+        assert "5ec2e7" not in err
+        assert 0 == there.run("delete", "first", "--yes")[0]
+        assert [] == standing(fake, "first")
+
+    def test_printed_it_is_a_secret_like_any_other(self, there: Home) -> None:
+        """In the Secret's data and nowhere else."""
+        write(there, "url", self.URL)
+        _, out, err = start(there, "--dry-run", "--upload-url-file", "url")
+
+        made = list(yaml.safe_load_all(out))
+        (secret,) = (each for each in made if each["kind"] == "Secret")
+        assert self.URL == base64.b64decode(secret["data"].pop("url")).decode()
+        assert "5ec2e7" not in json.dumps(made) + err
+
+    @pytest.mark.parametrize(
+        ("content", "more", "said"),
+        [
+            ("http://store/5ec2e7", (), "the upload URL does not begin with https://"),
+            ("https://store/5ec2e7?Expires=99", (), "the upload URL expired at 1970-01-01T00:01"),
+            ("https://store/5ec2e7", ("--upload-ca", "url"), "url: not a certificate in PEM"),
+            ("https://store/5ec2e7", ("--upload-ca", "absent"), "cannot read absent: No such file"),
+            ("", ("-f", "-", "--upload-url-file", "-"), "only one of -f and --upload-url-file"),
+        ],
+    )
+    def test_what_cannot_work_is_said_before_anything_exists(
+        self, there: Home, fake: FakeKube, content: str, more: tuple[str, ...], said: str
+    ) -> None:
+        """Without a word of the URL."""
+        write(there, "url", content)
+        code, out, err = start(there, "--upload-url-file", "url", *more)
+
+        assert (2, "") == (code, out)
+        assert said in err
+        assert "5ec2e7" not in err
+        assert [] == posts(fake)
+
+    def test_the_run_may_last_longer_than_the_url(self, there: Home, fake: FakeKube) -> None:
+        """Six hours and the start timeout; with a shorter limit it is right."""
+        seconds = int(time.time()) + 3600
+        write(there, "url", f"{self.URL}&Expires={seconds}")
+        code, _, err = start(there, "--dry-run", "--upload-url-file", "url")
+
+        assert 2 == code
+        assert "if every plugin takes all the time it has; use a URL that is valid longer" in err
+        short = ("--plugin-timeout", "30m", "--upload-url-file", "url")
+        assert 0 == start(there, "--dry-run", *short)[0]
 
 
 def test_definitions_from_standard_input_are_read_like_files(there: Home) -> None:

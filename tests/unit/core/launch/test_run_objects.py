@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from reporter.core.launch import names, run_objects, run_rights
 from reporter.core.launch.run_objects import objects
-from reporter.core.launch.run_options import RunOptions, StatusTls
+from reporter.core.launch.run_options import RunOptions, StatusTls, UploadTo
 from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Plugin, parse_plan
 from reporter.settings import aggregator
@@ -29,6 +30,7 @@ SITUATIONS = {
     "a Job that ends, without a volume": replace(ALL, exit=True, storage=None),
     "access from outside": replace(ALL, expose="nodeport", status_tls=TLS),
     "a load balancer": replace(ALL, expose="loadbalancer", status_tls=TLS),
+    "an upload": replace(ALL, upload=UploadTo(url="https://store/k?SIGNED", ca=b"ca")),
     "accounts of others": replace(
         ALL,
         aggregator_service_account="theirs",
@@ -258,6 +260,31 @@ def test_a_run_that_ends_is_a_job_that_is_tried_once() -> None:
     assert claims in pod_of(SITUATIONS["a Job that ends"])["volumes"]
     kept = objects(SITUATIONS["a Job that ends, without a volume"])
     assert "PersistentVolumeClaim" not in [each["kind"] for each in kept]
+
+
+def test_the_url_of_an_upload_is_in_its_secret_and_nowhere_else() -> None:
+    """Which only the aggregator mounts; a store with a public certificate needs no CA."""
+    options = SITUATIONS["an upload"]
+    made = objects(options)
+    secret = one(made, "Secret", "r1-upload")
+    data = {name: base64.b64decode(value) for name, value in secret["data"].items()}
+    assert {"url": b"https://store/k?SIGNED", "ca.crt": b"ca"} == data
+    others = [each for each in made if each is not secret]
+    for shown in (json.dumps(others), repr(options)):
+        assert "SIGNED" not in shown
+        assert secret["data"]["url"] not in shown
+    container = pod_of(options)["containers"][0]
+    files = {each["name"]: each.get("value") for each in container["env"]}
+    assert ("/run/upload/url", "/run/upload/ca.crt") == (
+        files["UPLOAD_URL_FILE"],
+        files["UPLOAD_CA"],
+    )
+    mount = {"name": "upload", "mountPath": "/run/upload", "readOnly": True}
+    assert mount in container["volumeMounts"]
+    assert "r1-upload" in json.dumps(pod_of(options)["volumes"])
+    public = replace(ALL, upload=UploadTo(url="https://store/k"))
+    assert ["url"] == [*one(objects(public), "Secret", "r1-upload")["data"]]
+    assert "UPLOAD_CA" not in json.dumps(pod_of(public))
 
 
 def test_the_platform_gives_groups_where_it_wants_to() -> None:

@@ -1,0 +1,75 @@
+"""The options of `status-ctl run` for the upload of the results: read and checked before anything
+exists."""  # noqa: D209
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from ssl import PROTOCOL_TLS_CLIENT, SSLContext, SSLError
+
+from reporter.core.launch.duration import longest
+from reporter.core.launch.run_options import RunOptions, UploadTo
+from reporter.core.run.destination import LONGEST_URL, expires_too_soon, read_destination
+
+_STDIN = "-"
+_LARGEST_CA = 512 * 1024
+
+
+def arguments(parser: argparse._ArgumentGroup) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--upload-url-file",
+        metavar="FILE",
+        default="",
+        help="a file with a presigned https URL, or - for standard input: the results are uploaded "
+        "there by PUT before the run is over; the URL is kept in a Secret and never shown",
+    )
+    parser.add_argument(
+        "--upload-ca",
+        metavar="FILE",
+        default="",
+        help="the CA of that URL's host (PEM), instead of the certificate authorities of the image",
+    )
+
+
+def check(options: argparse.Namespace) -> None:
+    """End with a usage error where the options contradict each other."""
+    if options.upload_ca and not options.upload_url_file:
+        options.error("--upload-ca requires --upload-url-file")
+    if options.upload_url_file == _STDIN and _STDIN in (options.files or ()):
+        options.error("only one of -f and --upload-url-file can read standard input")
+
+
+def read(options: argparse.Namespace) -> UploadTo | None:
+    """Read what was given; nothing where there is no upload.
+
+    Raises OSError, and ValueError with words that have nothing of the URL.
+    """
+    if not options.upload_url_file:
+        return None
+    written = _content(options.upload_url_file, LONGEST_URL + 2).strip().decode("latin-1")
+    read_destination(written)
+    ca = _content(options.upload_ca, _LARGEST_CA) if options.upload_ca else b""
+    if ca:
+        try:
+            SSLContext(PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca.decode("ascii"))
+        except (SSLError, ValueError):
+            raise ValueError(f"{options.upload_ca}: not a certificate in PEM") from None
+    return UploadTo(url=written, ca=ca)
+
+
+def problem(chosen: RunOptions) -> str:
+    """Say why the URL of the run cannot be used; empty where it can, as far as is known here."""
+    if chosen.upload is None:
+        return ""
+    now = time.time()
+    until = now + longest(chosen.plan, chosen.launch)
+    found = expires_too_soon(read_destination(chosen.upload.url), now, until)
+    return f"{found}; use a URL that is valid longer, or --plugin-timeout" if found else ""
+
+
+def _content(name: str, most: int) -> bytes:
+    if name == _STDIN:
+        return sys.stdin.buffer.read(most)
+    with Path(name).open("rb") as file:
+        return file.read(most)
