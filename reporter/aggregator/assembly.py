@@ -21,6 +21,7 @@ from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.finish.upload import Upload
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Events, Listener, ResultFiles, StatusApp, WorkerApp
+from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.launch.launcher import Launcher
 from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.observer import Traffic
@@ -29,6 +30,7 @@ from reporter.aggregator.store import SqliteStore, Store
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.uploads import Intake
+from reporter.aggregator.uploads.judging import Judging
 from reporter.core.launch.duration import longest
 from reporter.core.launch.spec import Launch
 from reporter.core.run.plan import Plan
@@ -76,9 +78,14 @@ class Assembly:
             self.layout,
             store,
             self.chosen,
+            self.plan,
             waiting=self.connections // 2,
             wall=self.wall,
         )
+
+    def judging(self, store: Store) -> Judging:
+        """Make what has results judged."""
+        return Judging(self.layout, store, self.plan, Judge())
 
     def finish(self, intake: Intake) -> Finish:
         """Make what makes the tarball."""

@@ -21,6 +21,7 @@ from reporter.core.run.beats import LATE
 from reporter.core.run.entry import may_close
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Failure
+from reporter.core.run.results import judging
 from reporter.core.run.snapshot import Phase, Snapshot, Tar, run_status, still_open
 from reporter.runtime import log
 
@@ -194,12 +195,16 @@ class Control:
             if self._removed is not None and not self._removed():
                 return
             snapshot = self._store.snapshot()
-            if still_open(snapshot) or not may_close(
-                snapshot.entries.values(),
-                self._wall(),
-                hold=self._timing.hold,
-                reading=self._holding(),
-                back=self._back,
+            if (
+                still_open(snapshot)
+                or judging(snapshot)
+                or not may_close(
+                    snapshot.entries.values(),
+                    self._wall(),
+                    hold=self._timing.hold,
+                    reading=self._holding(),
+                    back=self._back,
+                )
             ):
                 return
             await self._store.advance_run(Phase.POST_PROCESSING)

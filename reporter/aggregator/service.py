@@ -183,6 +183,7 @@ class Service:
         lasting: tuple[asyncio.Task[None], ...] = (
             asyncio.create_task(self._watch(health, workers, control, authority)),
             asyncio.create_task(self._control(store, control)),
+            asyncio.create_task(make.judging(store).run()),
         )
         if launcher is not None:
             lasting += (asyncio.create_task(self._launch(launcher, store)),)

@@ -1,7 +1,7 @@
 """Seeing whether all of an archive may be taken. Creates nothing."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from reporter.untar.archive import Archive
@@ -13,11 +13,12 @@ class Checked:
     """What is known of an archive that may be taken.
 
     `notes` says what is not created of it, `wanted` is the content of the file that was asked for,
-    None if there is no such file.
+    None if there is no such file. `files` is how many were counted.
     """
 
     notes: tuple[str, ...]
     wanted: bytes | None
+    files: int
 
 
 def check(
@@ -27,16 +28,20 @@ def check(
     *,
     wanted: str = "",
     wanted_bytes: int = 0,
+    counted: Collection[bytes] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Checked:
     """Read an archive of `size` bytes in full.
 
     `wanted` is the name of a file at its top that may have `wanted_bytes` and is given back.
+    `counted` are the names of the files that are counted, wherever they are; empty for all.
     Raises `NotTar`, `BadArchive` and OSError.
     """
     archive = Archive(source, size, caps, clock)
-    name, found, trouble = wanted.encode(), None, ""
+    name, found, trouble, files = wanted.encode(), None, "", 0
     for member in archive:
+        if member.kind is Kind.FILE and not member.again:
+            files += not counted or member.path[-1] in counted
         if member.path[:1] != (name,) or member.kind not in (Kind.FILE, Kind.DIRECTORY):
             continue
         if member.kind is Kind.DIRECTORY or len(member.path) > 1:
@@ -47,4 +52,4 @@ def check(
             found, trouble = b"".join(archive.content()), ""
     if trouble:
         raise BadArchive(trouble)
-    return Checked(archive.notes, found)
+    return Checked(archive.notes, found, files)

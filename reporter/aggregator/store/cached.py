@@ -21,6 +21,7 @@ from reporter.core.run.entry import Entry, Failure, Marked, Record
 from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
+from reporter.core.run.record import Verdict
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.core.run.tar_upload import TarUpload
 from reporter.runtime import log
@@ -141,6 +142,10 @@ class CachedStore:
     async def package_again(self) -> bool:
         """Take back that packing was given up."""
         return await self._engine.commit(run_operations.package_again())
+
+    async def judge(self, key: Key, digest: str, said: Verdict) -> bool:
+        """Note what a result says."""
+        return await self._engine.commit(operations.judge(key, digest, said))
 
     async def lose(self, key: Key, text: str, *, at: float) -> bool:
         """Note that a record's bytes are gone."""

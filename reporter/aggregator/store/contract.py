@@ -23,6 +23,7 @@ from reporter.core.run.entry import Entry, Failure, Marked, Outcome, Record
 from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
+from reporter.core.run.record import Verdict
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.core.run.tar_upload import TarUpload
 from reporter.errors import ReporterError
@@ -83,6 +84,12 @@ class Store(Protocol):
         """Offer a result or a worker's error report whose bytes are already safe.
 
         Of rivals the first wins, by rank. `ACCEPTED` and `DUPLICATE` survive power loss.
+        """
+
+    async def judge(self, key: Key, digest: str, said: Verdict) -> bool:
+        """Note what the result with that digest says. The first verdict on it stands.
+
+        False if that result is not held, or is judged. On disk when this returns.
         """
 
     async def record_progress(

@@ -16,6 +16,7 @@ from reporter.aggregator.store.transaction import Operation, Transaction, known,
 from reporter.core.run import entry as rules
 from reporter.core.run.entry import Entry, Failure, Marked, Record, State
 from reporter.core.run.plan import Key
+from reporter.core.run.record import Verdict
 from reporter.core.run.snapshot import Phase
 
 T = TypeVar("T")
@@ -47,6 +48,19 @@ def record_result(key: Key, record: Record) -> Operation[Received]:
         def rule(entry: Entry) -> tuple[Entry, Received]:
             new, outcome = rules.receive(entry, record, closed=closed)
             return new, Received(outcome, new.record)
+
+        return _change(transaction, transaction.entries([key]), rule)[key]
+
+    return operation
+
+
+def judge(key: Key, digest: str, said: Verdict) -> Operation[bool]:
+    """Note what a result says, unless it is judged or no longer held."""
+
+    def operation(transaction: Transaction) -> bool:
+        def rule(entry: Entry) -> tuple[Entry, bool]:
+            new = rules.judge(entry, digest, said)
+            return new, new is not entry
 
         return _change(transaction, transaction.entries([key]), rule)[key]
 

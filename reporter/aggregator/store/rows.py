@@ -19,7 +19,7 @@ Row = tuple[Any, ...]
 
 _DETAILS = (
     *("filename", "content_type", "serial", "unpacked", "notes"),
-    *("reason", "text", "document", "verdict", "message"),
+    *("reason", "text", "document", "verdict", "message", "counts"),
 )
 _PROGRESS = ("msg", "total", "completed", "failures", "errors", "failures_total", "errors_total")
 
@@ -67,6 +67,7 @@ def entry_of(key: Key, row: Row, records: dict[str, Record]) -> Entry:
 def record_row(key: Key, standing: str, record: Record) -> Row:
     """Columns of `record`: plugin, node, standing, rank, at, digest, size, details."""
     details = {name: getattr(record, name) for name in _DETAILS}
+    details["counts"] = dict(record.counts)
     details["cause"] = record.cause
     return (
         *key,

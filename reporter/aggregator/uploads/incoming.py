@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from reporter.aggregator.store.blobs import StagedBody
@@ -11,14 +12,15 @@ from reporter.aggregator.uploads.reports import (
     REPORT_BYTES,
     SILENT,
     SONOBUOY_BYTES,
-    Judged,
     Report,
     judge,
     parse_report,
+    raw_verdict,
     sonobuoy_report,
     unreadable,
 )
-from reporter.core.run.record import Cause, Rank, Record
+from reporter.core.run.plan import Plugin
+from reporter.core.run.record import Cause, Rank, Record, Verdict, with_verdict
 from reporter.core.run.results import ResultStatus
 from reporter.core.run.upload import Outcome, UploadEnded
 from reporter.core.text import clean
@@ -32,13 +34,17 @@ _TYPE_BYTES: Final = 255
 
 
 class Incoming:
-    """A body and the head that came with it. `archive` says whether it is one, once it is known."""
+    """A body and the head that came with it. `archive` says whether it is one, once it is known.
 
-    def __init__(self, meta: Meta, body: StagedBody) -> None:
-        self.meta, self.body = meta, body
+    `plugin` is the one that sends it. A result in a format that has to be parsed is judged later:
+    its sender does not wait for that.
+    """
+
+    def __init__(self, meta: Meta, body: StagedBody, plugin: Plugin) -> None:
+        self.meta, self.body, self._plugin = meta, body, plugin
         self.archive = False
         self._report: Report | None = None
-        self._judged: Judged | None = None
+        self._said: Verdict | None = None
         self._notes: tuple[str, ...] = ()
 
     def complete(self, pieces: Sequence[bytes]) -> None:
@@ -59,10 +65,13 @@ class Incoming:
                 raise InvalidPayload(f"an error report larger than {REPORT_BYTES} bytes")
             self._report = parse_report(os.pread(body.fd, body.size, 0))
         self.archive = meta.archive and self._report is None
-        if meta.adapter and not meta.error and self._report is None:
-            self._judged = self._judge()
+        if self._report is None and not meta.error:
+            if meta.adapter or self._plugin.result_format == "adapter":
+                self._said = self._read()
+            elif self._plugin.result_format == "raw" and not self.archive:
+                self._said = raw_verdict(1)
 
-    def _judge(self) -> Judged:
+    def _read(self) -> Verdict:
         if self.archive:
             return unreadable("an archive")
         if self.body.size > MAX_BYTES:
@@ -75,28 +84,36 @@ class Incoming:
         Raises `BadArchive`, `InvalidPayload` and OSError.
         """
         wanted, most = (FILE, REPORT_BYTES) if self.meta.error else ("", 0)
+        raw = self._said is None and self._plugin.result_format == "raw"
+        counted = [name.encode() for name in self._plugin.result_files] if raw else ()
         try:
             with open(os.dup(self.body.fd), "rb") as source:  # noqa: PTH123
                 source.seek(0)
-                found = check(source, self.body.size, caps, wanted=wanted, wanted_bytes=most)
+                found = check(
+                    source,
+                    self.body.size,
+                    caps,
+                    wanted=wanted,
+                    wanted_bytes=most,
+                    counted=counted,
+                )
         except NotTar:
             name = self.meta.filename.lower()
             if self.meta.error or not name or name.endswith(_TARBALLS):
                 raise
             self.archive = False
+            self._said = raw_verdict(1) if raw else self._said
             return
         self._notes = found.notes
+        if raw:
+            self._said = raw_verdict(found.files)
         if self.meta.error:
             self._report = SILENT if found.wanted is None else parse_report(found.wanted)
 
     def record(self, at: float) -> Record:
         """What the store is to keep of it; it was complete `at` Unix seconds."""
-        meta, report, judged = self.meta, self._report, self._judged
-        verdict = "" if judged is None else judged.verdict
-        if report is not None and meta.adapter:
-            verdict = ResultStatus.UNKNOWN if report.unknown else ResultStatus.FAILED
-        said = report or judged
-        return Record(
+        meta, report = self.meta, self._report
+        record = Record(
             Rank.RESULT if report is None else Rank.WORKER,
             at,
             digest=self.body.digest,
@@ -106,12 +123,17 @@ class Incoming:
             serial=meta.serial,
             unpacked=self.archive,
             notes=self._notes,
-            cause=None if report is None else Cause.WORKER_ERROR,
-            reason="" if said is None else said.reason,
-            text="" if report is None else report.text,
-            document="" if report is None else report.document,
-            verdict=verdict,
-            message="" if judged is None else judged.message,
+        )
+        if report is None:
+            return record if self._said is None else with_verdict(record, self._said)
+        told = ResultStatus.UNKNOWN if report.unknown else ResultStatus.FAILED
+        return replace(
+            record,
+            cause=Cause.WORKER_ERROR,
+            reason=report.reason,
+            text=report.text,
+            document=report.document,
+            verdict=told if meta.adapter else "",
         )
 
 

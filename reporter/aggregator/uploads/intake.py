@@ -24,7 +24,7 @@ from reporter.aggregator.uploads.recovery import Recovered, recover
 from reporter.aggregator.uploads.slots import Sender, Slots, Uploads
 from reporter.aggregator.uploads.threads import Threads
 from reporter.core.run.entry import receive
-from reporter.core.run.plan import Key
+from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Failure, Rank, Record
 from reporter.core.run.snapshot import Phase, Snapshot
 from reporter.core.run.upload import Allowance, Ended, Outcome, Upload, UploadEnded
@@ -53,6 +53,7 @@ class Intake:
         layout: Layout,
         store: Store,
         limits: Limits,
+        plan: Plan,
         *,
         waiting: int = _CONNECTIONS // 2,
         waiting_per_key: int = 4,
@@ -61,6 +62,7 @@ class Intake:
         step: Step = no_step,
     ) -> None:
         self._layout, self._store, self._limits = layout, store, limits
+        self._plan = plan
         self._wall, self._step = wall, step
         self._blobs = Blobs(layout, step)
         self._quarantine = Quarantine(layout, limits, step)
@@ -87,7 +89,9 @@ class Intake:
         A failed try is noted in the store. A caller that is cancelled after the last piece leaves
         the upload running to its end.
         """
-        incoming = Incoming(meta, StagedBody(self._layout.new_body(), self._step))
+        plugin = self._plan.plugin(key.plugin)
+        assert plugin is not None, "a key that is not in the plan"
+        incoming = Incoming(meta, StagedBody(self._layout.new_body(), self._step), plugin)
         # What is noted of a failed try is noted before the upload is no longer known.
         with ExitStack() as place:
             try:

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reporter.core.run.record import Verdict
 from reporter.core.run.results import ResultStatus
 from reporter.core.text import clean, clean_pieces
 from reporter.errors import InvalidPayload
@@ -14,6 +15,8 @@ from reporter.wire.values import pick, pieces
 SONOBUOY_BYTES: Final = 64 * 1024
 REPORT_BYTES: Final = 1024 * 1024
 FILE: Final = "error.json"
+INVALID: Final = "InvalidResultFormat"
+NO_RESULTS: Final = "NoResults"
 
 _TEXT_BYTES: Final = 1024
 _REASON_BYTES: Final = 128
@@ -34,33 +37,31 @@ class Report:
     unknown: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What an adapter's result says."""
-
-    verdict: ResultStatus
-    reason: str
-    message: str
-
-
 SILENT: Final = Report(_UNSAID, document=json.dumps({"error": _UNSAID}))
 """A report that is only an archive."""
 
 
-def judge(data: bytes) -> Judged:
+def raw_verdict(files: int) -> Verdict:
+    """The verdict on files that nobody reads: they came."""
+    if not files:
+        return Verdict(ResultStatus.UNKNOWN, NO_RESULTS, "no file in it", {ResultStatus.UNKNOWN: 1})
+    return Verdict(ResultStatus.PASSED, counts={ResultStatus.PASSED: files})
+
+
+def judge(data: bytes) -> Verdict:
     """Read an adapter's result. One that is not valid is neither a success nor a failure."""
     try:
         found = result.decode_result(data)
     except InvalidPayload as error:
         return unreadable(str(error))
-    verdict = ResultStatus.PASSED if found.success else ResultStatus.FAILED
-    return Judged(verdict, found.reason, found.message)
+    word = ResultStatus.PASSED if found.success else ResultStatus.FAILED
+    return Verdict(word, found.reason, found.message, {word: 1})
 
 
-def unreadable(cause: str) -> Judged:
+def unreadable(cause: str) -> Verdict:
     """The verdict on a body that is no adapter's result, although its sender says so."""
     message = clean(f"Failed to parse adapter result: {cause}", _TEXT_BYTES)
-    return Judged(ResultStatus.UNKNOWN, "InvalidResultFormat", message)
+    return Verdict(ResultStatus.UNKNOWN, INVALID, message, {ResultStatus.UNKNOWN: 1})
 
 
 def parse_report(data: bytes) -> Report:

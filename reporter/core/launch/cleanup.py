@@ -10,9 +10,9 @@ from reporter.core.launch.seen import SeenJob, SeenPod
 from reporter.core.launch.spec import Launch
 from reporter.core.launch.watched import pod_of
 from reporter.core.launch.world import Run, World
-from reporter.core.run.entry import HOLD, Entry, State, may_still_come
+from reporter.core.run.entry import HOLD, Entry, may_still_come, unjudged
 from reporter.core.run.plan import Key, Plugin
-from reporter.core.run.results import NOT_PASSED
+from reporter.core.run.results import ResultStatus
 
 END: Final = 60.0  # seconds from the last decided entry until the run goes on without the rest
 LOGS: Final = 45.0  # of these, how long a Job stays for the sake of its logs
@@ -56,6 +56,9 @@ def clean_up(
         logs = key not in world.taken_logs and pod is not None and bool(pod.containers)
         if logs:
             found.take_logs.append(key)
+        if unjudged(entry) and run.launch.definition(key.plugin).cleanup == "success":
+            found.left[job.name] = "its result has not been judged yet"
+            continue
         if not _may_go(run.launch, entry):
             kept.add(key)
             if logs and not hurry:
@@ -89,9 +92,7 @@ def _may_go(launch: Launch, entry: Entry) -> bool:
     if record is not None and record.reason == STATE_LOST:
         return True
     cleanup = launch.definition(entry.key.plugin).cleanup
-    passed = (
-        entry.state is State.COMPLETE and record is not None and record.verdict not in NOT_PASSED
-    )
+    passed = record is not None and record.verdict == ResultStatus.PASSED
     return cleanup == "always" or (cleanup == "success" and passed)
 
 

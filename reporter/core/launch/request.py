@@ -99,6 +99,8 @@ def _plugin(request: Request, definition: Definition) -> Plugin:
         heartbeats=definition.heartbeats,
         timeout_seconds=definition.timeout_seconds,
         skipped=() if where is None else where.skipped,
+        result_format=definition.result_format,
+        result_files=definition.result_files,
     )
 
 

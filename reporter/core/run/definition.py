@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from reporter.core import label_selector
 from reporter.core.objects import items, text
+from reporter.core.run.plan import ResultFormat
 
 Object = Mapping[str, Any]
 Place = tuple[str | int, ...]
@@ -60,7 +61,7 @@ class Definition:
     order: int = 0
     timeout_seconds: int | None = None
     start_timeout_seconds: int = START_TIMEOUT
-    result_format: str = "raw"
+    result_format: ResultFormat = "raw"
     result_files: tuple[str, ...] = ()
     heartbeats: bool = True
     nodes: NodeSelection = NodeSelection()

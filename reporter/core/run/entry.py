@@ -18,8 +18,10 @@ from reporter.core.run.record import (
     Failure,
     Rank,
     Record,
+    Verdict,
     error_document,
     record_of,
+    with_verdict,
 )
 from reporter.core.run.upload import Outcome
 
@@ -38,6 +40,7 @@ __all__ = [
     "due",
     "error_document",
     "fail",
+    "judge",
     "launch",
     "lose",
     "may_close",
@@ -48,6 +51,7 @@ __all__ = [
     "returned",
     "silence",
     "start",
+    "unjudged",
 ]
 
 RETRY_WINDOW: Final = 120.0
@@ -178,6 +182,20 @@ def lose(entry: Entry, at: float, text: str) -> Entry:
         Rank.LOST, at, cause=Cause.LOST, text=text, document=error_document(text, Cause.LOST)
     )
     return replace(entry, record=record, window=None)
+
+
+def unjudged(entry: Entry) -> bool:
+    """Whether there is a result of which nobody knows yet what it says."""
+    record = entry.record
+    return record is not None and record.rank is Rank.RESULT and not record.verdict
+
+
+def judge(entry: Entry, digest: str, said: Verdict) -> Entry:
+    """Note what the result with that digest says; the first verdict on it stands."""
+    record = entry.record
+    if record is None or not unjudged(entry) or record.digest != digest:
+        return entry
+    return replace(entry, record=with_verdict(record, said))
 
 
 def launch(entry: Entry, at: float) -> Entry:

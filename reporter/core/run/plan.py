@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from reporter.errors import ReporterError
 
@@ -16,6 +16,9 @@ GLOBAL = "global"
 DEFAULT_TIMEOUT = 21_600
 LONGEST_REASON = 256  # characters
 LONGEST_TIMEOUT = 366 * 86_400  # certificates are valid for as long, and a date must exist for it
+
+ResultFormat = Literal["raw", "adapter", "junit", "e2e", "gojson", "manual"]
+_FORMATS = get_args(ResultFormat)
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
@@ -52,7 +55,8 @@ class Plugin:
 
     `order` is its launch group, `heartbeats` says that its workers are known to send them,
     `identity` whether its workers share one client certificate or each node has its own. `skipped`
-    is for people: nothing is expected of those nodes.
+    is for people: nothing is expected of those nodes. `result_format` is that of its reports,
+    `result_files` are the names of those that count, empty for all that fit the format.
     """
 
     name: str
@@ -62,6 +66,8 @@ class Plugin:
     identity: Literal["plugin", "node"] = "plugin"
     timeout_seconds: int | None = None
     skipped: tuple[Skipped, ...] = ()
+    result_format: ResultFormat = "raw"
+    result_files: tuple[str, ...] = ()
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
@@ -138,7 +144,7 @@ def differences(kept: Plan, given: Plan) -> list[str]:
         if old is None or new is None:
             found.append(f"{name} is {'new' if old is None else 'missing'}")
             continue
-        for field in ("order", "heartbeats", "identity"):
+        for field in ("order", "heartbeats", "identity", "result_format", "result_files"):
             was, now = getattr(old, field), getattr(new, field)
             if was != now:
                 found.append(f"{name}: {field} was {json.dumps(was)}, not {json.dumps(now)}")
@@ -157,7 +163,10 @@ def _plugin_document(plugin: Plugin) -> dict[str, Any]:
         "order": plugin.order,
         "heartbeats": plugin.heartbeats,
         "identity": plugin.identity,
+        "result_format": plugin.result_format,
     }
+    if plugin.result_files:
+        document["result_files"] = list(plugin.result_files)
     if plugin.nodes:
         document["nodes"] = list(plugin.nodes)
     if plugin.timeout_seconds is not None:
@@ -195,6 +204,9 @@ class _Reader:
         order = given.get("order", 0)
         if type(order) is not int:
             self.problems.append(f"{where}.order: not an integer")
+        result_format = given.get("result_format", "raw")
+        if result_format not in _FORMATS:
+            self.problems.append(f"{where}.result_format: not one of {', '.join(_FORMATS)}")
         return Plugin(
             name,
             self.nodes(item.get("nodes"), f"{where}.nodes"),
@@ -203,7 +215,17 @@ class _Reader:
             identity,
             self.timeout(item, "timeout_seconds", f"{where}."),
             self.skipped(item.get("skipped"), f"{where}.skipped"),
+            result_format,
+            self.files(item.get("result_files"), f"{where}.result_files"),
         )
+
+    def files(self, value: object, where: str) -> tuple[str, ...]:
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            self.problems.append(f"{where}: not a list of file names")
+            return ()
+        return tuple(value)
 
     def skipped(self, value: object, where: str) -> tuple[Skipped, ...]:
         if value is None:

@@ -4,7 +4,8 @@ Values only; which of two is kept is decided in `entry`.
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Final, Literal
 
@@ -42,8 +43,8 @@ class Record:
     `at` is Unix seconds. `digest` is the SHA-256 of the body in hexadecimal, empty when there is
     no body; `serial` the number of the client certificate. `text` is the error in words,
     `document` the whole `error.json`; results have none. `reason` is the worker's own word for the
-    cause of an error, or that of a result in a format we know; of such a result, `message` is its
-    text and `verdict` what it says (a word of `results.ResultStatus`).
+    cause of an error, or that of a verdict, `message` its text. `verdict` is what the result says
+    (a word of `results.ResultStatus`), empty until it is judged, `counts` its tests by status.
     """
 
     rank: Rank
@@ -61,6 +62,24 @@ class Record:
     document: str = ""
     verdict: str = ""
     message: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a result says: a word of `results.ResultStatus`, why, and its tests by status."""
+
+    word: str
+    reason: str = ""
+    message: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+def with_verdict(record: Record, said: Verdict) -> Record:
+    """The record of a result with what it says."""
+    return replace(
+        record, verdict=said.word, reason=said.reason, message=said.message, counts=said.counts
+    )
 
 
 @dataclass(frozen=True, slots=True)

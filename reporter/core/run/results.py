@@ -39,9 +39,11 @@ def result_status(snapshot: Snapshot, entry: Entry) -> str:
 
 
 def result_counts(entry: Entry) -> Mapping[str, int] | None:
-    """How many tests had which outcome; an adapter's result is one test."""
+    """How many tests had which outcome; an adapter's result is one test, as is an error."""
     record = entry.record
-    return {record.verdict: 1} if record is not None and record.verdict else None
+    if record is None or not record.verdict:
+        return None
+    return record.counts or {record.verdict: 1}
 
 
 def why(entry: Entry) -> tuple[str, str]:
@@ -60,9 +62,16 @@ def run_result_status(snapshot: Snapshot) -> str:
     words = {_counted(kind.state, kind.verdict) for kind in snapshot.tally}
     if ResultStatus.FAILED in words:
         return ResultStatus.FAILED
-    if still_open(snapshot):
+    if still_open(snapshot) or judging(snapshot):
         return ""
     return ResultStatus.PASSED if words == {ResultStatus.PASSED} else ResultStatus.UNKNOWN
+
+
+def judging(snapshot: Snapshot) -> bool:
+    """Whether a result that is in may still get its verdict."""
+    return not snapshot.closed and any(
+        kind.state is State.COMPLETE and not kind.verdict for kind in snapshot.tally
+    )
 
 
 def plugins_reported(snapshot: Snapshot) -> float:

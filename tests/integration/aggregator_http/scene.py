@@ -158,7 +158,7 @@ async def serving(
     await store.open_run(parsed, now=time.time())
     layout = Layout(folder / "state", folder / "output")
     layout.prepare()
-    intake = Intake(layout, store, settings, allowance=allowance)
+    intake = Intake(layout, store, settings, parsed, allowance=allowance)
     await intake.recover(store.snapshot())
     seen = Seen()
     app = WorkerApp(store, taker or intake, parsed, settings, seen, interval=15)

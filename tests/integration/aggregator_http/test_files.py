@@ -120,7 +120,7 @@ async def serving(
     await store.open_run(RUN, now=time.time())
     layout = Layout(folder / "state", folder / "output")
     layout.prepare()
-    intake = Intake(layout, store, LIMITS)
+    intake = Intake(layout, store, LIMITS, RUN)
     await intake.recover(store.snapshot())
     noted = asyncio.Queue[float | None]()
 

@@ -124,7 +124,9 @@ class World:
 
     async def result(self, key: Key) -> Outcome:
         """Hand in a result."""
-        record = Record(Rank.RESULT, self.wall, digest="cd" * 32, size=3, filename="r")
+        record = Record(
+            Rank.RESULT, self.wall, digest="cd" * 32, size=3, filename="r", verdict="passed"
+        )
         return (await self.store.record_result(key, record)).outcome
 
     async def attempt(self, key: Key, text: str = "bad archive") -> Marked:

@@ -14,7 +14,8 @@ from tests.scripted_server import Say, Silence
 
 RUNNING = run_status("running", entry("e2e"), entry("sysd", "node1"))
 EARLY = run_status("failed", entry("e2e"), entry("sysd", "node1", "failed"))
-PACKING = run_status("post-processing", entry("e2e", status="complete"))
+READING = run_status("running", entry("e2e", status="complete"), entry("sysd", "node1"))
+PACKING = run_status("post-processing", entry("e2e", status="complete", result_status="passed"))
 PASSED = run_status("complete", entry("e2e", status="complete"), final=True)
 LOST = run_status(
     "failed", entry("e2e", status="complete"), entry("sysd", "node1", "timed_out"), final=True
@@ -74,7 +75,8 @@ class TestEnds:
             (["--fail-fast"], (RUNNING, PASSED), 0, 2),
             ([], ({"status": "complete", "plugins": []},), 0, 1),
             ([], ({"status": "failed", "plugins": []},), 1, 1),
-            (["--for", "e2e"], (RUNNING, PACKING), 0, 2),
+            (["--for", "e2e"], (RUNNING, READING, PACKING), 0, 3),
+            (["--for", "e2e", "--delivery-only"], (RUNNING, READING), 0, 2),
             (["--for", "e2e"], (LOST,), 0, 1),
             (["--for", "sysd"], (EARLY,), 1, 1),
             (["--for", "sysd/node1"], (LOST,), 1, 1),

@@ -49,7 +49,9 @@ class DiskScene(Scene):
         self.layout.prepare()
         self.store = SqliteStore(self.layout.database)
         await self.store.open_run(self.plan, now=NOW)
-        self.intake = Intake(self.layout, self.store, LIMITS, step=step, wall=lambda: NOW)
+        self.intake = Intake(
+            self.layout, self.store, LIMITS, self.plan, step=step, wall=lambda: NOW
+        )
         self.finish = Finish(self.layout, self.intake, step=step)
         self.recovered = await self.intake.recover(self.store.snapshot())
 

@@ -132,7 +132,7 @@ class Scene:
         self.store = QuickStore(self.database, before_commit=before_commit)
         await self.store.open_run(plan, now=NOW)
         wall = options.pop("wall", lambda: NOW)
-        self.intake = Intake(self.layout, self.store, limits, step=step, wall=wall)
+        self.intake = Intake(self.layout, self.store, limits, plan, step=step, wall=wall)
         self.finish = Finish(self.layout, self.intake, step=step, wall=wall, **options)
         try:
             if recover:

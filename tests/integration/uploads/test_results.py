@@ -120,13 +120,18 @@ def test_an_archive_is_no_adapters_result(tmp_path: Path) -> None:
     assert {"e2e/results/global/a": b"x"} == play(tmp_path, story).files()
 
 
-def test_a_result_that_nobody_announced_is_not_judged(tmp_path: Path) -> None:
+def test_a_result_that_nobody_announced_is_a_file_that_came(tmp_path: Path) -> None:
     """Whatever it looks like: a worker of Sonobuoy may send any JSON."""
 
     async def story(here: Scene) -> None:
         await here.put(E2E, b'{"status":"failure"}', JSON)
         record = here.store.entry(E2E).record
-        assert ("", "", "") == (record.verdict, record.reason, record.message)
+        assert ("passed", "", "", {"passed": 1}) == (
+            record.verdict,
+            record.reason,
+            record.message,
+            record.counts,
+        )
 
     play(tmp_path, story)
 

@@ -90,7 +90,6 @@ def test_the_logs_of_an_init_container_are_logs():
         ("always", "passed", True),
         ("always", "failed", True),
         ("success", "passed", True),
-        ("success", "", True),
         ("success", "failed", False),
         ("success", "unknown", False),
         ("never", "passed", False),
@@ -103,6 +102,14 @@ def test_what_a_definition_says_of_its_job(cleanup, verdict, goes):
     assert ((CHECK,), False) == (made.take_logs, made.through)
     made = launcher.look(1, jobs=[JOB], pods=[DONE], taken_logs=TAKEN)
     assert ((NAME,) if goes else (), not goes) == (made.delete, made.through)
+
+
+def test_a_job_waits_for_the_verdict_on_its_result_where_that_decides():
+    """Logs are taken meanwhile; the launcher is not through before."""
+    made = decided("", cleanup="success").look(0, jobs=[JOB], pods=[DONE], taken_logs=TAKEN)
+    assert ((), False) == (made.delete, made.through)
+    made = decided("", cleanup="never").look(0, jobs=[JOB], pods=[DONE], taken_logs=TAKEN)
+    assert ((), True) == (made.delete, made.through)
 
 
 @pytest.mark.parametrize("cleanup", ["success", "never"])

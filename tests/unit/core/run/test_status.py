@@ -163,7 +163,12 @@ def test_a_result_that_came_late():
             ("failed", "unknown", {"unknown": 1}, "AdapterEvicted", "node drained"),
             id="the sidecar cannot tell",
         ),
-        pytest.param(RESULT, ("complete", "", None, "", ""), id="a format that is not judged"),
+        pytest.param(RESULT, ("complete", "", None, "", ""), id="not judged yet"),
+        pytest.param(
+            replace(FAILED, counts={"passed": 8, "failed": 2}),
+            ("complete", "failed", {"passed": 8, "failed": 2}, "DiskSlow", FAILED.message),
+            id="a report with many tests",
+        ),
         pytest.param(
             ours(Cause.HEARTBEAT), ("timed_out", "timeout", None, "", ""), id="the aggregator's own"
         ),
@@ -187,13 +192,19 @@ def test_the_verdict_on_an_entry(record, expected):
         pytest.param({E2E: KILLED}, "failed", id="a sidecar's verdict"),
         pytest.param({E2E: PASSED, NODE1: PASSED, NODE2: PASSED}, "passed", id="all passed"),
         pytest.param({E2E: PASSED, NODE1: EVICTED, NODE2: PASSED}, "unknown", id="one unknown"),
-        pytest.param({E2E: PASSED, NODE1: RESULT, NODE2: PASSED}, "unknown", id="one not judged"),
+        pytest.param({E2E: PASSED, NODE1: RESULT, NODE2: PASSED}, "", id="one is being judged"),
         pytest.param({E2E: FAILED, NODE1: EVICTED, NODE2: RESULT}, "failed", id="failed is worst"),
     ],
 )
 def test_the_verdict_on_the_run(records, expected):
-    """Failed at once, else nothing before the end; what was not judged did not pass."""
+    """Failed at once, else nothing before the end."""
     assert expected == shown(snapshot(records))["result_status"]
+
+
+def test_a_result_that_was_never_judged_did_not_pass():
+    """A run that is over waits for nobody."""
+    found = snapshot({E2E: PASSED, NODE1: RESULT, NODE2: PASSED}, phase=Phase.CLOSED)
+    assert "unknown" == shown(found)["result_status"]
 
 
 def test_a_run_without_entries_has_no_verdict():

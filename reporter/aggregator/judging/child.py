@@ -1,0 +1,46 @@
+"""The process that reads one result: its body is standard input, the answer standard output.
+
+Arguments: the task, and the descriptor that items are written to, empty for none.
+"""
+
+import json
+import os
+import resource
+import sys
+
+from reporter.aggregator.judging.reading import read
+from reporter.aggregator.judging.task import read_task
+
+MEMORY = 256 * 2**20  # address space beyond what is there at the start
+SECONDS = 120  # of the processor
+
+
+def main() -> None:
+    """Read, answer, end. What cannot be done ends it with an error."""
+    _limit()
+    task = read_task(sys.argv[1])
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as body:
+        if sys.argv[2]:
+            with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as listing:
+                found = read(task, body, listing)
+        else:
+            found = read(task, body, None)
+    first = found.first
+    answer = {
+        "counts": found.counts,
+        "failed": "" if first is None else first.name,
+        "text": "" if first is None else first.text,
+        "note": found.note,
+    }
+    sys.stdout.write(json.dumps(answer))
+
+
+def _limit() -> None:
+    """Bound what it may take. A limit that is lower already stays."""
+    with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+        used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    for kind, most in ((resource.RLIMIT_AS, used + MEMORY), (resource.RLIMIT_CPU, SECONDS)):
+        _, hard = resource.getrlimit(kind)
+        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (bound, bound))
+    os.nice(5)  # requests and the disk go first

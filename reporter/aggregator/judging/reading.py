@@ -1,0 +1,69 @@
+"""Reading a result's files and writing its items, in the process that is there for it."""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from reporter.aggregator.judging.task import Task
+from reporter.core.judge.listing import lines
+from reporter.core.judge.report import FileReport, Findings, selects
+from reporter.core.judge.tree import NOTHING, Item, Room
+from reporter.untar import ACCEPTED, Archive, Kind
+
+_PIECE = 256 * 1024
+_TEXT = 8 * 2**20  # characters of all files together
+_OTHERS = 20_000  # items of all files together, beside those that have passed
+_PASSED = 40_000
+
+
+def read(task: Task, body: IO[bytes], listing: IO[str] | None) -> Findings:
+    """Read a result; its items go to `listing`, if there is one. Raises OSError, `BadArchive`."""
+    findings = Findings()
+    shared = Room(_PASSED, _OTHERS, _TEXT)
+    kept: dict[str, tuple[Item, FileReport]] = {}
+    for path, pieces in _files(task, body):
+        room = NOTHING if listing is None else _part(shared)
+        free = (room.passed, room.others, room.text)
+        report = FileReport(task.result_format, os.path.basename(path), path, room)  # noqa: PTH119
+        for piece in pieces:
+            report.feed(piece)
+        item = report.item()
+        shared.passed -= free[0] - max(room.passed, 0)
+        shared.others -= free[1] - max(room.others, 0)
+        shared.text -= free[2] - max(room.text, 0)
+        kept[path] = item, report  # of two, the last one wins
+    for path in sorted(kept):
+        item, report = kept[path]
+        findings.add(item, report.first, report.note)
+        if listing is not None:
+            listing.writelines(lines(item, task.depth, counted=task.counted))
+    wanted = " or ".join(task.files) or f"file of the format {task.result_format}"
+    findings.end(f"no {wanted} in it")
+    return findings
+
+
+def _part(shared: Room) -> Room:
+    plain = Room()
+    return Room(
+        min(plain.passed, shared.passed),
+        min(plain.others, shared.others),
+        min(plain.text, shared.text),
+    )
+
+
+def _files(task: Task, body: IO[bytes]) -> Iterator[tuple[str, Iterable[bytes]]]:
+    if not task.archive:
+        if not task.files or task.name in task.files:
+            yield f"{task.home}/{task.name}", iter(lambda: body.read(_PIECE), b"")
+        return
+    archive = Archive(body, task.size, ACCEPTED)
+    for member in archive:
+        if member.kind is Kind.FILE and selects(
+            task.result_format, task.files, _shown(member.path[-1])
+        ):
+            path = "/".join(_shown(part) for part in member.path)
+            yield f"{task.home}/{path}", map(bytes, archive.content())
+
+
+def _shown(name: bytes) -> str:
+    return name.decode("utf-8", "replace")

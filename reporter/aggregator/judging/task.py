@@ -1,0 +1,56 @@
+"""What the process that reads a result is told, and what it answers."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A body to be read. `size` is in bytes, `name` that of the file it becomes if it is none.
+
+    `home` is the directory below the plugin's that it is unpacked to. `depth` is that of the list
+    its items are written to; `counted`: the statuses of branches are counts.
+    """
+
+    result_format: str
+    files: tuple[str, ...]
+    archive: bool
+    size: int
+    name: str
+    home: str
+    depth: int = 0
+    counted: bool = False
+
+    def text(self) -> str:
+        """Write it as `read_task` reads it."""
+        return json.dumps(asdict(self))
+
+
+def read_task(text: str) -> Task:
+    """Read what `Task.text` has written."""
+    found = json.loads(text)
+    return Task(**{**found, "files": tuple(found["files"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a result says: how many tests have which status, what failed first, and a note.
+
+    The note says why something is unknown.
+    """
+
+    counts: Mapping[str, int] = field(default_factory=lambda: {"unknown": 1})
+    failed: str = ""
+    text: str = ""
+    note: str = ""
+
+
+def read_judgement(data: bytes) -> Judgement | None:
+    """Read the answer of the process; None for anything else."""
+    try:
+        found: Any = json.loads(data)
+        return Judgement(found["counts"], found["failed"], found["text"], found["note"])
+    except (ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,122 @@
+"""Having results judged that are in but not judged yet. The run is not over before they all are.
+
+It looks at the rows, so a restart goes on where the process was killed.
+"""
+
+import asyncio
+import contextlib
+from typing import Final
+
+from reporter.aggregator.judging.process import Judge, Stopped
+from reporter.aggregator.judging.task import Judgement, Task
+from reporter.aggregator.store import Store, StoreError
+from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.uploads.reports import INVALID, NO_RESULTS
+from reporter.core.judge.counting import verdict_of
+from reporter.core.run.entry import unjudged
+from reporter.core.run.plan import Key, Plan
+from reporter.core.run.record import Record, Verdict
+from reporter.core.run.results import ResultStatus, judging
+from reporter.core.run.snapshot import Snapshot
+from reporter.core.text import clean
+from reporter.runtime import log
+
+_AT_ONCE: Final = 2
+_TRIES: Final = 5
+_PAUSE: Final = 2.0  # seconds between two of them
+_MESSAGE: Final = 1024  # bytes
+FAILED_TESTS: Final = "TestsFailed"
+
+
+class Judging:
+    """Judges the results of one run, each in a process of its own."""
+
+    def __init__(self, layout: Layout, store: Store, plan: Plan, judge: Judge) -> None:
+        self._layout, self._store, self._plan, self._judge = layout, store, plan, judge
+        self._changed = asyncio.Event()
+        self._at_work: dict[Key, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Judge until cancelled; then what is being judged is given up."""
+        unsubscribe = self._store.subscribe(self._changed.set)
+        try:
+            while True:
+                self._changed.clear()
+                self._begin(self._store.snapshot())
+                await self._changed.wait()
+        finally:
+            unsubscribe()
+            self._judge.stop()
+            for task in self._at_work.values():
+                task.cancel()
+
+    def _begin(self, snapshot: Snapshot) -> None:
+        """Start on what waits, as far as there is room."""
+        if not judging(snapshot):
+            return
+        for key, entry in snapshot.entries.items():
+            if len(self._at_work) >= _AT_ONCE:
+                return
+            record = entry.record
+            if record is not None and unjudged(entry) and key not in self._at_work:
+                task = asyncio.create_task(self._one(key, record))
+                self._at_work[key] = task
+                task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._at_work = {key: other for key, other in self._at_work.items() if other is not task}
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.get().error("Result could not be judged", error=str(error))
+        self._changed.set()
+
+    async def _one(self, key: Key, record: Record) -> None:
+        """Judge one result and note it."""
+        with contextlib.suppress(Stopped):
+            said = verdict(await self._judgement(key, record))
+            while True:
+                with contextlib.suppress(StoreError):
+                    await self._store.judge(key, record.digest, said)
+                    return
+                await asyncio.sleep(_PAUSE)
+
+    async def _judgement(self, key: Key, record: Record) -> Judgement:
+        """Return what is in a result; what cannot be read in some tries is unknown."""
+        why = ""
+        for _ in range(_TRIES):
+            try:
+                return await asyncio.to_thread(self._read, key, record)
+            except OSError as error:
+                why = error.strerror or type(error).__name__
+                log.get().warning("Result could not be read", key=str(key), error=why)
+            await asyncio.sleep(_PAUSE)
+        return Judgement(note=f"it cannot be read: {why}")
+
+    def _read(self, key: Key, record: Record) -> Judgement:
+        plugin = self._plan.plugin(key.plugin)
+        assert plugin is not None, "a key that is not in the plan"
+        task = Task(
+            plugin.result_format,
+            plugin.result_files,
+            record.unpacked,
+            record.size,
+            record.filename,
+            f"results/{key.node}",
+        )
+        with self._layout.blob(record.digest).open("rb") as body:
+            return self._judge.judge(task, body)
+
+
+def verdict(found: Judgement) -> Verdict:
+    """Return what is kept of a judgement."""
+    counts = dict(found.counts)
+    word = verdict_of(counts)
+    if word == ResultStatus.FAILED:
+        many = counts.get(ResultStatus.FAILED, 0) + counts.get(ResultStatus.TIMEOUT, 0)
+        said = f"{many} of {sum(counts.values())} tests failed: {found.failed}"
+        text = f"{said}: {found.text}" if found.text else said
+        return Verdict(word, FAILED_TESTS, clean(text, _MESSAGE), counts)
+    if word == ResultStatus.UNKNOWN:
+        reason = INVALID if found.note else NO_RESULTS
+        note = found.note or "some tests neither passed nor failed"
+        return Verdict(word, reason, clean(note, _MESSAGE), counts)
+    return Verdict(word, "", "", counts)

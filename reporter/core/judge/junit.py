@@ -1,0 +1,136 @@
+"""JUnit's XML, as test runners write it: suites, also within suites, and their cases.
+
+A document type with declarations is refused: that is where entities come from. expat keeps a tag
+in memory until it ends, so a tag has a cap of its own.
+"""
+
+from typing import Final
+from xml.parsers import expat
+
+from reporter.core.judge.counting import SKIPPED
+from reporter.core.judge.limits import DEEPEST, Unreadable
+from reporter.core.judge.tree import Tree
+from reporter.core.run.results import ResultStatus
+
+_TOKEN: Final = 2**20  # bytes of one tag
+_PIECE: Final = 64 * 2**10
+_TEXT: Final = 64 * 2**10  # characters of one element's text that are looked at
+_TEXTS: Final = ("failure", "error", "system-out", "system-err")
+
+
+class JUnit:
+    """Reads one report into a tree. `feed` and `close` raise `Unreadable`."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._parser = parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.buffer_size = _PIECE
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.StartDoctypeDeclHandler = self._doctype
+        self._fed = 0
+        self._depth = self._suites = 0
+        self._case: dict[str, str] | None = None  # the attributes of the one that is open
+        self._case_depth = 0
+        self._found: dict[str, str] = {}
+        self._skipped = False
+        self._pieces: list[str] = []
+        self._room = 0
+        self._reading = 0  # the depth of the element whose text is read
+
+    def feed(self, data: bytes) -> None:
+        """Take more of the report."""
+        for at in range(0, len(data), _PIECE):
+            piece = data[at : at + _PIECE]
+            self._parse(piece, last=False)
+            self._fed += len(piece)
+            if self._fed - self._parser.CurrentByteIndex > _TOKEN:
+                raise Unreadable(f"a tag is larger than {_TOKEN} bytes")
+
+    def close(self) -> None:
+        """Take the end of the report."""
+        self._parse(b"", last=True)
+
+    def _parse(self, piece: bytes, *, last: bool) -> None:
+        try:
+            self._parser.Parse(piece, last)
+        except expat.ExpatError as error:
+            # Its own words tell where, and repeat nothing of the report.
+            raise Unreadable(f"not valid XML: {error}") from None
+        except (LookupError, ValueError):
+            raise Unreadable("not valid XML: unknown encoding") from None
+
+    def _doctype(self, name: str, system: object, public: object, inside: int) -> None:
+        if inside:
+            raise Unreadable("a document type with declarations is not allowed")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        depth = self._depth = self._depth + 1
+        if tag == "testcase" and self._case is None and 1 < depth <= DEEPEST:  # most by far
+            self._case, self._case_depth = attributes, depth
+            return
+        if depth > DEEPEST:
+            raise Unreadable(f"nested more than {DEEPEST} levels deep")
+        name = tag.rpartition(":")[2]
+        if depth == 1 and name not in ("testsuites", "testsuite"):
+            raise Unreadable("not a JUnit report: the root is neither testsuites nor testsuite")
+        if self._case is not None:
+            if depth == self._case_depth + 1:
+                self._part(name, attributes)
+        elif name == "testcase":
+            self._case, self._case_depth = attributes, depth
+        elif name == "testsuite":
+            self._suites += 1
+            self._tree.enter(attributes.get("name") or f"testsuite-{self._suites:03}")
+
+    def _part(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "skipped":
+            self._skipped = True
+        elif name in _TEXTS:
+            before = self._found.get(name, "")
+            message = "" if name.startswith("system-") else attributes.get("message", "")
+            self._pieces = [
+                each for text in (before, message[:_TEXT]) if text for each in (text, " ")
+            ]
+            self._room = _TEXT
+            self._reading = self._depth
+            self._parser.CharacterDataHandler = self._text
+
+    def _text(self, data: str) -> None:
+        if self._room > 0:
+            self._pieces.append(data[: self._room])
+            self._room -= len(data)
+
+    def _end(self, tag: str) -> None:
+        depth = self._depth
+        self._depth = depth - 1
+        if self._case is not None:
+            if depth == self._case_depth:
+                self._case_ends(self._case)
+            elif depth == self._reading:
+                self._text_ends(tag.rpartition(":")[2])
+        elif tag.rpartition(":")[2] == "testsuite":
+            self._tree.leave()
+
+    def _text_ends(self, name: str) -> None:
+        said = "".join(self._pieces)
+        self._found[name] = said if name.startswith("system-") else said.strip()
+        self._pieces, self._reading = [], 0
+        self._parser.CharacterDataHandler = None
+
+    def _case_ends(self, attributes: dict[str, str]) -> None:
+        found, skipped = self._found, self._skipped
+        self._case = None
+        if not found and not skipped and self._tree.passed():
+            return
+        self._found, self._skipped = {}, False
+        status: str = ResultStatus.PASSED
+        if "failure" in found or "error" in found:
+            status = ResultStatus.FAILED
+        elif skipped:
+            status = SKIPPED
+        details = {key: found[key] for key in _TEXTS if found.get(key)}
+        of = attributes.get("classname", "")
+        meta = {"classname": of[:_TEXT]} if of else None
+        self._tree.leaf(attributes.get("name", ""), status, details, meta)
