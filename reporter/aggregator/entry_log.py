@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
-from reporter.core.run.entry import Entry, Window
+from reporter.core.run.entry import Entry, Window, unjudged
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Rank, Record
 from reporter.core.run.results import NOT_PASSED
@@ -39,8 +39,12 @@ class EntryLog:
 
     def _tell(self, key: Key, before: Entry, entry: Entry) -> None:
         if entry is not before:
-            if entry.record is not None and entry.record != before.record:
-                self._decided(key, entry, entry.record)
+            was, record = before.record, entry.record
+            if was is not None and record is not None and record.digest == was.digest != "":
+                if unjudged(before) and record.verdict:
+                    self._read(key, record)
+            elif record is not None and record != was:
+                self._decided(key, entry, record)
             elif entry.window is not None and entry.attempts != before.attempts:
                 self._failed(key, entry.attempts, entry.window)
 
@@ -68,6 +72,10 @@ class EntryLog:
                 )
             case Rank.LOST:
                 self._log.error("Result lost, send it again", key=str(key), text=record.text)
+
+    def _read(self, key: Key, record: Record) -> None:
+        say = self._log.warning if record.verdict in NOT_PASSED else self._log.info
+        say("Result judged", key=str(key), tests=dict(record.counts), **_judged(record))
 
     def _failed(self, key: Key, attempts: int, window: Window) -> None:
         until = datetime.fromtimestamp(window.until, UTC).isoformat(timespec="seconds")

@@ -7,6 +7,7 @@ import pytest
 from reporter.core.run.entry import Cause, Failure, Marked, Outcome, Rank, Record, State
 from reporter.core.run.plan import Plan
 from reporter.core.run.progress import Progress
+from reporter.core.run.record import Verdict
 from reporter.core.run.snapshot import Phase, run_status
 from tests.integration.control.world import E2E, NODE1, NODE2, PLAN, TAR, World, play
 
@@ -55,6 +56,25 @@ class TestWait:
             assert Phase.CLOSED is world.store.phase
 
         play(story())
+
+    def test_a_result_that_is_still_being_judged(self, world):
+        """The run stays open until the verdict is there: it belongs to what the run says."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.result(key, "" if key == E2E else "passed")
+            await world.pass_time(30)
+            assert Phase.RUNNING is world.store.phase
+            said = Verdict("failed", "TestsFailed", "1 of 2", {"passed": 1, "failed": 1})
+            assert await world.store.judge(E2E, "cd" * 32, said)
+            await world.control.tick()
+            assert Phase.CLOSED is world.store.phase
+
+        told = [event for event in play(story()) if event["message"] == "Result judged"]
+        assert [("e2e/global", "failed", {"passed": 1, "failed": 1})] == [
+            (event["key"], event["verdict"], event["tests"]) for event in told
+        ]
 
     def test_nothing_happens_twice(self, world):
         """Ticks after the end find nothing to do."""

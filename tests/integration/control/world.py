@@ -122,10 +122,10 @@ class World:
         self.mono += seconds
         self.wall += seconds
 
-    async def result(self, key: Key) -> Outcome:
+    async def result(self, key: Key, verdict: str = "passed") -> Outcome:
         """Hand in a result."""
         record = Record(
-            Rank.RESULT, self.wall, digest="cd" * 32, size=3, filename="r", verdict="passed"
+            Rank.RESULT, self.wall, digest="cd" * 32, size=3, filename="r", verdict=verdict
         )
         return (await self.store.record_result(key, record)).outcome
 
