@@ -10,11 +10,10 @@ import resource
 import select
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -227,7 +226,7 @@ class _Run:
     def run(self) -> Record:
         """Start it, wait for its end, and end what it has left behind."""
         try:
-            with (self._place / STDOUT).open("xb") as stdout:
+            with (self._place / STDOUT).open("xb") as stdout, _largest_file(self._limits.bytes):
                 process = subprocess.Popen(  # noqa: S603
                     self._program.command,
                     stdin=subprocess.DEVNULL,
@@ -239,12 +238,6 @@ class _Run:
                 )
         except OSError as error:
             return self._record(FAILED, error=f"cannot be started: {os.strerror(error.errno or 0)}")
-        if sys.platform == "linux":
-            # A single write can fill a disk between two looks. One byte more tells a file that was
-            # cut off from one that just fits.
-            with suppress(ProcessLookupError):
-                most = self._limits.bytes + 1
-                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))
         try:
             why = self._watch(process)
         finally:
@@ -320,6 +313,21 @@ class _Run:
             stderr=self._stderr.decode(errors="replace"),
             **more,
         )
+
+
+@contextmanager
+def _largest_file(size: int) -> Iterator[None]:
+    """Let processes that are started meanwhile write no larger files; one write can fill a disk.
+
+    One byte more tells a file that was cut off from one that just fits.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    lower = size + 1 if soft == resource.RLIM_INFINITY else min(size + 1, soft)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (lower, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def _lies_on(host: Path, path: Path) -> bool:

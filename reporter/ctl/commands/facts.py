@@ -1,0 +1,195 @@
+"""`status-ctl facts`: the facts of nodes side by side, and what differs between them."""
+
+import argparse
+import csv
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from reporter.core.host.compare import ABSENT, Difference, differences, lines
+from reporter.core.objects import items, number, section, text
+from reporter.ctl.commands.retrieve import download
+from reporter.ctl.exits import FAILED, GOOD, CannotTell
+from reporter.ctl.facts_files import Found, read_facts
+from reporter.ctl.run import origin
+from reporter.ctl.show import output as show
+from reporter.ctl.show.table import table, terminal_columns
+from reporter.ctl.show.tell import tell
+from reporter.untar.values import BadArchive
+
+DESCRIPTION = """\
+Shows the facts of nodes that the built-in plugin host-facts (or `status-ctl gather`) has collected:
+a line for each node, all facts of one with --node, or with --diff only what is not the same on all
+nodes. FILE is a tarball, an unpacked one, or the output of gather; without it the results of the
+run are downloaded.
+
+exit codes:
+  0    shown
+  1    there are no facts in it, or not of that node, or the archive is damaged
+  2    usage error
+  4    cannot tell: not reachable, forbidden, no such run, no results yet"""
+FORMS = ("table", "json", "yaml", "csv")
+_NODES_SHOWN = 3
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    origin.arguments(parser, named=False)
+    parser.add_argument(
+        "source",
+        metavar="FILE|RUN",
+        nargs="?",
+        help="a tarball or directory, or the name of a run (default: the only one)",
+    )
+    parser.add_argument("--node", metavar="NAME", help="all facts of this node")
+    parser.add_argument("--diff", action="store_true", help="only what differs between nodes")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="with --diff also what every node has of its own: addresses, load, free memory, ...",
+    )
+    show.arguments(parser, FORMS)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, compare, show; return the exit code."""
+    if options.node and options.diff:
+        options.error("--node and --diff cannot be used together")
+    if options.all and not options.diff:
+        options.error("--all requires --diff")
+    try:
+        found = _found(options)
+    except BadArchive as error:
+        tell(f"cannot be read: {error}")
+        return FAILED
+    except OSError as error:
+        raise CannotTell(f"cannot read {error.filename}: {error.strerror}") from None
+    for problem in found.problems:
+        tell(problem)
+    if not found.nodes:
+        tell("there are no facts of nodes in it")
+        return FAILED
+    if options.node:
+        if options.node not in found.nodes:
+            tell(f"there are no facts of node {options.node}; there are: {_some(found.nodes)}")
+            return FAILED
+        _show_node(found.nodes[options.node], options)
+    elif options.diff:
+        _show_differences(found.nodes, options)
+    else:
+        _show_nodes(found.nodes, options)
+    return GOOD
+
+
+def _found(options: argparse.Namespace) -> Found:
+    source = options.source
+    if source is not None and ("/" in source or Path(source).exists()):
+        return read_facts(Path(source))
+    options.run_name = None if source is None else origin.run_name(source)
+    with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
+        if not download(origin.choose(options), cast("BinaryIO", file)):
+            raise BadArchive("SHA-256 mismatch")
+        file.flush()
+        return read_facts(Path(file.name))
+
+
+def _show_nodes(nodes: Mapping[str, Mapping[str, Any]], options: argparse.Namespace) -> None:
+    if options.output in ("json", "yaml"):
+        documents = [{**facts, "node": node} for node, facts in sorted(nodes.items())]
+        show.put_data(options.output, {"api_version": "v1", "kind": "Facts", "nodes": documents})
+    elif options.output == "csv":
+        told = ((node, *pair) for node, facts in sorted(nodes.items()) for pair in _pairs(facts))
+        _put_csv(("node", "fact", "value"), told)
+    else:
+        header = ["NODE", "OS", "KERNEL", "ARCH", "CPUS", "MEMORY", "RUNTIME", "UNREADABLE"]
+        _put_table(header, [[node, *_summary(facts)] for node, facts in sorted(nodes.items())])
+
+
+def _summary(facts: Mapping[str, Any]) -> list[str]:
+    kernel, runtimes = section(facts, "kernel"), facts.get("container_runtimes")
+    cpus = number(section(facts, "cpu"), "logical")
+    problems = len(list(items(facts, "problems")))
+    return [
+        text(section(facts, "os"), "pretty_name") or text(section(facts, "os"), "id"),
+        text(kernel, "release"),
+        text(kernel, "architecture"),
+        "" if cpus is None else str(cpus),
+        show.size(number(section(facts, "memory"), "total_bytes")),
+        ", ".join(map(str, runtimes)) if isinstance(runtimes, list) else "",
+        str(problems) if problems else "",
+    ]
+
+
+def _pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from lines(facts).items()
+
+
+def _show_node(facts: Mapping[str, Any], options: argparse.Namespace) -> None:
+    if options.output in ("json", "yaml"):
+        show.put_data(options.output, facts)
+    elif options.output == "csv":
+        _put_csv(("fact", "value"), _pairs(facts))
+    else:
+        _put_table(["FACT", "VALUE"], [list(pair) for pair in _pairs(facts)])
+
+
+def _show_differences(nodes: Mapping[str, Mapping[str, Any]], options: argparse.Namespace) -> None:
+    found = differences(nodes, own=options.all)
+    if options.output in ("json", "yaml"):
+        documents = [
+            {
+                "fact": each.name,
+                "majority": each.majority,
+                "values": [{"value": v, "nodes": list(n)} for v, n in each.values.items()],
+            }
+            for each in found
+        ]
+        document = {"api_version": "v1", "kind": "FactsDiff", "nodes": sorted(nodes)}
+        show.put_data(options.output, {**document, "differences": documents})
+    elif options.output == "csv":
+        told = (
+            (each.name, node, value, each.majority or "")
+            for each in found
+            for value, those in each.values.items()
+            for node in those
+        )
+        _put_csv(("fact", "node", "value", "majority"), told)
+    elif not found:
+        tell(f"the facts of {len(nodes)} nodes are the same")
+    else:
+        rows = [[each.name, _majority(each, len(nodes)), _others(each)] for each in found]
+        _put_table(["FACT", "MAJORITY", "DIFFERENT"], rows)
+
+
+def _majority(difference: Difference, nodes: int) -> str:
+    if difference.majority is None:
+        return ""
+    return f"{difference.majority} ({len(difference.values[difference.majority])} of {nodes})"
+
+
+def _others(difference: Difference) -> str:
+    return "; ".join(
+        f"{value}: {_some(nodes)}" if value != ABSENT else f"{ABSENT} on {_some(nodes)}"
+        for value, nodes in difference.values.items()
+        if value != difference.majority
+    )
+
+
+def _some(names: Mapping[str, Any] | Sequence[str]) -> str:
+    shown = sorted(names)[:_NODES_SHOWN]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _put_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    show.put(table(header, rows, columns=terminal_columns(sys.stdout)))
+
+
+def _put_csv(header: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
+    written = csv.writer(sys.stdout, lineterminator="\n")
+    written.writerow(header)
+    for row in rows:
+        # A spreadsheet would take them for formulas.
+        written.writerow([f"'{cell}" if cell.startswith(("=", "+", "@")) else cell for cell in row])

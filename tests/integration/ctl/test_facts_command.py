@@ -1,0 +1,116 @@
+"""`status-ctl facts`: nodes side by side, and what differs, from tarballs and directories."""
+
+import csv
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests import forked
+
+LAUNCHER = str(Path("cmd/status-ctl.py").absolute())
+BOUND = 60.0
+PLACE = "plugins/host-facts/results/{}/host/facts.json"
+
+
+def facts(node: str, **more: object) -> bytes:
+    """Return the facts of a node, as far as they are shown."""
+    made = {
+        "api_version": "v1",
+        "collected_at": "2026-01-01T00:00:00Z",
+        "node": node,
+        "os": {"pretty_name": "Debian 12"},
+        "kernel": {"release": "6.1"},
+        "memory": {"total_bytes": 2**30},
+        "sysctls": {"vm.swappiness": "60"},
+    }
+    return json.dumps({**made, **more}).encode()
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """An unpacked tarball of three nodes; one differs, and a stranger's file has our name."""
+    odd = facts("node3", sysctls={"vm.swappiness": "=1"}, problems=[{"path": "/x", "error": "e"}])
+    for node, data in {"node1": facts("node1"), "node2": facts("node2"), "node3": odd}.items():
+        path = tmp_path / "got" / PLACE.format(node)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+    stranger = tmp_path / "got/plugins/other/results/global/facts.json"
+    stranger.parent.mkdir(parents=True)
+    stranger.write_text("[1]")
+    return tmp_path / "got"
+
+
+def call(*arguments: str) -> tuple[int, str, str]:
+    """Run it: exit code, output, standard error."""
+    command = [LAUNCHER, "facts", *arguments]
+    done = forked.run(command, capture_output=True, timeout=BOUND)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_a_line_for_each_node(results: Path) -> None:
+    code, out, err = call(str(results))
+
+    assert 0 == code
+    assert [
+        "NODE   OS         KERNEL  ARCH  CPUS  MEMORY   RUNTIME  UNREADABLE",
+        "node1  Debian 12  6.1     -     -     1.0 GiB  -        -",
+        "node2  Debian 12  6.1     -     -     1.0 GiB  -        -",
+        "node3  Debian 12  6.1     -     -     1.0 GiB  -        1",
+    ] == out.splitlines()
+    assert "plugins/other/results/global/facts.json: not the facts of a node" in err
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_differs_with_the_majority_named(results: Path, packed: bool) -> None:
+    """From a tarball without unpacking it."""
+    source = results
+    if packed:
+        source = results.parent / "results.tar.gz"
+        with tarfile.open(source, "w:gz") as tar:
+            tar.add(results, "")
+
+    code, out, _ = call(str(source), "--diff")
+
+    assert 0 == code
+    assert ["sysctls.vm.swappiness", "60", "(2", "of", "3)", "=1:", "node3"] == out.splitlines()[
+        -1
+    ].split()
+
+
+def test_for_programs_and_spreadsheets(results: Path) -> None:
+    told = json.loads(call(str(results), "--diff", "-o", "json")[1])
+    by_name = {each["fact"]: each for each in told["differences"]}
+    rows = list(csv.reader(io.StringIO(call(str(results), "--diff", "-o", "csv")[1])))
+
+    assert ["node1", "node2", "node3"] == told["nodes"]
+    assert {
+        "fact": "sysctls.vm.swappiness",
+        "majority": "60",
+        "values": [
+            {"value": "60", "nodes": ["node1", "node2"]},
+            {"value": "=1", "nodes": ["node3"]},
+        ],
+    } == by_name["sysctls.vm.swappiness"]
+    assert ["fact", "node", "value", "majority"] == rows[0]
+    assert ["sysctls.vm.swappiness", "node3", "'=1", "60"] in rows
+
+
+def test_one_node(results: Path) -> None:
+    code, out, _ = call(str(results), "--node", "node1", "-o", "csv")
+
+    assert (0, "kernel.release,6.1") == (code, out.splitlines()[3])
+    assert 1 == call(str(results), "--node", "node9")[0]
+
+
+def test_what_is_no_source_of_facts(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.tar.gz"
+    damaged.write_bytes(b"\x1f\x8b no")
+
+    assert (1, "status-ctl: there are no facts of nodes in it\n") == call(str(tmp_path))[::2]
+    assert 1 == call(str(damaged))[0]
+    assert 4 == call(str(tmp_path / "missing"))[0]
+    assert 2 == call(str(tmp_path), "--node", "a", "--diff")[0]
+    assert 2 == call(str(tmp_path), "--all")[0]
