@@ -31,6 +31,7 @@ from hypothesis import settings
 from tests.bed import binaries
 from tests.bed import node as bed_node
 from tests.bed import product_image as bed_image
+from tests.bed.attached import attached
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
 
@@ -150,7 +151,10 @@ def controlplane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPl
         binaries.programs(*PROGRAMS)
     except binaries.BedUnavailable as error:
         _leave_out(str(error))
-    with ControlPlane(folder, pods=bed_node.why_not() is None) as running:
+    with (
+        attached(folder),
+        ControlPlane(folder, pods=bed_node.why_not() is None) as running,
+    ):
         yield running
 
 

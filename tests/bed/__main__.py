@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bed import binaries, images, node, product_image
+from tests.bed.attached import ATTACHED
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
 from tests.bed.product_image import PRODUCT_IMAGE, PROJECT, build_product_image
@@ -102,15 +103,26 @@ def main() -> int:
     for name, text in (("up", "start a cluster"), ("down", "end it and leave nothing behind")):
         command = commands.add_parser(name, help=text)
         command.add_argument("--dir", type=lambda value: Path(value).resolve(), required=True)
+        command.add_argument(
+            "--attached",
+            action="store_true",
+            help="end it when standard input ends, and only then",
+        )
     image = commands.add_parser("image", help=f"build {PRODUCT_IMAGE} into an OCI archive")
     image.add_argument("--out", type=Path, required=True)
     commands.add_parser("binaries", help="build and print all programs")
     chosen = parser.parse_args()
     try:
-        if chosen.command == "up":
-            up(chosen.dir)
-        elif chosen.command == "down":
-            down(chosen.dir)
+        if chosen.command in {"up", "down"}:
+            try:
+                if chosen.command == "up":
+                    up(chosen.dir)
+                if chosen.attached:
+                    print(ATTACHED, flush=True)
+                    sys.stdin.read()
+            finally:
+                if chosen.attached or chosen.command == "down":
+                    down(chosen.dir)
         elif chosen.command == "image":
             built = build_product_image(chosen.out)
             print(f"{built.archive}: {PRODUCT_IMAGE}, {built.own_bytes} bytes without the base")

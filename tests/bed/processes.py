@@ -55,8 +55,14 @@ class Program:
                 pass_fds=keep,
                 env=env,
             )
-        record = {"pid": self._child.pid, "started": started(self._child.pid)}
-        self._record.write_text(json.dumps(record))
+        try:
+            record = {"pid": self._child.pid, "started": started(self._child.pid)}
+            new = self._record.with_suffix(".new")
+            new.write_text(json.dumps(record))
+            new.replace(self._record)
+        except BaseException:  # without a record nobody could end it
+            self._child.kill()
+            raise
 
     def wait_ready(self, ready: Callable[[], bool], seconds: float = 60) -> None:
         """Wait until `ready` says yes; a RuntimeError carries the end of the log."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tests.aggregators.served import ROOT
 from tests.bed import node
+from tests.bed.attached import attached
 from tests.bed.controlplane import ControlPlane
 
 
@@ -19,9 +17,5 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     if reason := node.why_not():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("people")
-    command = [sys.executable, "-m", "tests.bed"]
-    subprocess.run([*command, "up", "--dir", str(folder)], cwd=ROOT, timeout=600, check=True)
-    try:
+    with attached(folder, up=True):
         yield ControlPlane(folder)
-    finally:
-        subprocess.run([*command, "down", "--dir", str(folder)], cwd=ROOT, timeout=300, check=True)
