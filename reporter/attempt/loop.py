@@ -19,7 +19,9 @@ from reporter.core.statement import Statement
 from reporter.core.verdict import Settled, Verdict, nothing_more, stays
 
 WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
-LAST_LOOK = 3 * POLL_STEP  # after SIGTERM, for what contradicts a verdict already given
+# Seconds after SIGTERM for what contradicts a verdict already given. In the native form the adapter
+# has ended by then, and a busy node shows it late; in the classic form it may run for long.
+LAST_LOOK = {Form.NATIVE: 1.0, Form.CLASSIC: 3 * POLL_STEP}
 
 
 class Loop:
@@ -119,7 +121,8 @@ class Loop:
             return False
         pod = pod_of(o.pod)
         ended = pod is None or isinstance(pod.adapter_state, Terminated)
-        return ended or self._clock() >= o.stopping_since + LAST_LOOK
+        form = Case(o, self._options.policy).form
+        return ended or self._clock() >= o.stopping_since + LAST_LOOK[form]
 
     def _next_pass(self, *, owing: bool = False) -> float:
         """Return when the next pass is due, if nothing wakes us before: the one place that says.
