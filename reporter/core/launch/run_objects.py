@@ -189,9 +189,14 @@ def _aggregator(options: RunOptions, account: str) -> list[dict[str, Any]]:
     )
     if options.exit:
         # The exit code is the verdict: no second Pod may give another one.
-        job = _made(options, "Job", name, spec={"backoffLimit": 0, "template": pod})
-        claim = [_made(options, "PersistentVolumeClaim", name, spec=_claim(options))]
-        return [*(claim if options.storage else []), job]
+        run: dict[str, Any] = {"backoffLimit": 0, "template": pod}
+        if not options.storage:
+            return [_made(options, "Job", name, spec=run)]
+        # But for one whose node was drained or lost: the next goes on with its state.
+        disrupted = [{"type": "DisruptionTarget", "status": "True"}]
+        run["podFailurePolicy"] = {"rules": [{"action": "Ignore", "onPodConditions": disrupted}]}
+        claim = _made(options, "PersistentVolumeClaim", name, spec=_claim(options))
+        return [claim, _made(options, "Job", name, spec=run)]
     spec: dict[str, Any] = {
         "serviceName": name,
         # The state is locked: a second process cannot start on it.

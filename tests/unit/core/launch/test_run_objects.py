@@ -287,6 +287,15 @@ def test_the_url_of_an_upload_is_in_its_secret_and_nowhere_else() -> None:
     assert "UPLOAD_CA" not in json.dumps(pod_of(public))
 
 
+def test_a_drained_node_costs_no_run_its_verdict() -> None:
+    """The next Pod of the aggregator's Job has its state; without a volume it would begin anew."""
+    (rule,) = one(objects(replace(ALL, exit=True)), "Job")["spec"]["podFailurePolicy"]["rules"]
+    assert "Ignore" == rule["action"]
+    assert [{"type": "DisruptionTarget", "status": "True"}] == rule["onPodConditions"]
+    without = one(objects(replace(ALL, exit=True, storage=None)), "Job")["spec"]
+    assert "podFailurePolicy" not in without
+
+
 def test_the_platform_gives_groups_where_it_wants_to() -> None:
     assert 65532 == pod_of(ALL)["securityContext"]["fsGroup"]
     assert "securityContext" not in pod_of(SITUATIONS["users from the platform"])
