@@ -1,7 +1,7 @@
 """The official client: a lean import, credentials, and one request at a time.
 
 This is the only module that imports `kubernetes`. Nothing here knows a resource or judges an
-answer: that is `kube.py`, `kube_watch.py` and `kube_answers.py`.
+answer: that is done in `api.py` and `objects.py`, `watch.py` and `answers.py`.
 """
 
 import importlib.util
