@@ -4,7 +4,7 @@ import re
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Any, Final
 
-from reporter.core.host.numbers import hexadecimal, known, short, whole, words
+from reporter.core.host.numbers import hexadecimal, known, natural, short, words
 
 Facts = dict[str, Any]
 
@@ -64,8 +64,8 @@ def ipv4_routes(text: str) -> list[Facts]:
                         destination=f"{to}/{length}",
                         gateway=str(via) if via and int(via) else None,
                         interface=short(interface),
-                        metric=whole(metric),
-                        mtu_bytes=whole(mtu) or None,
+                        metric=natural(metric),
+                        mtu_bytes=natural(mtu) or None,
                     )
                 )
     return found

@@ -18,6 +18,12 @@ def whole(text: str) -> int | None:
     return value if value is not None and -LARGEST <= value <= LARGEST else None
 
 
+def natural(text: str) -> int | None:
+    """Read an integer of 64 bits that is not negative: a size, a number of something."""
+    value = whole(text)
+    return None if value is None or value < 0 else value
+
+
 def decimal(text: str) -> float | None:
     """Read a decimal number."""
     text = text.strip()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reporter.core.host.numbers import decimal, known, short, whole, words
+from reporter.core.host.numbers import decimal, known, natural, short, whole, words
 
 Facts = dict[str, Any]
 
@@ -109,8 +109,8 @@ def memory(text: str) -> Facts:
     for line in text.splitlines():
         name, _, value = line.partition(":")
         number, *unit = value.split() or [""]
-        amount = whole(number)
-        if name in _MEMORY and amount is not None and amount >= 0:
+        amount = natural(number)
+        if name in _MEMORY and amount is not None:
             found[_MEMORY[name]] = min(amount, 2**53) * 1024 if unit == ["kB"] else amount
     return found
 
@@ -121,12 +121,12 @@ def swaps(text: str) -> list[Facts]:
     for line in text.splitlines()[1 : _MOST + 1]:
         match line.split():
             case [path, kind, size, _, *rest]:
-                kib = whole(size)
+                kib = natural(size)
                 found.append(
                     known(
                         path=short(path),
                         type=short(kind),
-                        size_bytes=None if kib is None else min(max(kib, 0), 2**53) * 1024,
+                        size_bytes=None if kib is None else min(kib, 2**53) * 1024,
                         priority=whole(rest[0]) if rest else None,
                     )
                 )

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from reporter.core.host.numbers import LARGEST, known, short, truth, whole
+from reporter.core.host.numbers import LARGEST, known, natural, short, truth
 from reporter.gather.host.sources import Sources
 
 Facts = dict[str, Any]
@@ -25,8 +25,8 @@ def disks(sources: Sources) -> list[Facts]:
     found = []
     for name in sources.names("sys/block")[:_MOST]:
         at = f"sys/block/{name}"
-        sectors = sources.parsed(f"{at}/size", whole)
-        if not sectors or sectors < 0:
+        sectors = sources.parsed(f"{at}/size", natural)
+        if not sectors:
             continue
         found.append(
             known(
@@ -37,13 +37,13 @@ def disks(sources: Sources) -> list[Facts]:
                 rotational=sources.parsed(f"{at}/queue/rotational", truth),
                 removable=sources.parsed(f"{at}/removable", truth),
                 read_only=sources.parsed(f"{at}/ro", truth),
-                logical_block_bytes=sources.parsed(f"{at}/queue/logical_block_size", whole),
-                physical_block_bytes=sources.parsed(f"{at}/queue/physical_block_size", whole),
+                logical_block_bytes=sources.parsed(f"{at}/queue/logical_block_size", natural),
+                physical_block_bytes=sources.parsed(f"{at}/queue/physical_block_size", natural),
                 scheduler=_chosen(sources.text(f"{at}/queue/scheduler") or ""),
                 partitions=[
                     known(
                         name=short(part),
-                        size_bytes=(sources.parsed(f"{at}/{part}/size", whole) or 0) * _SECTOR,
+                        size_bytes=(sources.parsed(f"{at}/{part}/size", natural) or 0) * _SECTOR,
                     )
                     for part in sources.names(at)
                     if part.startswith(name) and sources.exists(f"{at}/{part}/partition")
@@ -66,18 +66,18 @@ def interfaces(sources: Sources) -> list[Facts]:
         if place is None or len(found) == _MOST:
             continue
         virtual = "/devices/virtual/" in f"/{place}"
-        own, peer = (sources.parsed(f"{at}/{each}", whole) for each in ("ifindex", "iflink"))
+        own, peer = (sources.parsed(f"{at}/{each}", natural) for each in ("ifindex", "iflink"))
         # The other end is in another network namespace: a number that says nothing here.
         if virtual and own != peer and sources.text(f"{at}/uevent") == _veth(name, own):
             continue
-        speed = sources.parsed(f"{at}/speed", whole)
+        speed = sources.parsed(f"{at}/speed", natural)
         found.append(
             known(
                 name=short(name),
                 mac_address=sources.parsed(f"{at}/address", short),
                 state=sources.parsed(f"{at}/operstate", short),
-                mtu_bytes=sources.parsed(f"{at}/mtu", whole),
-                speed_mbit_per_second=speed if speed and speed > 0 else None,
+                mtu_bytes=sources.parsed(f"{at}/mtu", natural),
+                speed_mbit_per_second=speed or None,
                 virtual=virtual,
                 driver=_last(sources.target(f"{at}/device/driver")),
                 master=_last(sources.target(f"{at}/master")),

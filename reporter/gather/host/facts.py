@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from reporter import __version__
 from reporter.core.host import mounts, network, system
-from reporter.core.host.numbers import count, decimal, known, short, truth, whole, words
+from reporter.core.host.numbers import count, decimal, known, natural, short, truth, words
 from reporter.gather.host import clock, devices, programs
 from reporter.gather.host.sources import Sources
 
@@ -124,7 +124,7 @@ def _kernel(sources: Sources, *, live: bool) -> Facts:
         architecture=sources.parsed("proc/sys/kernel/arch", short)
         or (os.uname().machine if live else None),
         command_line=sources.parsed("proc/cmdline", system.arguments),
-        tainted=sources.parsed("proc/sys/kernel/tainted", whole),
+        tainted=sources.parsed("proc/sys/kernel/tainted", natural),
         file_systems=sources.parsed("proc/filesystems", system.filesystems),
     )
 
@@ -196,8 +196,8 @@ def _cgroup(sources: Sources, mounted: list[Facts]) -> Facts:
         at = f"sys/fs/cgroup/{group}"
         limits[f"/{group}"] = known(
             cpu_max=sources.parsed(f"{at}/cpu.max", short),
-            memory_max_bytes=sources.parsed(f"{at}/memory.max", whole),
-            pids_max=sources.parsed(f"{at}/pids.max", whole),
+            memory_max_bytes=sources.parsed(f"{at}/memory.max", natural),
+            pids_max=sources.parsed(f"{at}/pids.max", natural),
         )
     return known(
         version=mounts.cgroup_version(mounted),

@@ -3,7 +3,16 @@
 import pytest
 
 from reporter.core.host import mounts, network, system
-from reporter.core.host.numbers import count, decimal, hexadecimal, short, truth, whole, words
+from reporter.core.host.numbers import (
+    count,
+    decimal,
+    hexadecimal,
+    natural,
+    short,
+    truth,
+    whole,
+    words,
+)
 
 CPUINFO = """\
 processor	: 0
@@ -49,6 +58,7 @@ eth0	00000000	0100000A	0003	0	0	100	00000000	1500	0	0
 eth0	0000000A	00000000	0001	0	0	100	00FFFFFF	0	0	0
 eth0	0000000A	00000000	0000	0	0	100	00FFFFFF	0	0	0
 eth0	X	00000000	0001	0	0	100	00FFFFFF	0	0	0
+eth1	00000000	00000000	0001	0	0	-1	00000000	-1500	0	0
 short
 """
 V6 = "fe80" + "0" * 27 + "7"
@@ -182,6 +192,7 @@ def test_ipv4():
             "mtu_bytes": 1500,
         },
         {"destination": "10.0.0.0/24", "interface": "eth0", "metric": 100},
+        {"destination": "0.0.0.0/0", "interface": "eth1"},
     ] == network.ipv4_routes(ROUTE)
 
 
@@ -247,6 +258,7 @@ def test_the_version_of_control_groups(text, expected):
 
 def test_numbers():
     assert [7, -1, None, None, None] == [*map(whole, (" 7\n", "-1", "x", "٣", "9" * 19))]
+    assert [7, None, None] == [*map(natural, ("7", "-7", "x"))]
     assert [1.5, 2.0, None, None] == [*map(decimal, ("1.5", "2", "nan", "1e9"))]
     assert [255, 16, None] == [*map(hexadecimal, ("0xff", "10", "g"))]
     assert [True, False, None] == [*map(truth, ("Y\n", "0", "maybe"))]
