@@ -211,17 +211,28 @@ class Objects:
         *,
         follow: bool = False,
         tail_lines: int | None = None,
+        previous: bool = False,
+        stamped: bool = False,
+        since: str = "",
         silence: float | None = 30.0,
     ) -> LogStream:
         """Return a container's log as a stream of bytes, with `follow` until the container ends.
 
-        `silence` is how long nothing may come, in seconds; None means for ever.
+        `previous` is that before its last restart. With `stamped` each line has its time before it;
+        `since` is such a time, in whole seconds, with which the stream begins. `silence` is how
+        long nothing may come, in seconds; None means for ever.
         """
         query = {"container": container}
         if follow:
             query["follow"] = "true"
         if tail_lines is not None:
             query["tailLines"] = str(tail_lines)
+        if previous:
+            query["previous"] = "true"
+        if stamped:
+            query["timestamps"] = "true"
+        if since:
+            query["sinceTime"] = since
         request = Request("GET", _LOG, {"namespace": namespace, "name": pod}, query)
         return LogStream(self._client, request, silence)
 

@@ -15,7 +15,7 @@ def aggregator_rules(options: RunOptions) -> list[dict[str, Any]]:
     secrets = sorted(secret_names(options.plan))
     rules = [
         _rule("batch", "jobs", "create", "delete", "get", "list", "watch"),
-        _rule("", "pods", "get", "list", "watch"),
+        _rule("", "pods", "list", "watch"),
         _rule("", "pods/log", "get"),
         _rule("", "events", "list", "watch"),
         _rule("", "configmaps", "get", only=[run]),

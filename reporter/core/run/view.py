@@ -73,6 +73,16 @@ class Row:
         return not self.bad and self.result not in NOT_PASSED
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An open entry whose Pod waits for something; `text` says what, in the cluster's words."""
+
+    key: str
+    plugin: str
+    reason: str
+    text: str
+
+
 def read_document(data: bytes) -> Document | None:
     """The document of `/status`, maybe without its entries; nothing for anything else."""
     try:
@@ -211,6 +221,20 @@ def _pod_says(entry: Mapping[str, Any]) -> str:
     if not reason:
         return ""
     return ": ".join(filter(None, (text(pod, "phase"), reason, message)))
+
+
+def held_up(document: Document) -> list[Held]:
+    """The open entries whose Pods do not run, or will not."""
+    return [
+        Held(
+            text(entry, "key"),
+            text(entry, "name"),
+            text(section(entry, "pod"), "reason"),
+            _pod_says(entry),
+        )
+        for entry in items(document, "plugins")
+        if _pod_says(entry)
+    ]
 
 
 def hindrances(document: Document) -> list[str]:

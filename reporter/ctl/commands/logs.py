@@ -5,10 +5,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from random import random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from reporter.core.launch.aggregator_pod import CONTAINER
 from reporter.core.launch.names import key_of, selector
+from reporter.core.log_lines import LogLines
 from reporter.core.objects import items, section, text
+from reporter.core.retry import next_delay
 from reporter.core.run.plan import GLOBAL
 from reporter.core.run.view import over
 from reporter.core.text import clean
@@ -16,7 +21,7 @@ from reporter.ctl import cluster
 from reporter.ctl.exits import GOOD, CannotTell
 from reporter.ctl.launch.standing import asked_there, named_run
 from reporter.ctl.show.tell import tell
-from reporter.errors import InvalidRequest, KubeError, NotFound
+from reporter.errors import InvalidRequest, KubeError, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -34,6 +39,9 @@ exit codes:
   130  Ctrl-C"""
 
 _PAUSE: Final = 1.0
+_FIRST: Final = 0.5  # seconds before a stream that was cut is opened again, at first and at most
+_LATEST: Final = 30.0
+_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 _LAST_WORDS: Final = 5.0  # seconds for what is still on its way when the run is over
 _LONGEST: Final = 64 * 1024  # bytes of a line
 
@@ -68,6 +76,15 @@ class _Container(NamedTuple):
     made: str
 
 
+class _Seen(Enum):
+    """What has become of a container; REPLACED: another one has its name, its log can be read."""
+
+    RUNNING = auto()
+    ENDED = auto()
+    REPLACED = auto()
+    GONE = auto()
+
+
 class Logs:
     """The logs of one run."""
 
@@ -76,7 +93,7 @@ class Logs:
     ) -> None:
         self._api, self._namespace, self._run = api, namespace, run
         self._options, self._plugin, self._node = options, options.plugin, options.node
-        self._lock = threading.Lock()
+        self._lock, self._over = threading.Lock(), threading.Event()
 
     def print_all(self) -> None:
         """Print what there is, one container after the other. Raises KubeError, CannotTell."""
@@ -88,23 +105,32 @@ class Logs:
             )
         for each in containers:
             try:
-                self._print(each, follow=False)
+                self._print(each)
             except (NotFound, InvalidRequest) as error:
                 # Pods of plugins go while we print; that costs no other's lines.
-                tell(f"[{each.pod}/{each.name}] {cluster.words(error)}")
+                tell(f"{self._whose(each)} {cluster.words(error)}")
 
     def follow(self) -> None:
         """Print lines as they come, until the run is over. Raises KubeError."""
         run = asked_there(self._options, self._namespace, self._run)
         threads: dict[_Container, threading.Thread] = {}
+        said = ""
         while True:
             look = run.look(entries=False)
-            for each in self._containers():
+            try:
+                found, trouble = list(self._containers()), ""
+            except Unavailable as error:
+                found, trouble = [], cluster.words(error)
+            if trouble and trouble != said:
+                tell(f"{trouble}; waiting")
+            said = trouble
+            for each in found:
                 if each not in threads:
                     # Daemons: the aggregator's own log ends only with its Pod.
                     threads[each] = threading.Thread(target=self._follow, args=(each,), daemon=True)
                     threads[each].start()
             if look.document is not None and over(look.document):
+                self._over.set()
                 end = time.monotonic() + _LAST_WORDS
                 for each, thread in threads.items():
                     if each.pod != f"{self._run}-0":
@@ -118,7 +144,7 @@ class Logs:
             if not self._wanted(pod):
                 continue
             name = text(section(pod, "metadata"), "name")
-            for kind in ("initContainerStatuses", "containerStatuses"):
+            for kind in _STATUSES:
                 for container in items(section(pod, "status"), kind):
                     begun = "waiting" not in section(container, "state")
                     if begun or section(container, "lastState"):
@@ -136,21 +162,65 @@ class Logs:
         return fits and (self._node is None or (key.node == self._node != GLOBAL))
 
     def _follow(self, container: _Container) -> None:
-        try:
-            self._print(container, follow=True)
-        except KubeError as error:
-            with self._lock:
-                tell(f"[{container.pod}/{container.name}] {error}")
+        """Print a log as it comes; a stream that is cut goes on where it was, a little later."""
+        lines, tries, seen = LogLines(_LONGEST), 0, _Seen.RUNNING
+        while True:
+            lines.begin()
+            stream = self._api.stream_log(
+                self._namespace,
+                container.pod,
+                container.name,
+                follow=seen is not _Seen.REPLACED,
+                previous=seen is _Seen.REPLACED,
+                stamped=True,
+                since=lines.since,
+                silence=None,
+            )
+            whole = True
+            try:
+                for piece in stream:
+                    if found := lines.take(piece):
+                        tries = 0
+                        self._put(container, found)
+                self._put(container, lines.flush())
+            except Unavailable:
+                whole = False
+            except KubeError as error:
+                with self._lock:
+                    tell(f"{self._whose(container)} {error}")
+                return
+            over = self._over.is_set()
+            seen = self._seen(container)
+            if seen is _Seen.GONE or (whole and (over or seen is not _Seen.RUNNING)):
+                return
+            tries += 1
+            self._over.wait(next_delay(tries, random, first=_FIRST, longest=_LATEST))
+            if over:
+                time.sleep(_FIRST)  # no wait for what has come about already
 
-    def _print(self, container: _Container, *, follow: bool) -> None:
+    def _seen(self, container: _Container) -> "_Seen":
+        """Return what has become of the container; while nobody says, that it runs."""
+        try:
+            pod = self._api.get_pod(self._namespace, container.pod, timeout=cluster.TIMEOUT)
+        except NotFound:
+            return _Seen.GONE
+        except KubeError:
+            return _Seen.RUNNING
+        for kind in _STATUSES:
+            for found in items(section(pod, "status"), kind):
+                if text(found, "name") != container.name:
+                    continue
+                if text(found, "containerID") == container.made:
+                    ended = section(found, "state", "terminated")
+                    return _Seen.ENDED if ended else _Seen.RUNNING
+                before = section(found, "lastState", "terminated")
+                if text(before, "containerID") == container.made:
+                    return _Seen.REPLACED
+        return _Seen.GONE
+
+    def _print(self, container: _Container) -> None:
         rest = b""
-        stream = self._api.stream_log(
-            self._namespace,
-            container.pod,
-            container.name,
-            follow=follow,
-            silence=None if follow else 30.0,
-        )
+        stream = self._api.stream_log(self._namespace, container.pod, container.name)
         for piece in stream:
             *lines, rest = (rest + piece).split(b"\n")
             self._put(container, lines)
@@ -160,12 +230,16 @@ class Logs:
         if rest:
             self._put(container, [rest])
 
+    def _whose(self, container: _Container) -> str:
+        # `sonobuoy retrieve` finds the aggregator by the name of its container, people do not.
+        ours = container.pod == f"{self._run}-0" and container.name == CONTAINER
+        return f"[{container.pod}/{'aggregator' if ours else container.name}]"
+
     def _put(self, container: _Container, lines: list[bytes]) -> None:
+        whose = self._whose(container)
         with self._lock:
             for line in lines:
                 written = line.decode(errors="replace")
                 indent = written[: len(written) - len(written.lstrip(" "))]
-                sys.stdout.write(
-                    f"[{container.pod}/{container.name}] {indent}{clean(written, _LONGEST)}\n"
-                )
+                sys.stdout.write(f"{whose} {indent}{clean(written, _LONGEST)}\n")
             sys.stdout.flush()

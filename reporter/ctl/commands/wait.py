@@ -17,6 +17,7 @@ from reporter.ctl.run.origin import Origin
 from reporter.ctl.run.server import ANSWER
 from reporter.ctl.show import output as show
 from reporter.ctl.show.bar import Bar
+from reporter.ctl.show.held_up import HeldUp
 from reporter.ctl.show.run_table import put_run, summary
 from reporter.ctl.show.tell import tell
 
@@ -41,6 +42,7 @@ exit codes:
 
 END = "end"
 _BAR = 24
+_SMALL = 500  # entries that are asked for each time, to say what their Pods wait for
 _WHOLE_TRIES = 5  # for the entries of a run whose summary has said how it ended
 
 
@@ -157,7 +159,7 @@ def wait(
     end = None if timeout is None else clock() + timeout
     least = 0.05 if timeout else ANSWER  # who does not want to wait wants an answer all the same
     said, last = "", Look(Found.UNREACHABLE)
-    entries = goal != END
+    entries, held = goal != END, HeldUp(clock)
     told: tuple[int, Look] | None = None
     missed = 0
     while True:
@@ -172,9 +174,13 @@ def wait(
         said = trouble
         if look.document is not None:
             last = look
+            for line in held.see(look.document):
+                bar.clear()
+                tell(line)
+            entries = entries or counts(look.document)["entries"] <= _SMALL
             bar.draw(look.document)
             code = verdict(look.document, goal, fail_fast, delivery_only=delivery_only)
-            if code is not None and not entries and "plugins" not in look.document:
+            if code is not None and told is None and "plugins" not in look.document:
                 entries = True  # the end is shown with them, and they have the last word
                 told = code, look
                 continue

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakekube import Answer, FakeKube, make_job, make_pod, running, waiting
+from tests.fakekube import Answer, FakeKube, Reset, make_job, make_pod, running, waiting
 from tests.integration.ctl.cluster import LABEL, kubeconfig
 from tests.integration.ctl.launched import RUN_LABEL, shown
 from tests.integration.ctl.scripted import Home
@@ -134,6 +134,32 @@ def test_followed_beyond_a_restart(there: Home, fake: FakeKube) -> None:
         assert 0 == process.wait(60)
 
     assert "[first-0/main] again\n" == again
+
+
+def test_a_stream_that_is_cut_goes_on(there: Home, fake: FakeKube) -> None:
+    """Every line once, in order: the server ends streams, resets them, and is away for a while."""
+    running_now = shown("running", final=False)
+    fake.update_pod(
+        "first-0", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
+    )
+    log = b"".join(b"%d\n" % number for number in range(5))
+    fake.store.logs[OWN, "first-quota-1-x", "main"] = log
+    with there.started("logs", "first", "-f", "--plugin", "quota") as process:
+        assert process.stdout is not None
+        seen = [process.stdout.readline() for _ in range(5)]
+        fake.fail(Reset(), path="/first-quota-1-x/log")
+        fake.fail(Answer(503), path="/pods", times=2)
+        fake.store.logs[OWN, "first-quota-1-x", "main"] = log + b"5\n6\n7"
+        seen += [process.stdout.readline() for _ in range(2)]
+        done = shown("complete")
+        fake.update_pod(
+            "first-0", lambda pod: pod["metadata"].update(annotations=done), namespace=OWN
+        )
+        seen += process.stdout.readlines()
+        assert 0 == process.wait(60)
+
+    lines = [line.partition(b"] ")[2] for line in seen]
+    assert [b"%d\n" % number for number in range(8)] == lines
 
 
 @pytest.mark.parametrize("code", [404, 400])

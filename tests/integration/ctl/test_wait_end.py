@@ -1,6 +1,7 @@
 """The end of a run is known, but its entries do not come."""
 
 import io
+import itertools
 
 import pytest
 
@@ -28,6 +29,29 @@ def test_entries_that_never_come_after_a_summary_that_said_the_end():
         chosen.server.close()
 
     assert (0, summary) == (code, look.document)
+
+
+def test_what_a_pod_waits_for_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Once, long before it is a failure; the first look is at the summary alone."""
+    pod = {"phase": "Pending", "reason": "ErrImagePull", "message": "not found"}
+    now = itertools.count()
+    waiting = run_status("running", entry("e2e", pod=pod))
+    summary = {name: value for name, value in waiting.items() if name != "plugins"} | {
+        "counts": {"entries": 1, "decided": 0, "received": 0, "failed": 0, "unknown": 0},
+    }
+    looks = iter([summary, *[waiting] * 9, run_status("complete", entry("e2e"), final=True)])
+
+    class Run:
+        name, pause = "run", 1.0
+
+        def look(self, timeout=ANSWER, *, entries=True):
+            return Look(Found.OK, next(looks))
+
+    bar = RunBar(io.StringIO())
+    code, _ = wait(Run(), "end", None, False, bar, clock=lambda: next(now), sleep=lambda _: None)
+
+    assert 0 == code
+    assert "status-ctl: e2e/global: Pending: ErrImagePull: not found\n" == capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("timeout", "given"), [(0.0, ANSWER), (1.0, 1.0), (None, ANSWER)])

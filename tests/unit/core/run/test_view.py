@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
 from reporter.core.run.from_annotations import of_reading
 from reporter.core.run.reading import Found, read_status
-from reporter.core.run.view import failed, hindrances, over, passed, percent, read_document, rows
+from reporter.core.run.view import (
+    Held,
+    failed,
+    held_up,
+    hindrances,
+    over,
+    passed,
+    percent,
+    read_document,
+    rows,
+)
 
 OURS = {"status": "failed", "percent_complete": 0.25, "final": False, "revision": 7}
 
@@ -357,6 +367,21 @@ def test_what_a_pod_waits_for_is_said_of_its_entry(shown, detail):
     (row,) = rows({"plugins": [entry]})
 
     assert ("NoPod: The Job has no Pod" if detail is None else detail) == row.detail
+
+
+def test_entries_whose_pods_wait():
+    """Those that have something to say; the others run, or are decided and have no Pod."""
+    pull = {"phase": "Pending", "reason": "ErrImagePull", "message": "not found"}
+    entries = [
+        {"name": "p", "key": "p/n1", "pod": pull},
+        {"name": "p", "key": "p/n2", "pod": {"phase": "Running", "reason": ""}},
+        {"name": "q", "key": "q/global", "pod": None},
+    ]
+
+    assert [Held("p/n1", "p", "ErrImagePull", "Pending: ErrImagePull: not found")] == held_up(
+        {"plugins": entries}
+    )
+    assert [] == held_up({})
 
 
 def test_what_hinders_a_run():
