@@ -20,6 +20,8 @@ from reporter.kube.watch import Watch
 Seen = TypeVar("Seen")
 
 LONGEST_BACK_OFF = 10.0  # seconds
+_WATCH = 300  # seconds
+_QUIET_WATCH = 120  # less than the silence after which a watch is taken for dead
 _BRIEF = 1.0  # seconds; a watch that ends sooner is begun anew after a pause
 
 
@@ -45,18 +47,24 @@ class WatchApi(Protocol):
         *,
         field_selector: str = "",
         resource_version: str = "",
+        server_timeout: int = ...,
     ) -> Watch:
-        """Return a watch from that version on."""
+        """Return a watch from that version on, which the server ends after so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Which objects: of that kind, in that namespace, with those labels and fields."""
+    """Which objects: of that kind, in that namespace, with those labels and fields.
+
+    Where nothing changes, `bookmarks` tell that a watch lives and what version it has come to. The
+    API server sends none for Events.
+    """
 
     name: str
     namespace: str
     labels: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
+    bookmarks: bool = True
 
     @property
     def field_selector(self) -> str:
@@ -164,6 +172,8 @@ class Mirror(Generic[Seen]):
                 version = self._list()
                 while not (self._stop.is_set() or self._anew.is_set()):
                     version = self._follow(version)
+                    if not self._kind.bookmarks:
+                        break  # the version may be one that the server has forgotten
             except KubeError as error:
                 # A list is no success where each watch after it is refused.
                 lasted = time.monotonic() - began > LONGEST_BACK_OFF
@@ -213,6 +223,7 @@ class Mirror(Generic[Seen]):
             kind.labels,
             field_selector=kind.field_selector,
             resource_version=version,
+            server_timeout=_WATCH if kind.bookmarks else _QUIET_WATCH,
         )
         with self._lock:
             self._watch = watch

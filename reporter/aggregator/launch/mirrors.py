@@ -43,7 +43,9 @@ class Mirrors:
         self.pods: Mirror[SeenPod] = mirror(
             Kind("Pod", namespace, labelled), lambda pod: read_pod(pod, launch)
         )
-        self.events: Mirror[Refusal] = mirror(Kind("Event", namespace, fields=refused), read_event)
+        self.events: Mirror[Refusal] = mirror(
+            Kind("Event", namespace, fields=refused, bookmarks=False), read_event
+        )
 
     def __iter__(self) -> Iterator[Mirror[Any]]:
         return iter((self.jobs, self.pods, self.events))

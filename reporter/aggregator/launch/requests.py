@@ -90,8 +90,13 @@ class Requests:
     # -- what is wanted --------------------------------------------------------------------------
 
     def create(self, key: Key) -> None:
-        """Make the entry's Job, and its Secret before."""
+        """Make the entry's Job, and its Secret before, unless the answer has come meanwhile.
+
+        A decision takes time: what was on its way when it began to look may be there by now.
+        """
         name = entry_name(self._place.run, key)
+        if name in self._answers:
+            return
         self._begin("creating Jobs", name, lambda: self._create(key, name))
 
     def delete_job(self, name: str, uid: str) -> None:

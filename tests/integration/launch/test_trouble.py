@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +17,27 @@ import pytest
 from reporter.aggregator.launch import launcher as launching
 from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.launch.mirror import Kind, Mirror
+from reporter.aggregator.launch.requests import Requests
 from reporter.core.launch.names import entry_name
+from reporter.core.launch.spec import Place
 from reporter.core.run.entry import Cause, State
 from reporter.core.run.launched import Step
 from reporter.core.run.plan import GLOBAL, Key, Plugin
 from reporter.errors import Forbidden, Unavailable
-from reporter.kube.objects import Page
+from reporter.kube.objects import SILENCE, Page
+from reporter.pki.issuing import Pair
 from tests.fakekube import Answer, FakeKube
 from tests.integration.launch.cluster import ends, runs, waits
-from tests.integration.launch.world import CHECK, DISKS, HANG, RUN, World, on_loop, plan_of
+from tests.integration.launch.world import (
+    CHECK,
+    DISKS,
+    HANG,
+    RUN,
+    World,
+    launch_of,
+    on_loop,
+    plan_of,
+)
 
 
 class Stalled:
@@ -233,6 +247,83 @@ def test_lists_without_a_watch_are_no_success() -> None:
     mirror.stop()
     mirror.join()
     assert api.lists[4] - api.lists[0] >= 1.5
+
+
+class Quiet:
+    """The API, where nothing happens: the server ends each watch at its time."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.enough = threading.Event()
+
+    def list_page(self, *_: Any, **__: Any) -> Page:
+        self.asked.append("list")
+        return Page([], "1", "")
+
+    def watch(self, *_: Any, server_timeout: int, **__: Any) -> Any:
+        self.asked.append("a short watch" if server_timeout < SILENCE else "a watch")
+        if len(self.asked) >= 4:
+            self.enough.set()
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def close(self) -> None:
+        """It has ended already."""
+
+
+@pytest.mark.parametrize(
+    ("bookmarks", "asked"),
+    {True: ["list", "a watch", "a watch", "a watch"], False: ["list", "a short watch"] * 2}.items(),
+)
+def test_where_nothing_happens_nothing_is_lost(bookmarks: bool, asked: list[str]) -> None:
+    """Without bookmarks, as for Events, silence says nothing, and a version may become too old."""
+    api = Quiet()
+    kind = Kind("Event", "default", bookmarks=bookmarks)
+    mirror = Mirror(api, kind, str, lambda: None, rng=lambda: 1.0)
+    mirror.start()
+    assert api.enough.wait(HANG)
+    mirror.stop()
+    mirror.join()
+    assert (asked, None) == (api.asked[:4], mirror.lost)
+
+
+class Accepting:
+    """The API, which takes everything; `made` has the kinds."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def create(self, kind: str, _: str, body: dict[str, Any], **__: Any) -> dict[str, Any]:
+        self.made.append(kind)
+        data = {name: base64.b64encode(b"").decode() for name in ("ca.crt", "tls.crt", "tls.key")}
+        return {**body, "metadata": {**body["metadata"], "uid": "u"}, "data": data}
+
+
+@on_loop
+async def test_what_was_answered_during_a_decision_is_not_made_again() -> None:
+    """With thousands of entries a decision takes long, and what it has seen is old by then."""
+    api, plan = Accepting(), plan_of(Plugin("check"))
+    owner = {"kind": "ConfigMap", "name": RUN, "uid": "o"}
+    with ThreadPoolExecutor(1) as threads:
+        requests = Requests(
+            api,
+            Place(RUN, "default", owner, "https://r1:8080"),
+            plan,
+            launch_of(plan),
+            threads,
+            ca=b"",
+            client=lambda _: Pair(b"", b""),
+            wanted=lambda _: True,
+            done=lambda: None,
+            trouble=lambda *_: None,
+            clock=time.monotonic,
+        )
+        for _ in range(2):
+            requests.create(CHECK)
+            await requests.settle(HANG)
+        assert ["Secret", "Job"] == api.made
 
 
 @pytest.mark.parametrize("missing", ["configmaps", "jobs"])
