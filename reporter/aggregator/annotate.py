@@ -54,7 +54,7 @@ class Cadence:
     def __init__(self, rng: Callable[[], float], gap: float = GAP) -> None:
         self._rng, self._gap = rng, gap
         self._tried: Hashable = None
-        self._written: int | None = None
+        self.written_revision: int | None = None
         self._not_before = self._repair_at = 0.0
         self._failures = 0
 
@@ -62,13 +62,13 @@ class Cadence:
         """Return when this revision of the run, with this status, is to be written."""
         if self._tried != status:
             return now
-        if self._failures or self._written != revision:
+        if self._failures or self.written_revision != revision:
             return self._not_before
         return self._repair_at
 
     def written(self, revision: int, status: Hashable, now: float) -> None:
         """Take note of a success."""
-        self._tried, self._written, self._failures = status, revision, 0
+        self._tried, self.written_revision, self._failures = status, revision, 0
         self._not_before = now + self._gap + JITTER * self._rng()
         self._repair_at = now + REPAIR
 
@@ -123,6 +123,10 @@ class Annotator:
             await self.step()
             # Changes come by the thousand a second; each look builds a snapshot.
             await asyncio.sleep(LOOK)
+
+    def shows(self, revision: int) -> bool:
+        """Whether the annotations have been written as of this revision."""
+        return self._cadence.written_revision == revision
 
     async def step(self) -> None:
         """Look once."""

@@ -16,7 +16,8 @@ from reporter.errors import SettingsError
 from reporter.settings import aggregator as settings
 from reporter.settings.addresses import HostPort
 
-GOOD, FAILED, USAGE = 0, 1, 2
+GOOD, FAILED, USAGE, UNFINISHED = 0, 1, 2, 4
+"""Exit codes; the last one is for a run that is to end with its verdict, and is not over."""
 _STANDING = {"PLAN": "FILE", "STATE": "DIR", "OUTPUT": "DIR", "EXPORT_CERTS": "DIR"}
 
 

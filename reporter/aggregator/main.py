@@ -5,7 +5,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reporter.aggregator.command_line import FAILED, USAGE, check, given, make_certs, parse
+from reporter.aggregator.command_line import (
+    FAILED,
+    UNFINISHED,
+    USAGE,
+    check,
+    given,
+    make_certs,
+    parse,
+)
 from reporter.aggregator.run_plan import launch_of, plan_of
 from reporter.errors import ReporterError, SettingsError
 from reporter.runtime import log
@@ -49,9 +57,11 @@ def run(
 ) -> int:
     """Collect one run until SIGTERM, and return the exit code."""
     log.report_crashes()
-    api = None
+    api, failed = None, FAILED
     try:
         chosen = settings.load(environ)
+        if chosen.exit_when_finished:
+            failed = UNFINISHED  # the other one is a verdict
         log.configure(chosen.log_format, chosen.log_level)
         for warning in chosen.warnings:
             log.get().warning("Setting ignored", problem=warning)
@@ -72,7 +82,7 @@ def run(
         return USAGE
     except (ReporterError, OSError) as error:
         log.get().error("Aggregator cannot run", error=error)
-        return FAILED
+        return failed
     finally:
         if api is not None:
             api.close()

@@ -15,21 +15,25 @@ from typing import TYPE_CHECKING
 
 from reporter import __version__
 from reporter.aggregator import from_settings
+from reporter.aggregator.annotate import Annotator
 from reporter.aggregator.assembly import Assembly
 from reporter.aggregator.certificates.run import Authority
+from reporter.aggregator.command_line import FAILED, GOOD, UNFINISHED
 from reporter.aggregator.control import Control
-from reporter.aggregator.finish.upload import give_up_unwanted
+from reporter.aggregator.finish.upload import Upload, give_up_unwanted
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Listener
 from reporter.aggregator.launch.launcher import Launcher
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.startup_gate import StartupGate
-from reporter.aggregator.store import Store
+from reporter.aggregator.store import SqliteStore, Store
 from reporter.aggregator.uploads import Intake
 from reporter.core.launch.duration import longest
 from reporter.core.launch.spec import Launch
 from reporter.core.run.plan import Plan
 from reporter.core.run.snapshot import Phase
+from reporter.core.run.status import run_fields
+from reporter.core.run.view import passed, upload_failed
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.settings.aggregator import Settings
@@ -37,13 +41,13 @@ from reporter.settings.aggregator import Settings
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-GOOD, FAILED = 0, 1
 
 _TICK = 1.0  # seconds between looks at the run, the sockets and the clock
 _PACE = 0.25  # between looks that changes ask for: a busy run changes all the time
 _SHOWN = 1.5  # how long probes see that workers cannot connect before the process ends
 _GRACE = 5.0  # for requests at work when we stop
 _NO_GRACE = 0.5  # when we have to be gone soon: within 5 s after the workers' socket
+_ANNOTATED = 30.0  # for the last status on our Pod, which people read when we have ended
 _REMINDER = 600.0  # between warnings about certificates
 
 
@@ -68,6 +72,7 @@ class Service:
         self._make = Assembly(chosen, plan, api, launch)
         self._clock, self._wall, self._log = self._make.clock, self._make.wall, log.get()
         self._grace = _GRACE
+        self._verdict: int | None = None
         self._last_words: Callable[[], Awaitable[None]] | None = None
 
     async def run(self) -> int:
@@ -109,15 +114,16 @@ class Service:
                 starting.cancel()
                 await asyncio.wait((starting,))
                 if starting.cancelled():
-                    return GOOD
-            ends = {asked: GOOD} | dict.fromkeys(starting.result(), FAILED)
+                    return UNFINISHED if self._settings.exit_when_finished else GOOD
+            early = UNFINISHED if self._settings.exit_when_finished else None
+            ends = {asked: early or GOOD} | dict.fromkeys(starting.result(), early or FAILED)
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (asked, *tasks):
                 task.cancel()
         for task in done:
             task.result()
-        return max(ends[task] for task in done)
+        return max(ends[task] for task in done) if self._verdict is None else self._verdict
 
     async def _start(
         self, parts: AsyncExitStack, tasks: list[asyncio.Task[None]]
@@ -136,15 +142,7 @@ class Service:
             parts.callback(upload.stop)
             if not known:  # nothing has begun yet
                 await asyncio.to_thread(upload.check, self._wall(), lasting_at_most)
-        store = make.store()
-        parts.push_async_callback(store.close)
-        await store.open_run(self._plan, now=self._wall())
-        if upload is not None:
-            await upload.resume(store, lasting_at_most)
-        else:
-            await give_up_unwanted(store, self._wall())
-        if self._package_again and await store.package_again():
-            self._log.info("The run is packed once more")
+        store = await self._open(parts, upload, lasting_at_most)
         # They end when the intake has, which gives up a tarball in the making.
         parts.push_async_callback(self._ended, tasks)
         intake = make.intake(store)
@@ -191,7 +189,26 @@ class Service:
         if annotator := make.annotator(store):
             # The run neither waits for it nor ends with it.
             tasks.append(asyncio.create_task(annotator.run()))
+        if self._settings.exit_when_finished:
+            finished = asyncio.create_task(self._finished(store, annotator))
+            tasks.append(finished)
+            lasting += (finished,)
         return lasting
+
+    async def _open(
+        self, parts: AsyncExitStack, upload: Upload | None, lasting_at_most: float
+    ) -> SqliteStore:
+        """Open the run, and take up what is to become of its tarball."""
+        store = self._make.store()
+        parts.push_async_callback(store.close)
+        await store.open_run(self._plan, now=self._wall())
+        if upload is not None:
+            await upload.resume(store, lasting_at_most)
+        else:
+            await give_up_unwanted(store, self._wall())
+        if self._package_again and await store.package_again():
+            self._log.info("The run is packed once more")
+        return store
 
     async def _listen(self, parts: AsyncExitStack, listener: Listener) -> tuple[str, int]:
         parts.push_async_callback(self._close, listener)
@@ -235,20 +252,22 @@ class Service:
     async def _launch(self, launcher: Launcher, store: Store) -> None:
         """Launch, and once the run is closed let nobody add a client any more."""
         await launcher.run()
-        closed = asyncio.Event()
-
-        def look() -> None:
-            if store.phase is not Phase.RUNNING:
-                closed.set()
-
-        unsubscribe = store.subscribe(look)
-        try:
-            look()
-            await closed.wait()
-        finally:
-            unsubscribe()
+        await _until(store, lambda: store.phase is not Phase.RUNNING)
         await asyncio.to_thread(Authority.forget_key, self._make.layout.tls)
         await asyncio.Event().wait()
+
+    async def _finished(self, store: Store, annotator: Annotator | None) -> None:
+        """Return when the run is over and everybody can see it; leave its verdict."""
+        await _until(store, lambda: store.phase is Phase.CLOSED)
+        snapshot = store.snapshot()
+        document = run_fields(snapshot, now=self._wall())
+        good = passed(document) and not upload_failed(document)
+        end = self._clock() + _ANNOTATED
+        while annotator is not None and self._clock() < end:
+            if annotator.shows(store.snapshot().revision):
+                break
+            await asyncio.sleep(_PACE)
+        self._verdict = GOOD if good else FAILED
 
     async def _watch(
         self, health: Health, workers: Listener, control: Control, authority: Authority
@@ -276,6 +295,22 @@ class Service:
                 self._log.info("Workers are no longer served: the run is closed")
                 await self._close(workers)
             await asyncio.sleep(_TICK)
+
+
+async def _until(store: Store, reached: Callable[[], bool]) -> None:
+    """Wait until it is so, as changes of the run tell it."""
+    so = asyncio.Event()
+
+    def look() -> None:
+        if reached():
+            so.set()
+
+    unsubscribe = store.subscribe(look)
+    try:
+        look()
+        await so.wait()
+    finally:
+        unsubscribe()
 
 
 async def _first(event: asyncio.Event, seconds: float) -> None:

@@ -190,6 +190,12 @@ class Run(Variables):
     linger_seconds: Integer = whole(
         "how long workers are still answered after the run is closed", 120, 0, 86_400
     )
+    exit_when_finished: Boolean = setting(
+        "whether to end when the run is over: exit code 0 if it has passed, 1 if it has failed, "
+        "4 if the aggregator had to end before",
+        False,
+        "true or false",
+    )
     heartbeat_interval_seconds: Integer = whole(
         "heartbeat interval of the workers; longer in a large run, for at most 200 heartbeats per "
         "second",

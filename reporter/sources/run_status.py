@@ -1,10 +1,10 @@
 """Reads a run's status from the aggregator's Pod: the requests only. `core.run` interprets it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from reporter.core.launch.names import selector
-from reporter.core.run.reading import LABELS, Found, Reading, pick_pod, read_status
+from reporter.core.run.reading import LABELS, Found, Reading, newest_first, pick_pod, read_status
 from reporter.errors import Forbidden, KubeError, NoAggregatorPod, NotFound
 
 DEFAULT_POD = "sonobuoy"
@@ -34,7 +34,8 @@ def find_aggregator(
     """
     for name, value in LABELS[:1] if run else LABELS:
         wanted = f"{name}={value}" + (f",{selector(run)}" if run else "")
-        picked = pick_pod(api.list_pods(namespace, wanted, timeout=timeout))
+        pods: Sequence[Mapping[str, Any]] = api.list_pods(namespace, wanted, timeout=timeout)
+        picked = pick_pod(newest_first(pods)[:1] if run else pods)
         if picked.pod is not None:
             return picked.pod, picked.warning
     if run:

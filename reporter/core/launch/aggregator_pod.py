@@ -48,15 +48,18 @@ def aggregator_pod(
     pull_secrets: tuple[str, ...] = (),
     node_selector: Mapping[str, str] | None = None,
     fixed_group: bool = True,
-    restart: str = "Always",
+    ends: bool = False,
 ) -> dict[str, Any]:
     """Return its Pod template.
 
     `data` is the volume of its state, nothing where a claim of that name is. `status_secret` names
     the Secret for access from outside, `upload_secret` the one with the URL for the results and,
     with `upload_ca`, the CA of its host. Without `fixed_group` the platform gives users and groups.
+    One that `ends` does so when the run is over.
     """
     container = _container(run, namespace, image, status_secret)
+    if ends:
+        container["env"] += variables({"EXIT_WHEN_FINISHED": "true"})
     if upload_secret:
         _add_upload(container, upload_ca=upload_ca)
     pod: dict[str, Any] = {
@@ -64,7 +67,7 @@ def aggregator_pod(
         "automountServiceAccountToken": True,
         # A Service's environment variables must not be mistaken for our settings.
         "enableServiceLinks": False,
-        "restartPolicy": restart,
+        "restartPolicy": "Never" if ends else "Always",
         "containers": [container],
         "volumes": [
             {"name": "plan", "configMap": {"name": run}},

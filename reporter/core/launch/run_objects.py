@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from reporter.core.launch import names
 from reporter.core.launch.aggregator_pod import (
+    CONTAINER,
     DATA,
     LAUNCH_FILE,
     PLAN_FILE,
@@ -185,18 +186,12 @@ def _aggregator(options: RunOptions, account: str) -> list[dict[str, Any]]:
         pull_secrets=options.launch.pull_secrets,
         node_selector=options.node_selector,
         fixed_group=options.fixed_group,
-        restart="Never" if options.exit else "Always",
+        ends=options.exit,
     )
     if options.exit:
-        # The exit code is the verdict: no second Pod may give another one.
-        run: dict[str, Any] = {"backoffLimit": 0, "template": pod}
-        if not options.storage:
-            return [_made(options, "Job", name, spec=run)]
-        # But for one whose node was drained or lost: the next goes on with its state.
-        disrupted = [{"type": "DisruptionTarget", "status": "True"}]
-        run["podFailurePolicy"] = {"rules": [{"action": "Ignore", "onPodConditions": disrupted}]}
-        claim = _made(options, "PersistentVolumeClaim", name, spec=_claim(options))
-        return [claim, _made(options, "Job", name, spec=run)]
+        job = _made(options, "Job", name, spec={**_attempts(options), "template": pod})
+        claim = [_made(options, "PersistentVolumeClaim", name, spec=_claim(options))]
+        return [*(claim if options.storage else []), job]
     spec: dict[str, Any] = {
         "serviceName": name,
         # The state is locked: a second process cannot start on it.
@@ -213,6 +208,23 @@ def _aggregator(options: RunOptions, account: str) -> list[dict[str, Any]]:
             "whenScaled": "Delete",
         }
     return [_made(options, "StatefulSet", name, spec=spec)]
+
+
+def _attempts(options: RunOptions) -> dict[str, Any]:
+    """Return how often a Job's Pod is replaced. Its exit code is the verdict, which is final.
+
+    A Pod that ends otherwise is replaced, and the next one goes on from the volume. Without a
+    volume there would be nothing to go on from, and the plugins would run twice.
+    """
+    if options.storage is None:
+        return {"backoffLimit": 0}
+    verdicts = {"operator": "In", "values": [1, 2], "containerName": CONTAINER}
+    moved = {"type": "DisruptionTarget", "status": "True"}
+    rules = [
+        {"action": "FailJob", "onExitCodes": verdicts},
+        {"action": "Ignore", "onPodConditions": [moved]},
+    ]
+    return {"backoffLimit": 6, "podFailurePolicy": {"rules": rules}}
 
 
 def _volume(options: RunOptions) -> dict[str, Any] | None:

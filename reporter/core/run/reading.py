@@ -11,13 +11,14 @@ from math import isfinite
 from typing import Any, Final, NamedTuple, NoReturn
 
 from reporter.core.objects import items, section, text
-from reporter.core.run.annotation import STATUS_ANNOTATION
+from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
 from reporter.core.run.snapshot import Status
 from reporter.core.text import clean
 from reporter.core.trouble import IMAGE
 
 LABELS: Final = (("sonobuoy-component", "aggregator"), ("run", "sonobuoy-master"))
 """How the Pod of an aggregator is labelled, newest way first."""
+_ENDED = frozenset({"Succeeded", "Failed"})
 NAMED: Final = 5
 """Of several aggregators, so many are named."""
 
@@ -73,7 +74,7 @@ def read_status(pod: Mapping[str, Any], warning: str = "") -> Reading:
         return Reading(outcome, pod, status, warning, detail)
 
     phase = text(section(pod, "status"), "phase")
-    if phase != "Running":
+    if phase != "Running" and not (phase in _ENDED and _told_its_end(pod)):
         return reading(Found.POD_NOT_RUNNING, f"the pod is {phase or 'without a phase'}{_why(pod)}")
     value = section(pod, "metadata", "annotations").get(STATUS_ANNOTATION)
     if not isinstance(value, str):
@@ -85,6 +86,24 @@ def read_status(pod: Mapping[str, Any], warning: str = "") -> Reading:
     if not isinstance(status, dict) or status.get("status") not in tuple(Status):
         return reading(Found.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} has no known status")
     return reading(Found.OK, status=status)
+
+
+def newest_first(pods: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Sort the Pods of one run: a Job's Pod may have been replaced."""
+
+    def created(pod: Mapping[str, Any]) -> str:
+        return text(section(pod, "metadata"), "creationTimestamp")
+
+    return sorted(pods, key=created, reverse=True)
+
+
+def _told_its_end(pod: Mapping[str, Any]) -> bool:
+    """Whether the last that an aggregator has said of its run is final."""
+    try:
+        found = plain_json(text(section(pod, "metadata", "annotations"), RUN_ANNOTATION))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("final") is True
 
 
 def plain_json(written: str) -> Any:

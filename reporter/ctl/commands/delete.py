@@ -81,9 +81,10 @@ def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: st
     """Say why nobody may want to lose it; empty where there is no reason."""
     document = asked_there(options, namespace, name).look(entries=False).document
     if document is None:
-        if _exists(api, "StatefulSet", namespace, name):
+        if any(_exists(api, kind, namespace, name) for kind in ("StatefulSet", "Job")):
             return "its aggregator does not answer"
-        if _exists(api, "PersistentVolumeClaim", namespace, f"data-{name}-0"):
+        claims = (f"data-{name}-0", name)  # of a StatefulSet, of a Job
+        if any(_exists(api, "PersistentVolumeClaim", namespace, claim) for claim in claims):
             return "its results are on a volume that would be deleted"
         return ""
     if not over(document):

@@ -74,6 +74,7 @@ class _Container(NamedTuple):
     pod: str
     name: str
     made: str
+    aggregators: bool
 
 
 class _Seen(Enum):
@@ -133,7 +134,7 @@ class Logs:
                 self._over.set()
                 end = time.monotonic() + _LAST_WORDS
                 for each, thread in threads.items():
-                    if each.pod != f"{self._run}-0":
+                    if not each.aggregators:
                         thread.join(max(end - time.monotonic(), 0.0))
                 return
             time.sleep(_PAUSE)
@@ -148,9 +149,9 @@ class Logs:
                 for container in items(section(pod, "status"), kind):
                     begun = "waiting" not in section(container, "state")
                     if begun or section(container, "lastState"):
-                        yield _Container(
-                            name, text(container, "name"), text(container, "containerID")
-                        )
+                        made = text(container, "containerID")
+                        own = key_of(pod) is None  # no plugin's
+                        yield _Container(name, text(container, "name"), made, own)
 
     def _wanted(self, pod: Mapping[str, Any]) -> bool:
         if self._plugin is None and self._node is None:

@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     own = not options.namespace or options.create_namespace
     namespace = options.namespace or OWN_NAMESPACE.format(run=wanted.run)
     chosen = asked.run_options(wanted, options, namespace, own_namespace=own)
-    chosen = replace(chosen, upload=to)
+    chosen = replace(chosen, upload=to, exit=options.exit)
     if refused := upload.problem(chosen):
         tell(refused)
         return USAGE
@@ -240,7 +240,9 @@ def _follow(
     after = hints(chosen.run, chosen.namespace, options, own=chosen.create_namespace)
     try:
         try:
-            in_the_way = wait_ready(api, chosen.namespace, chosen.run, tell, patience=patience)
+            in_the_way = wait_ready(
+                api, chosen.namespace, chosen.run, tell, patience=patience, ends=chosen.exit
+            )
         except Forbidden as error:
             raise CannotTell(
                 f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"
@@ -280,7 +282,7 @@ def _wait(chosen: RunOptions, options: argparse.Namespace, after: str) -> int:
         tell(f"timed out: {look.detail or 'the run is not over'}; it is still running")
     if look.document is not None and over(look.document):
         own = chosen.create_namespace
-        after = hints(chosen.run, chosen.namespace, options, own=own, ended=True)
+        after = hints(chosen.run, chosen.namespace, options, own=own, ended=True, gone=chosen.exit)
     tell(after)
     return code
 

@@ -11,7 +11,7 @@ from reporter.core.launch.aggregator_pod import EVERY_RUN
 from reporter.core.launch.names import RUN_LABEL
 from reporter.core.objects import moment, section, text
 from reporter.core.run.from_annotations import of_reading
-from reporter.core.run.reading import read_status
+from reporter.core.run.reading import newest_first, read_status
 from reporter.core.run.view import Document, counts
 from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
 from reporter.ctl.exits import GOOD, CannotTell
@@ -90,7 +90,8 @@ def run(options: argparse.Namespace) -> int:
 
 def runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
     """Yield the runs of a namespace, None for all. Raises KubeError."""
-    pods = {_named(pod): pod for pod in api.list_all("Pod", namespace, EVERY_RUN, timeout=TIMEOUT)}
+    found = list(api.list_all("Pod", namespace, EVERY_RUN, timeout=TIMEOUT))
+    pods = {_named(pod): pod for pod in reversed(newest_first(found))}
     for kind in _WORKLOADS:
         for workload in api.list_all(kind, namespace, EVERY_RUN, timeout=TIMEOUT):
             place, name = _named(workload)

@@ -8,8 +8,12 @@ from typing import Any, Protocol
 from reporter.core.diagnosis.finding import Finding, Weight
 from reporter.core.diagnosis.log import complaints
 from reporter.core.diagnosis.pod import diagnose_pod
-from reporter.core.objects import items, section, text
+from reporter.core.launch.aggregator_pod import CONTAINER, EVERY_RUN
+from reporter.core.launch.names import selector
+from reporter.core.objects import items, number, section, text
+from reporter.core.run.reading import newest_first
 from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.exits import USAGE
 from reporter.ctl.launch.create import Object
 from reporter.errors import Forbidden, KubeError, NotFound
 
@@ -31,6 +35,11 @@ class ReadyApi(Protocol):
         self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
     ) -> dict[str, Any]:
         """Return the object."""
+
+    def list_all(
+        self, kind: str, namespace: str | None, label_selector: str = ..., *, timeout: float = ...
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the objects with these labels."""
 
     def list_events(
         self, namespace: str, field_selector: str, *, timeout: float = ...
@@ -54,9 +63,12 @@ def wait_ready(
     tell: Callable[[str], None],
     *,
     patience: float = PATIENCE,
+    ends: bool = False,
     times: Time | None = None,
 ) -> list[str]:
-    """Return nothing once the Pod `RUN-0` is ready, else why it is not after `patience` seconds.
+    """Return nothing once the run's aggregator is ready, else why not after `patience` seconds.
+
+    One that `ends` is a Job's, and may have ended with its verdict before anybody saw it ready.
 
     What is in its way is told as soon as it is known, each line once. Raises Forbidden where the
     Pod may not be read: then waiting tells nothing.
@@ -67,10 +79,14 @@ def wait_ready(
         late = times.clock() >= began + patience
         settled = late or times.clock() >= began + _SETTLED
         try:
-            pod = _pod(api, namespace, run)
-            if pod is not None and _ready(pod):
+            pod = _job_pod(api, namespace, run) if ends else _pod(api, namespace, run)
+            if pod is not None and (_ready(pod) or _has_verdict(pod)):
                 return []
-            findings = _in_the_way(api, namespace, run, pod, times.wall())
+            if pod is not None and ends and (said := _refused(pod)):
+                return said
+            kind = "Job" if ends else "StatefulSet"
+            maker = f"involvedObject.kind={kind},involvedObject.name={run}"
+            findings = _in_the_way(api, namespace, maker, pod, times.wall())
             found = [
                 line
                 for finding in findings
@@ -78,13 +94,13 @@ def wait_ready(
                 for line in _lines(finding, pod)
             ]
             if settled and pod is not None:
-                found += _claim(api, namespace, run)
+                found += _claim(api, namespace, run if ends else f"data-{run}-0")
         except Forbidden:
             raise
         except KubeError as error:
             found = [words(error)]
         if late:
-            return found or [f"the Pod {run}-0 has not become ready"]
+            return found or [f"the Pod {run}-{'*' if ends else '0'} has not become ready"]
         for line in found:
             if line not in told:
                 told.add(line)
@@ -99,6 +115,38 @@ def _pod(api: ReadyApi, namespace: str, run: str) -> Object | None:
         return None
 
 
+def _job_pod(api: ReadyApi, namespace: str, run: str) -> Object | None:
+    own = f"{selector(run)},{EVERY_RUN}"
+    pods = newest_first(list(api.list_all("Pod", namespace, own, timeout=TIMEOUT)))
+    return pods[0] if pods else None
+
+
+def _has_verdict(pod: Object) -> bool:
+    return _exit_code(pod) in {0, 1}
+
+
+def _refused(pod: Object) -> list[str]:
+    """Return why an aggregator has ended for good: its settings are wrong, as the URL may be."""
+    if _exit_code(pod) != USAGE:
+        return []
+    return _complaints(pod, "state") or ["its settings are not valid"]
+
+
+def _exit_code(pod: Object) -> int | None:
+    for container in items(section(pod, "status"), "containerStatuses"):
+        if text(container, "name") == CONTAINER:
+            return number(section(container, "state", "terminated"), "exitCode")
+    return None
+
+
+def _complaints(pod: Object, state: str) -> list[str]:
+    return [
+        own[-1]
+        for container in items(section(pod, "status"), "containerStatuses")
+        if (own := complaints(text(section(container, state, "terminated"), "message")))
+    ]
+
+
 def _ready(pod: Object) -> bool:
     return any(
         text(each, "type") == "Ready" and text(each, "status") == "True"
@@ -107,11 +155,10 @@ def _ready(pod: Object) -> bool:
 
 
 def _in_the_way(
-    api: ReadyApi, namespace: str, run: str, pod: Object | None, now: float
+    api: ReadyApi, namespace: str, maker: str, pod: Object | None, now: float
 ) -> Iterator[Finding]:
     if pod is None:
-        selected = f"involvedObject.kind=StatefulSet,involvedObject.name={run}"
-        for event in _events(api, namespace, selected):
+        for event in _events(api, namespace, maker):
             if text(event, "reason") == "FailedCreate":
                 yield Finding("refused", Weight.PROBLEM, text(event, "message"))
         return
@@ -132,16 +179,13 @@ def _events(api: ReadyApi, namespace: str, selected: str) -> list[dict[str, Any]
 def _lines(finding: Finding, pod: Object | None) -> list[str]:
     """Return what to tell; of an aggregator that ends again and again, its own last complaint."""
     said = [finding.what, *finding.evidence, finding.todo]
-    if finding.code == "crash-loop":
-        for container in items(section(pod, "status"), "containerStatuses"):
-            ended = section(container, "lastState", "terminated")
-            if own := complaints(text(ended, "message")):
-                said[0] = f"The aggregator keeps failing: {own[-1]}"
+    if finding.code == "crash-loop" and pod is not None:
+        for own in _complaints(pod, "lastState"):
+            said[0] = f"The aggregator keeps failing: {own}"
     return [line for line in said if line]
 
 
-def _claim(api: ReadyApi, namespace: str, run: str) -> list[str]:
-    name = f"data-{run}-0"
+def _claim(api: ReadyApi, namespace: str, name: str) -> list[str]:
     try:
         claim = api.get("PersistentVolumeClaim", namespace, name, timeout=TIMEOUT)
     except KubeError:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from reporter.core.launch.aggregator_pod import EVERY_RUN
 from reporter.core.launch.names import RUN_LABEL, selector
 from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section, text
@@ -100,8 +101,14 @@ class Removal:
 
     def aggregator(self) -> list[str]:
         """Remove the aggregator, so that nobody creates behind our back; return what stays."""
-        pod = f"{self._run}-0"
-        return self._until_gone(lambda: [*self._listed("StatefulSet"), *self._one("Pod", pod)])
+        own = f"{selector(self._run)},{EVERY_RUN}"
+        return self._until_gone(
+            lambda: [
+                *self._listed("StatefulSet"),
+                *self._one("Job", self._run),
+                *self._listed("Pod", own),
+            ]
+        )
 
     def rest(self) -> list[str]:
         """Remove everything else; return what stays and why."""
@@ -142,8 +149,9 @@ class Removal:
                 self._tell(f"waiting: {self._why(found[0])}")
             self._times.sleep(_PAUSE)
 
-    def _listed(self, kind: str) -> list["_Found"]:
-        listed = self._api.list_all(kind, self._namespace, selector(self._run), timeout=TIMEOUT)
+    def _listed(self, kind: str, labelled: str = "") -> list["_Found"]:
+        labelled = labelled or selector(self._run)
+        listed = self._api.list_all(kind, self._namespace, labelled, timeout=TIMEOUT)
         try:
             return self._noted(_Found(kind, each) for each in listed)
         except Forbidden as error:

@@ -20,9 +20,18 @@ _TRACES = ("StatefulSet", "Job", "Secret", "Role")
 
 
 def hints(
-    run: str, namespace: str, options: argparse.Namespace, *, own: bool, ended: bool = False
+    run: str,
+    namespace: str,
+    options: argparse.Namespace,
+    *,
+    own: bool,
+    ended: bool = False,
+    gone: bool = False,
 ) -> str:
-    """Return what can be done with a run, as commands; its own namespace is found by its name."""
+    """Return what can be done with a run, as commands; its own namespace is found by its name.
+
+    The run may have `ended`, and its aggregator may be `gone` with it.
+    """
     where = "" if own and not options.namespace else f" -n {namespace}"
     for name in ("context", "kubeconfig"):
         if given := getattr(options, name):
@@ -33,7 +42,7 @@ def hints(
     ]
     lines = [
         *([] if ended else going),
-        ("download the results", f"status-ctl retrieve {run}{where}"),
+        *([] if gone else [("download the results", f"status-ctl retrieve {run}{where}")]),
         ("delete it", f"status-ctl delete {run}{where}"),
     ]
     widest = max(len(what) for what, _ in lines)

@@ -17,7 +17,7 @@ def templates(chosen: RunOptions, made: Sequence[Mapping[str, Any]]) -> list[Tem
 
 def _aggregators(made: Sequence[Mapping[str, Any]]) -> Iterator[Template]:
     for each in made:
-        if text(each, "kind") != "StatefulSet":
+        if text(each, "kind") not in {"StatefulSet", "Job"}:
             continue
         pod = section(each, "spec", "template")
         spec = section(pod, "spec")

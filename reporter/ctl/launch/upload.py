@@ -31,9 +31,23 @@ def arguments(parser: argparse._ArgumentGroup) -> None:
         help="the CA of that URL's host (PEM), instead of the certificate authorities of the image",
     )
 
+    parser.add_argument(
+        "--exit",
+        action="store_true",
+        help="run the aggregator as a Job that ends when the results are uploaded: exit code 0 if "
+        "the run has passed, 1 if not; requires --upload-url-file",
+    )
+
 
 def check(options: argparse.Namespace) -> None:
     """End with a usage error where the options contradict each other."""
+    if options.exit and not options.upload_url_file:
+        options.error(
+            "--exit requires --upload-url-file: nobody can download the results from an aggregator "
+            "that has ended"
+        )
+    if options.exit and options.expose:
+        options.error("--exit cannot be used with --expose")
     if options.upload_ca and not options.upload_url_file:
         options.error("--upload-ca requires --upload-url-file")
     if options.upload_url_file == _STDIN and _STDIN in (options.files or ()):

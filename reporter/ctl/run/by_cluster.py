@@ -14,6 +14,7 @@ from reporter.core.objects import items, number, section, text
 from reporter.core.run.from_annotations import of_reading
 from reporter.core.run.reading import Found, Reading
 from reporter.core.run.view import Look
+from reporter.core.text import clean
 from reporter.ctl import cluster
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_http import ByHttp
@@ -60,6 +61,8 @@ class ByCluster:
                 return look
             trouble = self._lose(look)
         reading = self._read(timeout)
+        if reading.outcome is Found.POD_NOT_RUNNING and reading.pod is not None:
+            self._still_possible(reading.pod, timeout)
         if reading.pod is not None and not trouble and self._connect(reading.pod):
             assert self._http is not None
             look = self._http.look(timeout, entries=entries)
@@ -80,6 +83,25 @@ class ByCluster:
                 NO_RESULTS.format(why=self._refused or "the aggregator does not answer")
             )
         return self._http.server
+
+    def _still_possible(self, pod: Mapping[str, Any], timeout: float) -> None:
+        """Raise CannotTell where an aggregator that was a Job's has ended without a last word."""
+        metadata = section(pod, "metadata")
+        owners = items(metadata, "ownerReferences")
+        name = next((text(each, "name") for each in owners if text(each, "kind") == "Job"), "")
+        if not name:
+            return
+        try:
+            job = self._api.get("Job", text(metadata, "namespace"), name, timeout=timeout)
+        except KubeError:
+            return
+        for each in items(section(job, "status"), "conditions"):
+            if text(each, "type") in {"Complete", "Failed"} and text(each, "status") == "True":
+                said = clean(text(each, "message"), 512)
+                raise CannotTell(
+                    f"the aggregator has ended (job/{name}: {text(each, 'type').lower()}"
+                    f"{f': {said}' if said else ''}) without the status of the run"
+                )
 
     def _read(self, timeout: float) -> Reading:
         from reporter.sources.run_status import read_run_status

@@ -73,6 +73,43 @@ def test_an_upload_that_fails_keeps_the_results(start: Start, bucket: Bucket):
     assert 1 == len(bucket.requests)
 
 
+ADAPTER = "status-reporter.io/adapter-result.v1"
+ENDS = {
+    "it has passed": (b'{"status":"success"}', Say(), 0),
+    "it has failed": (b'{"status":"failure"}', Say(), 1),
+    "it says neither": (b'{"status":"unknown"}', Say(), 1),
+    "it cannot be uploaded": (b'{"status":"success"}', Say(403), 1),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_it_ends_with_the_verdict_once_the_results_are_uploaded(
+    case: str, tmp_path: Path, bucket: Bucket
+):
+    """The exit code is all that a pipeline looks at; without an upload it is a failure."""
+    result, act, code = ENDS[case]
+    bucket.script(act)
+    ends = ("--exit-when-finished", "true")
+    with Aggregator(tmp_path / "run", plan("e2e", []), *bucket.flags, *ends) as run:
+        worker = run.worker("e2e")
+        assert 200 == worker.put("global/e2e", result, **{"Result-Format": ADAPTER}).status
+        assert code == run.wait_end()
+        assert 1 == len(run.said("Run finished"))
+    assert bucket.requests
+
+
+def test_what_ends_before_the_verdict_is_no_verdict(tmp_path: Path, bucket: Bucket):
+    """Evicted, an aggregator must not look like a run that has passed, or has failed."""
+    ends = ("--exit-when-finished", "true")
+    with Aggregator(tmp_path / "run", plan("e2e", []), *bucket.flags, *ends) as run:
+        assert 4 == run.stop()
+        run.start()
+        run.kill()
+        (run.state / "run.db").write_bytes(b"no database" * 1000)
+        run.launch()
+        assert 4 == run.wait_end()
+
+
 @pytest.mark.parametrize(
     ("query", "code", "message"),
     [("Expires=1", 2, "Invalid setting"), (SIGNATURE, 1, "Aggregator cannot run")],

@@ -14,15 +14,17 @@ RUN_LABEL = "status-reporter.io/run"
 
 
 class Controllers:
-    """Gives namespaces their account, and StatefulSets their Pod, ready and with `annotations`.
+    """Gives namespaces their account, and aggregators their Pod, ready and with `annotations`.
 
-    Without `ready` the Pod is as the API server makes it. Services for access from outside have
+    Without `ready` the Pod is as the API server makes it. The Pod of a Job has `ended`, if that is
+    an exit code, and so has the Job. Services for access from outside have
     the port `exposed` of this machine; a load balancer never gets an address.
     """
 
     def __init__(self, fake: FakeKube, *, ready: bool = True, exposed: int | None = None) -> None:
         self._fake, self._ready, self._exposed = fake, ready, exposed
         self.annotations: dict[str, str] = {}
+        self.ended: int | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work)
 
@@ -43,7 +45,12 @@ class Controllers:
                     account = {"metadata": {"name": "default", "namespace": name_of(found)}}
                     self._create("ServiceAccount", account)
                 for found in store.find("StatefulSet", None):
-                    self._create("Pod", self._pod(found))
+                    self._create("Pod", self._pod(found, "StatefulSet", "0"))
+                for found in store.find("Job", None):
+                    self._create("Pod", self._pod(found, "Job", "x7d2k"))
+                    if self.ended is not None and "conditions" not in found.get("status", {}):
+                        meta = found["metadata"]
+                        store.update("Job", meta["namespace"], meta["name"], self._over)
                 for found in store.find("Service", None):
                     self._allot(found)
                 self._fake.changed.wait(0.05)
@@ -64,22 +71,33 @@ class Controllers:
             "Service", meta["namespace"], meta["name"], lambda found: found | {"spec": spec}
         )
 
-    def _pod(self, owner: dict[str, Any]) -> dict[str, Any]:
+    def _over(self, job: dict[str, Any]) -> dict[str, Any]:
+        kind = "Failed" if self.ended else "Complete"
+        conditions = [{"type": kind, "status": "True", "message": "the Pod has ended"}]
+        return job | {"status": {"conditions": conditions}}
+
+    def _pod(self, owner: dict[str, Any], kind: str, suffix: str) -> dict[str, Any]:
         meta = owner["metadata"]
         pod = make_pod(
             make_job(namespace=meta["namespace"]),
-            name=f"{meta['name']}-0",
+            name=f"{meta['name']}-{suffix}",
             annotations=dict(self.annotations),
         )
         pod["metadata"].pop("uid", None)
         pod["metadata"]["labels"] = dict(owner["spec"]["template"]["metadata"]["labels"])
         pod["metadata"]["ownerReferences"] = [
-            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": meta["name"]}
+            {"apiVersion": "apps/v1", "kind": kind, "name": meta["name"]}
             | {"uid": meta["uid"], "controller": True}
         ]
         pod["status"]["hostIP"] = "127.0.0.1"
         if self._ready:
             pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        if kind == "Job" and self.ended is not None:
+            state = {"terminated": {"exitCode": self.ended}}
+            pod["status"] = {
+                "phase": "Failed" if self.ended else "Succeeded",
+                "containerStatuses": [{"name": "kube-sonobuoy", "state": state}],
+            }
         return pod
 
 

@@ -71,7 +71,8 @@ def add_pod(
     fake: FakeKube, name: str, run: str, namespace: str, owner: str, annotations: dict[str, str]
 ) -> None:
     pod = make_pod(make_job(namespace=namespace), name=name, annotations=annotations)
-    aggregator = LABEL if name == f"{run}-0" else {}
+    ours = {**LABEL, "app.kubernetes.io/name": "status-aggregator"}
+    aggregator = ours if name == f"{run}-0" else {}
     pod["metadata"] |= {"labels": {RUN_LABEL: run, **aggregator}, "uid": name}
     pod["metadata"]["ownerReferences"] = [{"uid": owner}]
     fake.create_pod(pod)

@@ -619,6 +619,77 @@ class TestUploads:
         assert 0 == start(there, "--dry-run", *short)[0]
 
 
+class TestEnds:
+    """`--exit`."""
+
+    UPLOAD = ("--upload-url-file", "url", "--exit")
+
+    @pytest.fixture(autouse=True)
+    def _url(self, there: Home) -> None:
+        write(there, "url", "https://store/k?5ec2e7")
+
+    @pytest.mark.parametrize(
+        ("result", "upload", "code"),
+        [("passed", "uploaded", 0), ("failed", "uploaded", 1), ("passed", "failed", 1)],
+    )
+    def test_the_verdict_is_there_when_the_aggregator_is_gone(
+        self,
+        there: Home,
+        fake: FakeKube,
+        controllers: Controllers,
+        result: str,
+        upload: str,
+        code: int,
+    ) -> None:
+        """On the Pod that it was; and `delete` removes Job and Pod too."""
+        controllers.ended = code
+        controllers.annotations = shown(
+            "complete",
+            plugin("quota", status="complete", verdict=result),
+            result_status=result,
+            upload={"host": "store", "state": upload, "error": "403"},
+        )
+        found, out, err = start(there, *self.UPLOAD, "--wait")
+
+        assert code == found, err
+        assert f"{'were' if upload == 'uploaded' else 'could not be'} uploaded to store" in out
+        assert "retrieve" not in err
+        assert "Job/first" in standing(fake, "first")
+        assert "quota/global\n" == there.run("status", "first", "-o", "name")[1]
+        assert code == there.run("wait", "first")[0]
+        assert "run/first\n" == there.run("runs", "-A", "-o", "name")[1]
+        sure = () if upload == "uploaded" else ("--yes",)
+        assert len(sure) == there.run("delete", "first")[0]
+        assert 0 == there.run("delete", "first", *sure)[0] or not sure
+        assert [] == standing(fake, "first")
+
+    def test_an_aggregator_that_ended_without_a_word(
+        self, there: Home, controllers: Controllers
+    ) -> None:
+        """Its Job will not try again, so nobody waits for ever."""
+        controllers.ended = 1
+        code, _, err = start(there, *self.UPLOAD, "--wait")
+
+        assert 4 == code
+        assert (
+            "the aggregator has ended (job/first: failed: the Pod has ended) without the status "
+            "of the run"
+        ) in err
+
+    @pytest.mark.parametrize(
+        ("more", "said"),
+        [
+            (("--exit",), "--exit requires --upload-url-file: nobody can download"),
+            ((*UPLOAD, "--expose", "nodeport"), "--exit cannot be used with --expose"),
+        ],
+    )
+    def test_what_does_not_go_with_it(self, there: Home, more: tuple[str, ...], said: str) -> None:
+        code, _, err = start(there, *more)
+
+        assert 2 == code
+        assert said in err
+
+
 def test_definitions_from_standard_input_are_read_like_files(there: Home) -> None:
     """A pipe at a person's fingertips."""
     code, out, err = there.run("run", "-f", str(Path("/dev/null")), "--dry-run")

@@ -34,6 +34,11 @@ class World:
             raise found
         return found
 
+    def list_all(self, kind: str, namespace: Any, labels: str, **_: Any) -> Any:
+        assert ("Pod", "default") == (kind, namespace)
+        assert labels.startswith("status-reporter.io/run=first,")
+        return iter(self._pod(self.now))
+
     def list_events(self, namespace: str, selector: str, **_: Any) -> Any:
         found = self._more.get("events", {})
         if isinstance(found, Exception):
@@ -60,10 +65,53 @@ def pod(reason: str = "", *, ready: bool = False, scheduled: bool = True) -> dic
     return made
 
 
+def ended(code: int, message: str = "") -> dict[str, Any]:
+    """Return the Pod of an aggregator that has ended."""
+    made = pod()
+    state = {"terminated": {"exitCode": code, "message": message}}
+    phase = "Failed" if code else "Succeeded"
+    made["status"] = {
+        "phase": phase,
+        "containerStatuses": [{"name": "kube-sonobuoy", "state": state}],
+    }
+    return made
+
+
 def waited(world: World) -> tuple[list[str], list[str]]:
     """Return what is in the way in the end, and what was told before."""
     told: list[str] = []
     return wait_ready(world, "default", "first", told.append, times=world.times), told
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_job_that_ended_with_its_verdict_before_anybody_saw_it_ready(code: int) -> None:
+    """The newest Pod counts: the one before was on a node that is gone."""
+    found = [ended(4), ended(code), ended(4)]
+    for each, day in zip(found, (1, 3, 2), strict=True):
+        each["metadata"]["creationTimestamp"] = f"2026-01-0{day}T00:00:00Z"
+    world = World(lambda now: found)
+
+    assert [] == wait_ready(world, "default", "first", print, ends=True, times=world.times)
+    assert world.now < 1
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            '{"level":"error","message":"Invalid setting","problem":"the upload URL expired"}',
+            "the upload URL expired",
+        ),
+        ("", "its settings are not valid"),
+    ],
+)
+def test_a_job_whose_aggregator_refuses_its_settings(message: str, said: str) -> None:
+    """Nothing else will come."""
+    world = World(lambda now: [] if now < 1 else [ended(2, message)])
+
+    (told,) = wait_ready(world, "default", "first", print, ends=True, times=world.times)
+    assert said in told
+    assert world.now < 3
 
 
 def test_the_aggregator_becomes_ready() -> None:

@@ -66,6 +66,7 @@ DEFAULTS = LIMITS | {
     "advertise_address": "",
     "sonobuoy_advertise_ip": "",
     "server_names": "",
+    "exit_when_finished": False,
     "upload_url_file": "",
     "upload_ca": "",
     "worker_ca": "",

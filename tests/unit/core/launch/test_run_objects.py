@@ -149,7 +149,7 @@ def test_the_aggregator_has_the_least_rights() -> None:
     }
     assert {(*right, "*") for right in free} | narrow == rights(objects(ALL), "r1-aggregator")
     ends = rights(objects(SITUATIONS["a Job that ends"]), "r1-aggregator")
-    assert ("pods", "patch") not in {right[:2] for right in ends}
+    assert ("pods", "patch", "", "*") in ends, "its Pod has a name that nobody knows before"
 
 
 def test_nodes_with_an_identity_of_their_own_have_secrets_of_their_own() -> None:
@@ -250,16 +250,27 @@ def test_without_a_volume_the_state_is_in_the_pod() -> None:
     assert {"name": "data", "emptyDir": {}} in pod_of(options)["volumes"]
 
 
-def test_a_run_that_ends_is_a_job_that_is_tried_once() -> None:
-    """Its exit code is the verdict, which no second Pod may change."""
+def test_a_run_that_ends_is_a_job_whose_exit_code_is_the_verdict() -> None:
+    """No second Pod follows a verdict; one that ended otherwise is replaced, if it has a volume."""
     made = objects(SITUATIONS["a Job that ends"])
-    assert 0 == one(made, "Job")["spec"]["backoffLimit"]
+    spec = one(made, "Job")["spec"]
+    final, moved = spec["podFailurePolicy"]["rules"]
+    assert (6, "FailJob", [1, 2]) == (
+        spec["backoffLimit"],
+        final["action"],
+        final["onExitCodes"]["values"],
+    )
+    assert "Ignore" == moved["action"]
+    env = pod_of(SITUATIONS["a Job that ends"])["containers"][0]["env"]
+    assert {"name": "EXIT_WHEN_FINISHED", "value": "true"} in env
     assert "Never" == pod_of(SITUATIONS["a Job that ends"])["restartPolicy"]
     assert "10Gi" == one(made, "PersistentVolumeClaim")["spec"]["resources"]["requests"]["storage"]
     claims = {"persistentVolumeClaim": {"claimName": "r1"}, "name": "data"}
     assert claims in pod_of(SITUATIONS["a Job that ends"])["volumes"]
     kept = objects(SITUATIONS["a Job that ends, without a volume"])
     assert "PersistentVolumeClaim" not in [each["kind"] for each in kept]
+    spec = one(kept, "Job")["spec"]
+    assert (0, False) == (spec["backoffLimit"], "podFailurePolicy" in spec)
 
 
 def test_the_url_of_an_upload_is_in_its_secret_and_nowhere_else() -> None:
@@ -289,7 +300,7 @@ def test_the_url_of_an_upload_is_in_its_secret_and_nowhere_else() -> None:
 
 def test_a_drained_node_costs_no_run_its_verdict() -> None:
     """The next Pod of the aggregator's Job has its state; without a volume it would begin anew."""
-    (rule,) = one(objects(replace(ALL, exit=True)), "Job")["spec"]["podFailurePolicy"]["rules"]
+    (_, rule) = one(objects(replace(ALL, exit=True)), "Job")["spec"]["podFailurePolicy"]["rules"]
     assert "Ignore" == rule["action"]
     assert [{"type": "DisruptionTarget", "status": "True"}] == rule["onPodConditions"]
     without = one(objects(replace(ALL, exit=True, storage=None)), "Job")["spec"]
