@@ -29,7 +29,7 @@ _ALIVE_EVERY = 5.0  # seconds between two signs of life on the disk
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0  # seconds between two tries to pack
 
 
-class Results(Protocol):
+class Packing(Protocol):
     """What control wants of the files behind the rows."""
 
     async def package(self, snapshot: Snapshot) -> Tar:
@@ -80,7 +80,7 @@ class Control:
     def __init__(
         self,
         store: Store,
-        results: Results,
+        results: Packing,
         *,
         plan: Plan,
         timing: Timing,

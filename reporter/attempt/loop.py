@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from reporter.attempt.look import Looker
-from reporter.attempt.publish import Outcome, Publisher
+from reporter.attempt.publish import LoopOutcome, Publisher
 from reporter.attempt.seams import Inputs, Options, Sink, Stop, Telemetry, Wake
 from reporter.core.case import POLL_STEP, Case, Observation
 from reporter.core.facts import Form, Terminated, pod_of
@@ -70,13 +70,13 @@ class Loop:
         """What this process wrote last."""
         return self._publisher.statement
 
-    def run(self) -> Outcome:
+    def run(self) -> LoopOutcome:
         """Look, decide and act until there is nothing left to do."""
         while (outcome := self.step()) is None:
             self._sleep(self._next_pass())
         return outcome
 
-    def step(self) -> Outcome | None:
+    def step(self) -> LoopOutcome | None:
         """Make one pass; return an outcome when it was the last."""
         o = self._looker.observe()
         if outcome := self._publisher.judge(o):
@@ -96,7 +96,7 @@ class Loop:
                 return
             self._sleep(self._next_pass(owing=owing))
 
-    def _ends(self) -> Outcome | None:
+    def _ends(self) -> LoopOutcome | None:
         """Return whether time, or the lack of it, ends our work."""
         o = self.last
         if o is None:
@@ -105,12 +105,12 @@ class Loop:
         case = Case(o, self._options.policy)
         if case.stop_deadline is not None:
             if now >= case.stop_deadline:
-                return Outcome.GAVE_UP if wanted else Outcome.STOPPED
-            return Outcome.STOPPED if not wanted and nothing_more(o, case.policy) else None
+                return LoopOutcome.GAVE_UP if wanted else LoopOutcome.STOPPED
+            return LoopOutcome.STOPPED if not wanted and nothing_more(o, case.policy) else None
         if not wanted or case.form is Form.NATIVE or stays(o, case.policy):
             return None
         last = max(self._publisher.wanted_since, case.wait_end) + WRITE_BUDGET
-        return Outcome.GAVE_UP if now >= last else None
+        return LoopOutcome.GAVE_UP if now >= last else None
 
     def _deadline_over(self, o: Observation) -> bool:
         deadline = Case(o, self._options.policy).stop_deadline

@@ -46,7 +46,7 @@ CURRENT = FRESH - {"N", "D", "E"}
 """Rows that are not written while the API does not show the Pod, unless it is taken away."""
 
 
-class Outcome(Enum):
+class LoopOutcome(Enum):
     """How the work on a Job ended."""
 
     FINAL = "final"  # a final verdict of this attempt is on the Job
@@ -82,7 +82,7 @@ class Publisher:
         self.verdict: Verdict = Pending(self.wanted_since)
         self.statement: Statement | None = None  # what this process wrote last
 
-    def judge(self, o: Observation) -> Outcome | None:
+    def judge(self, o: Observation) -> LoopOutcome | None:
         """Decide; return an outcome when what stands on the Job already ends our work."""
         self.verdict = decide(o, self._options.policy)
         return self._stands()
@@ -102,7 +102,7 @@ class Publisher:
         later = [end for end in held if end > self._clock()]
         return [*later, self.pace.next_try] if self.wants(o) else later
 
-    def publish(self) -> Outcome | None:
+    def publish(self) -> LoopOutcome | None:
         """Read what stands, look and decide again, and write if that still differs."""
         began = self._clock()
         try:
@@ -223,15 +223,15 @@ class Publisher:
         self.verdict = decide(o, self._options.policy)
         return o
 
-    def _stands(self) -> Outcome | None:
+    def _stands(self) -> LoopOutcome | None:
         """Return whether what stands on the Job ends our work."""
         standing = self._sink.standing
         if standing is None or standing.note is None:
             return None
         whose = owner(standing, self._looker.attempt())
         if whose is Owner.NEWER:
-            return Outcome.SUPERSEDED
-        return Outcome.FINAL if whose is Owner.OURS and standing.note.final else None
+            return LoopOutcome.SUPERSEDED
+        return LoopOutcome.FINAL if whose is Owner.OURS and standing.note.final else None
 
     def _carried_out(self, standing: Standing) -> bool:
         """Return whether what was sent last stands, although its answer got lost."""
@@ -264,16 +264,16 @@ class Publisher:
         except KubeError as error:
             self._telemetry.failed("event", error)
 
-    def _job_missing(self, error: KubeError) -> Outcome | None:
+    def _job_missing(self, error: KubeError) -> LoopOutcome | None:
         seen = self._looker.seen
         pod = pod_of(seen.pod) if seen else None
         labelled = pod is not None and pod.job_uid and pod.job_name == self._options.job_name
         if self._sink.standing is not None or labelled:
-            return Outcome.JOB_GONE
+            return LoopOutcome.JOB_GONE
         now = self._clock()
         self._job_missing_since = self._job_missing_since or now
         if isinstance(error, Gone) or now >= self._job_missing_since + JOB_PATIENCE:
-            return Outcome.JOB_NEVER_SEEN
+            return LoopOutcome.JOB_NEVER_SEEN
         self.pace.put_off(error, self._looker.left())
         return None
 

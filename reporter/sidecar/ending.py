@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.core.case import GRACE_MARGIN, Case, Observation, Policy
 from reporter.core.condition import Standing
 from reporter.core.facts import Form
@@ -11,14 +11,14 @@ GOOD, NOT_REPORTED, BAD_SETTINGS = 0, 1, 2
 DELIVERY = 30.0  # seconds that a delivery may hold up the end of a classic Pod
 
 
-def exit_code(outcome: Outcome, standing: Standing | None, policy: str) -> int:
+def exit_code(outcome: LoopOutcome, standing: Standing | None, policy: str) -> int:
     """Return the classic form's exit code; `policy` is EXIT_POLICY, `standing` what is on the Job.
 
     A Job that has gone or belongs to a newer attempt is a quiet end.
     """
-    if outcome in {Outcome.SUPERSEDED, Outcome.JOB_GONE}:
+    if outcome in {LoopOutcome.SUPERSEDED, LoopOutcome.JOB_GONE}:
         return GOOD
-    if outcome in {Outcome.GAVE_UP, Outcome.JOB_NEVER_SEEN}:
+    if outcome in {LoopOutcome.GAVE_UP, LoopOutcome.JOB_NEVER_SEEN}:
         return NOT_REPORTED
     if standing is None or standing.note is None:
         return NOT_REPORTED

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.attempt.loop import Loop
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.attempt.seams import Telemetry
 from reporter.core.case import Observation, Policy
 from reporter.core.condition import Standing
@@ -116,18 +116,18 @@ class Link:
         """Hear of a request that failed."""
         self._telemetry.failed(what, error)
 
-    def take_over(self, loop: Loop, outcome: Outcome, standing: Standing | None) -> None:
+    def take_over(self, loop: Loop, outcome: LoopOutcome, standing: Standing | None) -> None:
         """Learn what the loop has not told by a write of its own.
 
         That is a final verdict that an earlier start of this container has written, whose delivery
         may not have been made (an aggregator takes the same one twice for once), and one that
         could not be written.
         """
-        if outcome is Outcome.FINAL and loop.statement is None and standing is not None:
+        if outcome is LoopOutcome.FINAL and loop.statement is None and standing is not None:
             row = standing.note.row if standing.note else ""
             report = Report(row, standing.status, standing.reason, standing.message)
             self.conclude(report, {})
-        unwritten = outcome in {Outcome.GAVE_UP, Outcome.STOPPED}
+        unwritten = outcome in {LoopOutcome.GAVE_UP, LoopOutcome.STOPPED}
         if unwritten and isinstance(loop.verdict, Settled) and loop.last is not None:
             self.conclude(loop.verdict.report, evidence(loop.last, time.time()))
 

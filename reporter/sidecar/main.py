@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter import __version__
 from reporter.attempt.loop import Loop
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.attempt.seams import Inputs, Options
 from reporter.core.case import Case, Policy
 from reporter.core.facts import Form
@@ -174,9 +174,13 @@ class Sidecar:
                 self._link.close()
             self._api.close()
 
-    def _after(self, loop: Loop, outcome: Outcome) -> int:
-        self._health.job_never_seen = outcome is Outcome.JOB_NEVER_SEEN
-        if outcome is Outcome.FINAL and loop.statement is None and self._job.standing is not None:
+    def _after(self, loop: Loop, outcome: LoopOutcome) -> int:
+        self._health.job_never_seen = outcome is LoopOutcome.JOB_NEVER_SEEN
+        if (
+            outcome is LoopOutcome.FINAL
+            and loop.statement is None
+            and self._job.standing is not None
+        ):
             self._telemetry.found(self._job.standing)
         self._telemetry.ended(outcome, self._settings.job_name, self._settings.job_namespace)
         if self._link is not None:
@@ -185,7 +189,7 @@ class Sidecar:
         if (Case(o, self._policy).form if o else self._policy.form) is Form.NATIVE:
             # Ending before SIGTERM would only bring a restart.
             loop.idle(lambda _: False)
-            if outcome is Outcome.FINAL:
+            if outcome is LoopOutcome.FINAL:
                 self._linger(lambda: self._native_linger_end(loop))
             return GOOD
         if o is None or restartable(o):

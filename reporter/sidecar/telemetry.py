@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.core.case import Observation
 from reporter.core.condition import Standing
 from reporter.core.facts import Running, Terminated, pod_of
@@ -112,20 +112,20 @@ class Telemetry:
             rule=row,
         )
 
-    def ended(self, outcome: Outcome, job: str, namespace: str) -> None:
+    def ended(self, outcome: LoopOutcome, job: str, namespace: str) -> None:
         """Say how the work on a Job ended, where that is not a verdict."""
         match outcome:
-            case Outcome.SUPERSEDED:
+            case LoopOutcome.SUPERSEDED:
                 self._log.warning("A newer Pod reports on this Job: nothing more is written")
-            case Outcome.JOB_GONE:
+            case LoopOutcome.JOB_GONE:
                 self._log.info("The Job is gone: nothing is left to report on")
-            case Outcome.JOB_NEVER_SEEN:
+            case LoopOutcome.JOB_NEVER_SEEN:
                 self._log.error(
                     "No such Job: check JOB_NAME and JOB_NAMESPACE", job=job, namespace=namespace
                 )
-            case Outcome.GAVE_UP:
+            case LoopOutcome.GAVE_UP:
                 self._log.error("The verdict could not be written in time")
-            case Outcome.STOPPED:
+            case LoopOutcome.STOPPED:
                 self._log.warning("Stopped before a final verdict was known")
 
     def withheld(self, report: Report, evidence: Mapping[str, Any]) -> None:

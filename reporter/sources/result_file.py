@@ -27,7 +27,7 @@ from reporter.sources.files import (
 )
 from reporter.wire.result import MAX_BYTES, decode_result
 
-Outcome = Literal["absent", "unreadable", "torn", "invalid", "valid"]
+LookOutcome = Literal["absent", "unreadable", "torn", "invalid", "valid"]
 
 # The kernel stamps files with its tick (up to 10 ms): a younger file can change and keep its times.
 SETTLED_NS = 50_000_000
@@ -51,7 +51,7 @@ class ResultFile:
         *,
         others: Iterable[Path] = (),
         details: bool = False,
-        on_read: Callable[[Outcome], None] = lambda _: None,
+        on_read: Callable[[LookOutcome], None] = lambda _: None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._path, self._details = path, details
@@ -105,7 +105,7 @@ def content_of(path: Path, payload: ResultPayload) -> bytes | None:
 
 def _judge(
     found: Absent | Content | Unreadable | Torn, *, details: bool
-) -> tuple[Outcome, ResultLook]:
+) -> tuple[LookOutcome, ResultLook]:
     match found:
         case Absent():
             return "absent", FileAbsent()

@@ -13,10 +13,10 @@ from reporter.core.run.entry import (
     Entry,
     Failure,
     Marked,
-    Outcome,
     Rank,
     Record,
     State,
+    UploadOutcome,
     due,
     fail,
     may_close,
@@ -70,7 +70,7 @@ def apply(entry, event, closed):
     """One event of an entry's life; and whether it was taken."""
     if isinstance(event, Record):
         entry, outcome = receive(entry, event, closed=closed)
-        return entry, outcome is Outcome.ACCEPTED
+        return entry, outcome is UploadOutcome.ACCEPTED
     entry, marked = fail(entry, event, closed=closed)
     return entry, marked is Marked.RECORDED
 

@@ -11,7 +11,7 @@ from aiohttp.http import HttpVersion11
 
 from reporter.aggregator.http.answers import CONTINUE
 from reporter.aggregator.http.connection import Connection
-from reporter.core.run.upload import Outcome, UploadEnded
+from reporter.core.run.upload import UploadEnded, UploadOutcome
 from reporter.settings.aggregator_limits import Limits
 
 _TELL_EVERY: Final = 1.0  # seconds between two calls of `heard`
@@ -91,8 +91,8 @@ class Body:
         except (OSError, RuntimeError, web.RequestPayloadError) as error:
             self._connection.do_not_linger()
             if self._loop.time() < self._left_until:
-                raise UploadEnded(Outcome.LEFT) from error
-            raise UploadEnded(Outcome.CUT, "upload cut off") from error
+                raise UploadEnded(UploadOutcome.LEFT) from error
+            raise UploadEnded(UploadOutcome.CUT, "upload cut off") from error
         self._waiting_since = None
         now = self._loop.time()
         self._waited += now - since
@@ -138,4 +138,4 @@ class Body:
 
 
 def _stalled() -> UploadEnded:
-    return UploadEnded(Outcome.STALLED, "upload stalled")
+    return UploadEnded(UploadOutcome.STALLED, "upload stalled")

@@ -20,7 +20,7 @@ from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, parse_progress, parse_update_id
 from reporter.core.run.progress_pieces import parse_in_pieces
 from reporter.core.run.snapshot import Phase
-from reporter.core.run.upload import Outcome, UploadEnded
+from reporter.core.run.upload import UploadEnded, UploadOutcome
 from reporter.errors import InvalidPayload
 from reporter.settings.aggregator_limits import Limits
 
@@ -97,7 +97,7 @@ class ProgressUpdates:
         except InvalidPayload as error:
             return answers.text(400, f"invalid progress update: {error}")
         except UploadEnded as error:
-            if error.ended.outcome is Outcome.STALLED:
+            if error.ended.outcome is UploadOutcome.STALLED:
                 return answers.text(503, f"{subject}: stalled", close=True)
             return answers.text(400, f"{subject}: incomplete", close=True)
         finally:

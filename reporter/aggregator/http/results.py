@@ -13,27 +13,27 @@ from reporter.aggregator.http.body import Body
 from reporter.aggregator.uploads import Meta, Sender, filename_of
 from reporter.core.payloads import ADAPTER_RESULT
 from reporter.core.run.plan import Key
-from reporter.core.run.upload import Ended, Outcome
+from reporter.core.run.upload import Ended, UploadOutcome
 from reporter.settings.aggregator_limits import Limits
 
 _SOON: Final = (answers.retry_later(5),)
 _BUSY: Final = (*_SOON, ("Result-Busy", "true"))
 
-_ANSWERS: Final[dict[Outcome, tuple[int, str, tuple[tuple[str, str], ...]]]] = {
-    Outcome.ACCEPTED: (200, "", ()),
-    Outcome.DUPLICATE: (409, "{subject} already received", ()),
-    Outcome.CLOSED: (410, "run is closed; {subject} not accepted", ()),
-    Outcome.LEFT: (400, "{subject}: its sender has left", ()),  # nobody reads it
-    Outcome.BUSY: (503, "{subject}: no upload slot free, try again", _BUSY),
-    Outcome.ENCODED: (415, "{subject}: {reason}", ()),
-    Outcome.TOO_LARGE: (413, "{subject} {reason}", ()),
-    Outcome.UNAVAILABLE: (503, "{subject}: {reason}", _SOON),
-    Outcome.NO_ROOM: (507, "{subject}: {reason}", ()),
-    Outcome.STALLED: (503, "{subject}: {reason}", _SOON),
-    Outcome.CUT: (400, "{subject}: {reason}", ()),
-    Outcome.REFUSED: (500, "error handling {subject}: {reason}", ()),
-    Outcome.DISK_FULL: (507, "error handling {subject}: {reason}", ()),
-    Outcome.UNWRITTEN: (500, "error handling {subject}: {reason}", ()),
+_ANSWERS: Final[dict[UploadOutcome, tuple[int, str, tuple[tuple[str, str], ...]]]] = {
+    UploadOutcome.ACCEPTED: (200, "", ()),
+    UploadOutcome.DUPLICATE: (409, "{subject} already received", ()),
+    UploadOutcome.CLOSED: (410, "run is closed; {subject} not accepted", ()),
+    UploadOutcome.LEFT: (400, "{subject}: its sender has left", ()),  # nobody reads it
+    UploadOutcome.BUSY: (503, "{subject}: no upload slot free, try again", _BUSY),
+    UploadOutcome.ENCODED: (415, "{subject}: {reason}", ()),
+    UploadOutcome.TOO_LARGE: (413, "{subject} {reason}", ()),
+    UploadOutcome.UNAVAILABLE: (503, "{subject}: {reason}", _SOON),
+    UploadOutcome.NO_ROOM: (507, "{subject}: {reason}", ()),
+    UploadOutcome.STALLED: (503, "{subject}: {reason}", _SOON),
+    UploadOutcome.CUT: (400, "{subject}: {reason}", ()),
+    UploadOutcome.REFUSED: (500, "error handling {subject}: {reason}", ()),
+    UploadOutcome.DISK_FULL: (507, "error handling {subject}: {reason}", ()),
+    UploadOutcome.UNWRITTEN: (500, "error handling {subject}: {reason}", ()),
 }
 
 

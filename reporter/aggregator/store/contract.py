@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from reporter.core.run.entry import Entry, Failure, Marked, Outcome, Record
+from reporter.core.run.entry import Entry, Failure, Marked, Record, UploadOutcome
 from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
@@ -56,7 +56,7 @@ class RunNotReady(StoreError):
 class Received(NamedTuple):
     """The answer to a record that was offered. `held` is what stands now."""
 
-    outcome: Outcome
+    outcome: UploadOutcome
     held: Record | None
 
 

@@ -22,7 +22,7 @@ from reporter.aggregator.uploads.reports import (
 from reporter.core.run.plan import Plugin
 from reporter.core.run.record import Cause, Rank, Record, Verdict, with_verdict
 from reporter.core.run.results import ResultStatus
-from reporter.core.run.upload import Outcome, UploadEnded
+from reporter.core.run.upload import UploadEnded, UploadOutcome
 from reporter.core.text import clean
 from reporter.errors import InvalidPayload
 from reporter.settings.aggregator_limits import Limits
@@ -55,7 +55,7 @@ class Incoming:
         body, meta = self.body, self.meta
         body.write(pieces)
         if meta.length is not None and body.size != meta.length:
-            raise UploadEnded(Outcome.CUT, "upload cut off")
+            raise UploadEnded(UploadOutcome.CUT, "upload cut off")
         if meta.digest is not None and meta.digest.lower() != body.digest:
             raise InvalidPayload("the body does not have its Content-Digest")
         if not meta.error and not meta.disposition and body.size <= SONOBUOY_BYTES:

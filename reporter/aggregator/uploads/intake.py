@@ -27,7 +27,7 @@ from reporter.core.run.entry import receive
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Failure, Rank, Record
 from reporter.core.run.snapshot import Phase, Snapshot
-from reporter.core.run.upload import Allowance, Ended, Outcome, Upload, UploadEnded
+from reporter.core.run.upload import Allowance, Ended, Upload, UploadEnded, UploadOutcome
 from reporter.errors import InvalidPayload, ReporterError
 from reporter.runtime import log
 from reporter.settings.aggregator_limits import Limits
@@ -107,26 +107,26 @@ class Intake:
         """Refuse what cannot be taken however its body turns out."""
         self._check_rank(key, meta)
         if meta.encoding not in ("identity", ""):
-            raise UploadEnded(Outcome.ENCODED, "Content-Encoding is not accepted")
+            raise UploadEnded(UploadOutcome.ENCODED, "Content-Encoding is not accepted")
         if (meta.length or 0) > self._limits.max_result_bytes:
             raise self._too_large()
         if not self._store.writable:
-            raise UploadEnded(Outcome.UNAVAILABLE, "the store cannot be written, try again")
+            raise UploadEnded(UploadOutcome.UNAVAILABLE, "the store cannot be written, try again")
 
     def _check_again(self, key: Key, meta: Meta, sender: Sender) -> None:
         """Do the same when its turn has come: much may have happened meanwhile."""
         if sender.left:
-            raise UploadEnded(Outcome.LEFT)
+            raise UploadEnded(UploadOutcome.LEFT)
         self._check_rank(key, meta)
         if not self.free_for(meta.length or 0):
-            raise UploadEnded(Outcome.NO_ROOM, "not enough disk space")
+            raise UploadEnded(UploadOutcome.NO_ROOM, "not enough disk space")
 
     def _check_rank(self, key: Key, meta: Meta) -> None:
         entry = self._store.entry(key)
         offered = Record(Rank.WORKER if meta.error else Rank.RESULT, 0.0)
         closed = self._store.phase is not Phase.RUNNING
         _, outcome = receive(entry, offered, closed=closed)
-        if outcome is not Outcome.ACCEPTED:
+        if outcome is not UploadOutcome.ACCEPTED:
             raise UploadEnded(outcome, digest=_held(outcome, entry.record))
 
     async def _turn(self, key: Key, meta: Meta, sender: Sender, place: ExitStack) -> Upload:
@@ -190,7 +190,7 @@ class Intake:
                 await self._release(record.digest)
             raise  # else the row may be on the disk all the same; a restart knows
         self._step("committed")
-        if received.outcome is not Outcome.ACCEPTED:
+        if received.outcome is not UploadOutcome.ACCEPTED:
             await self._release(record.digest)
         return Ended(received.outcome, digest=_held(received.outcome, received.held))
 
@@ -203,14 +203,14 @@ class Intake:
                 failure = Failure("attempt", self._wall(), ended.reason)
                 await self._store.mark_failed(key, failure)
             except StoreError as error:
-                if ended.outcome is not Outcome.UNAVAILABLE:
+                if ended.outcome is not UploadOutcome.UNAVAILABLE:
                     log.get().error("Failed upload was not noted", key=str(key), error=str(error))
         return ended
 
     def _put_away(self, key: Key, incoming: Incoming, ended: Ended) -> None:
         body, meta = incoming.body, incoming.meta
         try:
-            refused = ended.outcome in (Outcome.REFUSED, Outcome.TOO_LARGE)
+            refused = ended.outcome in (UploadOutcome.REFUSED, UploadOutcome.TOO_LARGE)
             if refused and self.free_for(0):
                 self._quarantine.put(key, body, meta, ended.reason, at=self._wall())
         except OSError as error:
@@ -224,7 +224,9 @@ class Intake:
             await self._threads.disk(self._blobs.release, digest)
 
     def _too_large(self) -> UploadEnded:
-        return UploadEnded(Outcome.TOO_LARGE, f"exceeds {self._limits.max_result_bytes} bytes")
+        return UploadEnded(
+            UploadOutcome.TOO_LARGE, f"exceeds {self._limits.max_result_bytes} bytes"
+        )
 
     def _check_room(self) -> None:
         if not self.free_for(0):
@@ -268,9 +270,9 @@ class Intake:
         self._threads.close()
 
 
-def _held(outcome: Outcome, record: Record | None) -> str:
+def _held(outcome: UploadOutcome, record: Record | None) -> str:
     """The digest to tell: whoever is told that the run is closed asked for nothing that is held."""
-    return "" if record is None or outcome is Outcome.CLOSED else record.digest
+    return "" if record is None or outcome is UploadOutcome.CLOSED else record.digest
 
 
 def _ended_by(error: Exception) -> Ended:
@@ -279,12 +281,12 @@ def _ended_by(error: Exception) -> Ended:
         case UploadEnded():
             return error.ended
         case InvalidPayload() | BadArchive():
-            return Ended(Outcome.REFUSED, str(error))
+            return Ended(UploadOutcome.REFUSED, str(error))
         case StoreFull():
-            return Ended(Outcome.DISK_FULL, "no space left")
+            return Ended(UploadOutcome.DISK_FULL, "no space left")
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return Ended(Outcome.DISK_FULL, "no space left")
+            return Ended(UploadOutcome.DISK_FULL, "no space left")
         case OSError():
-            return Ended(Outcome.UNWRITTEN, error.strerror or type(error).__name__)
+            return Ended(UploadOutcome.UNWRITTEN, error.strerror or type(error).__name__)
         case _:
-            return Ended(Outcome.UNWRITTEN, str(error))
+            return Ended(UploadOutcome.UNWRITTEN, str(error))

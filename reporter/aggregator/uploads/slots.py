@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Final, Protocol
 
 from reporter.core.run.plan import Key
-from reporter.core.run.upload import Allowance, Outcome, Upload, UploadEnded
+from reporter.core.run.upload import Allowance, Upload, UploadEnded, UploadOutcome
 
 _AWAITED: Final = 20.0  # seconds in which who was told that we are busy comes again
 
@@ -156,9 +156,9 @@ class Uploads:
             taken = await self._slots.take(key, 0.0)
         if not taken:
             if sender.left:
-                raise UploadEnded(Outcome.LEFT)
+                raise UploadEnded(UploadOutcome.LEFT)
             self._turned_away[key] = self._wall() + _AWAITED
-            raise UploadEnded(Outcome.BUSY)
+            raise UploadEnded(UploadOutcome.BUSY)
         place.callback(self._slots.release, key)
 
     def _forget(self, key: Key, upload: Upload) -> None:

@@ -12,7 +12,7 @@ from reporter.core.objects import items, number, section, text
 _ENDING = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})
 
 
-class Outcome(StrEnum):
+class JobOutcome(StrEnum):
     """What has become of a Job."""
 
     OPEN = "open"
@@ -20,13 +20,13 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-def outcome(job: Object) -> Outcome:
+def outcome(job: Object) -> JobOutcome:
     """Return what has become of a Job: decided once every reporter wrote its final verdict."""
     found = standing(job)
     reporters = len(find_setups(section(job, "spec", "template", "spec")))
     if len(found) < max(reporters, 1) or not all(is_last(each, job) for each in found):
-        return Outcome.OPEN
-    return Outcome.GOOD if all(each.good for each in found) else Outcome.FAILED
+        return JobOutcome.OPEN
+    return JobOutcome.GOOD if all(each.good for each in found) else JobOutcome.FAILED
 
 
 def is_last(verdict: WrittenVerdict, job: Object) -> bool:

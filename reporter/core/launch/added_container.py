@@ -24,7 +24,7 @@ _PEMS = {"CA_CERT_FILE": "ca.crt", "CLIENT_CERT_FILE": "tls.crt", "CLIENT_KEY_FI
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class ResultsMount:
     """Where a plugin leaves its results, and the mount that leads there in its container."""
 
     directory: str
@@ -115,7 +115,7 @@ def token_volume() -> dict[str, Any]:
     }
 
 
-def sidecar(given: Setting, adapter: Object, pod: Object, results: Results) -> dict[str, Any]:
+def sidecar(given: Setting, adapter: Object, pod: Object, results: ResultsMount) -> dict[str, Any]:
     """Return the status-reporter in its native form, beside a container that is an adapter."""
     values = {
         "REPORTER_FORM": "native",
@@ -152,7 +152,7 @@ def sidecar(given: Setting, adapter: Object, pod: Object, results: Results) -> d
     }
 
 
-def worker(given: Setting, plugin: Object, pod: Object, results: Results) -> dict[str, Any]:
+def worker(given: Setting, plugin: Object, pod: Object, results: ResultsMount) -> dict[str, Any]:
     """Return our worker for a plugin that writes a done file."""
     values = {
         "SONOBUOY_RESULTS_DIR": results.directory,

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any, Final
 
 from reporter.core.launch import added_container, names, placement
-from reporter.core.launch.added_container import CONFIG, Results, Setting
+from reporter.core.launch.added_container import CONFIG, ResultsMount, Setting
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import items, number, section, text
 from reporter.core.pod import DEFAULT_CONTAINER, Names, find_adapter
@@ -182,18 +182,18 @@ def _contract(spec: dict[str, Any], given: Setting, secret: str) -> None:
     spec["volumes"] = [*_listed(spec, "volumes"), *volumes]
 
 
-def _results(plugin: Any, path: str) -> Results:
+def _results(plugin: Any, path: str) -> ResultsMount:
     """Find where the container writes its results; a mount for them is added where none is."""
     placed = [(posixpath.normpath(text(m, "mountPath")), m) for m in items(plugin, "volumeMounts")]
     leading = [each for each in placed if f"{path}/".startswith(f"{each[0].rstrip('/')}/")]
     if leading:
-        return Results(path, _as_ours(max(leading, key=lambda each: len(each[0]))[1]))
+        return ResultsMount(path, _as_ours(max(leading, key=lambda each: len(each[0]))[1]))
     for at, mount in placed:
         if text(mount, "name") == _RESULTS:
-            return Results(at, _as_ours(mount))
+            return ResultsMount(at, _as_ours(mount))
     added = {"name": _RESULTS, "mountPath": path}
     _put_mount(plugin, added)
-    return Results(path, added)
+    return ResultsMount(path, added)
 
 
 def _as_ours(mount: Object) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from reporter.core.run.record import (
     record_of,
     with_verdict,
 )
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import UploadOutcome
 
 __all__ = [
     "TIMEOUTS",
@@ -32,10 +32,10 @@ __all__ = [
     "Entry",
     "Failure",
     "Marked",
-    "Outcome",
     "Rank",
     "Record",
     "State",
+    "UploadOutcome",
     "Window",
     "due",
     "error_document",
@@ -126,7 +126,7 @@ class Entry:
         )
 
 
-def receive(entry: Entry, record: Record, *, closed: bool) -> tuple[Entry, Outcome]:
+def receive(entry: Entry, record: Record, *, closed: bool) -> tuple[Entry, UploadOutcome]:
     """Take a record if it outranks what is held and the run is not closed.
 
     The answer for something already held does not change when the run closes: its sender repeats a
@@ -134,11 +134,11 @@ def receive(entry: Entry, record: Record, *, closed: bool) -> tuple[Entry, Outco
     """
     held = entry.record
     if held is not None and record.rank <= held.rank:
-        return entry, Outcome.DUPLICATE
+        return entry, UploadOutcome.DUPLICATE
     if closed:
-        return entry, Outcome.CLOSED
+        return entry, UploadOutcome.CLOSED
     superseded = entry.superseded if held is None else held
-    return replace(entry, record=record, superseded=superseded, window=None), Outcome.ACCEPTED
+    return replace(entry, record=record, superseded=superseded, window=None), UploadOutcome.ACCEPTED
 
 
 class Marked(StrEnum):
@@ -166,7 +166,7 @@ def fail(
         return entry, Marked.CLOSED
     if failure.kind == "final":
         entry, outcome = receive(entry, record_of(failure), closed=False)
-        return entry, Marked.RECORDED if outcome is Outcome.ACCEPTED else Marked.IGNORED
+        return entry, Marked.RECORDED if outcome is UploadOutcome.ACCEPTED else Marked.IGNORED
     if entry.terminal:
         return entry, Marked.IGNORED
     old = entry.window

@@ -14,7 +14,7 @@ FINISH: Final = 120.0
 FINISH_RATE: Final = 2**20  # bytes per second
 
 
-class Outcome(StrEnum):
+class UploadOutcome(StrEnum):
     """What became of an upload. The first three are what becomes of a record by its rank."""
 
     ACCEPTED = "accepted"
@@ -39,7 +39,13 @@ class Outcome(StrEnum):
 
 
 _NO_TRY: Final = frozenset(
-    {Outcome.ACCEPTED, Outcome.DUPLICATE, Outcome.CLOSED, Outcome.LEFT, Outcome.BUSY}
+    {
+        UploadOutcome.ACCEPTED,
+        UploadOutcome.DUPLICATE,
+        UploadOutcome.CLOSED,
+        UploadOutcome.LEFT,
+        UploadOutcome.BUSY,
+    }
 )
 
 
@@ -50,7 +56,7 @@ class Ended:
     `digest` is the SHA-256, in hexadecimal, of what is held for its key: its own body, or another.
     """
 
-    outcome: Outcome
+    outcome: UploadOutcome
     reason: str = ""
     digest: str = ""
 
@@ -58,7 +64,7 @@ class Ended:
 class UploadEnded(ReporterError):
     """Raised where an upload goes no further."""
 
-    def __init__(self, outcome: Outcome, reason: str = "", digest: str = "") -> None:
+    def __init__(self, outcome: UploadOutcome, reason: str = "", digest: str = "") -> None:
         super().__init__(reason or str(outcome))
         self.ended = Ended(outcome, reason, digest)
 

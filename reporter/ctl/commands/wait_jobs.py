@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from reporter.core.diagnosis.finding import Object
 from reporter.core.diagnosis.job import ended, standing
-from reporter.core.diagnosis.outcome import Outcome, nobody_writes, open_because, outcome
+from reporter.core.diagnosis.outcome import JobOutcome, nobody_writes, open_because, outcome
 from reporter.core.diagnosis.written_verdict import WrittenVerdict
 from reporter.core.objects import section, text
 from reporter.core.text import clean
@@ -41,7 +41,7 @@ class Awaited:
     ended_at: float | None = None  # when we first saw it ended; monotonic
     silent: bool = False  # nobody was left that writes, when its Pods were last looked at
     over: bool = False
-    outcome: Outcome = Outcome.OPEN
+    outcome: JobOutcome = JobOutcome.OPEN
     remark: str = ""
 
     @property
@@ -94,7 +94,7 @@ class Waiting:
             for job in self._jobs:
                 if not job.over:
                     self._look(job)
-                if self._options.fail_fast and job.outcome is Outcome.FAILED:
+                if self._options.fail_fast and job.outcome is JobOutcome.FAILED:
                     return FAILED
             left = [job for job in self._jobs if not job.over]
             if not left:
@@ -109,9 +109,9 @@ class Waiting:
 
     def _code(self) -> int:
         """A failure that is known stays one, whatever becomes of the others."""
-        if any(job.outcome is Outcome.FAILED for job in self._jobs):
+        if any(job.outcome is JobOutcome.FAILED for job in self._jobs):
             return FAILED
-        lost = any(job.over and job.outcome is Outcome.OPEN for job in self._jobs)
+        lost = any(job.over and job.outcome is JobOutcome.OPEN for job in self._jobs)
         return CANNOT_TELL if lost else GOOD
 
     def _look(self, job: Awaited) -> None:
@@ -134,7 +134,7 @@ class Waiting:
 
     def _judge(self, job: Awaited, found: Object) -> None:
         job.seen, job.outcome = found, outcome(found)
-        if job.outcome is not Outcome.OPEN:
+        if job.outcome is not JobOutcome.OPEN:
             job.over = True
             self._put(job, found)
         elif job.silent:

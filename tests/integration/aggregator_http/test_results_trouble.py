@@ -4,7 +4,7 @@ import pytest
 
 from reporter.aggregator.store import StoreError
 from reporter.core.run.entry import Cause, Failure
-from reporter.core.run.upload import Ended, Outcome
+from reporter.core.run.upload import Ended, UploadOutcome
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http.scene import (
     E2E,
@@ -88,12 +88,24 @@ class Says:
 
 
 VERDICTS = [
-    (Ended(Outcome.ACCEPTED, digest="ab" * 32), 200, b""),
-    (Ended(Outcome.DUPLICATE), 409, b"result e2e/global already received\n"),
-    (Ended(Outcome.TOO_LARGE, "exceeds 7 bytes"), 413, b"result e2e/global exceeds 7 bytes\n"),
-    (Ended(Outcome.REFUSED, "not gzip"), 500, b"error handling result e2e/global: not gzip\n"),
-    (Ended(Outcome.UNWRITTEN, "EIO"), 500, b"error handling result e2e/global: EIO\n"),
-    (Ended(Outcome.DISK_FULL, "no space"), 507, b"error handling result e2e/global: no space\n"),
+    (Ended(UploadOutcome.ACCEPTED, digest="ab" * 32), 200, b""),
+    (Ended(UploadOutcome.DUPLICATE), 409, b"result e2e/global already received\n"),
+    (
+        Ended(UploadOutcome.TOO_LARGE, "exceeds 7 bytes"),
+        413,
+        b"result e2e/global exceeds 7 bytes\n",
+    ),
+    (
+        Ended(UploadOutcome.REFUSED, "not gzip"),
+        500,
+        b"error handling result e2e/global: not gzip\n",
+    ),
+    (Ended(UploadOutcome.UNWRITTEN, "EIO"), 500, b"error handling result e2e/global: EIO\n"),
+    (
+        Ended(UploadOutcome.DISK_FULL, "no space"),
+        507,
+        b"error handling result e2e/global: no space\n",
+    ),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.core.run.entry import Cause, Outcome, State
+from reporter.core.run.entry import Cause, State, UploadOutcome
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.snapshot import Phase
 from tests.integration.control.world import E2E, NODE1, NODE2, World, play
@@ -64,12 +64,12 @@ class TestDeadlines:
             await world.pass_time(3_590, step=10)
             await world.restart(after=40)
             await world.pass_time(29)
-            assert Outcome.ACCEPTED is await world.result(E2E)
+            assert UploadOutcome.ACCEPTED is await world.result(E2E)
             assert (State.RUNNING, None) == world.state(NODE2)
             await world.pass_time(20)
             assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(NODE2)
             assert Phase.RUNNING is world.store.phase
-            assert Outcome.ACCEPTED is await world.result(NODE2)
+            assert UploadOutcome.ACCEPTED is await world.result(NODE2)
             await world.control.tick()
             assert Phase.CLOSED is world.store.phase
             assert (False, True) == tuple(world.shown(key)["late"] for key in (E2E, NODE2))
@@ -93,7 +93,7 @@ class TestDeadlines:
                 await world.control.tick()
             await world.pass_time(19)
             assert Phase.RUNNING is world.store.phase
-            assert Outcome.ACCEPTED is await world.result(E2E)
+            assert UploadOutcome.ACCEPTED is await world.result(E2E)
             await world.control.tick()
             assert Phase.CLOSED is world.store.phase
 
@@ -122,10 +122,10 @@ class TestDeadlines:
             await world.pass_time(3_600, step=10)
             assert "timed_out" == world.shown(E2E)["status"]
 
-            assert Outcome.ACCEPTED is await world.result(E2E)
+            assert UploadOutcome.ACCEPTED is await world.result(E2E)
             assert ("complete", True) == (world.shown(E2E)["status"], world.shown(E2E)["late"])
             assert Cause.DEADLINE is world.store.entry(E2E).superseded.cause
-            assert Outcome.DUPLICATE is await world.result(E2E)
+            assert UploadOutcome.DUPLICATE is await world.result(E2E)
 
         play(story())
 

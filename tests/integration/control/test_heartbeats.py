@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.core.run.entry import Cause, Outcome, State
+from reporter.core.run.entry import Cause, State, UploadOutcome
 from reporter.core.run.plan import Key, Plan, Plugin
 from tests.integration.control.world import E2E, NODE1, World, play
 
@@ -33,7 +33,7 @@ class TestHeartbeats:
             assert (State.RUNNING, None) == world.state(NODE1)
             await world.pass_time(6)
             assert (State.TIMED_OUT, Cause.HEARTBEAT) == world.state(NODE1)
-            assert Outcome.ACCEPTED is await world.result(NODE1)
+            assert UploadOutcome.ACCEPTED is await world.result(NODE1)
 
         play(story())
 

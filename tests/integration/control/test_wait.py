@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.core.run.entry import Cause, Failure, Marked, Outcome, Rank, Record, State
+from reporter.core.run.entry import Cause, Failure, Marked, Rank, Record, State, UploadOutcome
 from reporter.core.run.plan import Plan
 from reporter.core.run.progress import Progress
 from reporter.core.run.record import Verdict
@@ -188,7 +188,7 @@ class TestWait:
             assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
             assert Phase.RUNNING is world.store.phase
 
-            assert Outcome.ACCEPTED is await world.result(E2E)
+            assert UploadOutcome.ACCEPTED is await world.result(E2E)
             world.reading.clear()
             await world.control.tick()
             assert (State.COMPLETE, None) == world.state(E2E)
@@ -236,8 +236,8 @@ class TestWait:
             await world.pass_time(121)
             assert Phase.CLOSED is world.store.phase
 
-            assert Outcome.DUPLICATE is await world.result(NODE1)
-            assert Outcome.CLOSED is await world.result(E2E)
+            assert UploadOutcome.DUPLICATE is await world.result(NODE1)
+            assert UploadOutcome.CLOSED is await world.result(E2E)
             taken = await world.store.record_progress(E2E, Progress("m"), None, at=world.wall)
             assert "closed" == taken.value
             assert Marked.CLOSED is await world.attempt(E2E)

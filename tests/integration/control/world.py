@@ -10,7 +10,7 @@ from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.package import PackageFailed
 from reporter.aggregator.store import StoreFull
 from reporter.aggregator.store.operations import Windows
-from reporter.core.run.entry import Cause, Failure, Marked, Outcome, Rank, Record, State
+from reporter.core.run.entry import Cause, Failure, Marked, Rank, Record, State, UploadOutcome
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.runtime import log
@@ -122,7 +122,7 @@ class World:
         self.mono += seconds
         self.wall += seconds
 
-    async def result(self, key: Key, verdict: str = "passed") -> Outcome:
+    async def result(self, key: Key, verdict: str = "passed") -> UploadOutcome:
         """Hand in a result."""
         record = Record(
             Rank.RESULT, self.wall, digest="cd" * 32, size=3, filename="r", verdict=verdict

@@ -13,7 +13,7 @@ from reporter.aggregator.store import (
     RunNotReady,
 )
 from reporter.aggregator.store.operations import Windows
-from reporter.core.run.entry import Cause, Marked, Outcome, Rank, State
+from reporter.core.run.entry import Cause, Marked, Rank, State, UploadOutcome
 from reporter.core.run.launched import LauncherShown, PodShown, Step
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.tar_upload import TarUpload, UploadState
@@ -41,10 +41,10 @@ from tests.integration.store.world import (
 async def test_the_first_result_is_held_and_the_second_refused(world: World):
     """A1, A2: the answer names what is held."""
     async with world.opened() as store:
-        assert Received(Outcome.ACCEPTED, result("aa")) == await store.record_result(
+        assert Received(UploadOutcome.ACCEPTED, result("aa")) == await store.record_result(
             E2E, result("aa")
         )
-        assert Received(Outcome.DUPLICATE, result("aa")) == await store.record_result(
+        assert Received(UploadOutcome.DUPLICATE, result("aa")) == await store.record_result(
             E2E, result("bb")
         )
         assert result("aa") == store.snapshot().entries[E2E].record
@@ -58,7 +58,7 @@ async def test_of_fifty_rivals_exactly_one_wins(world: World):
             *(store.record_result(E2E, result(f"{number:02x}")) for number in range(50))
         )
 
-        assert 1 == sum(answer.outcome is Outcome.ACCEPTED for answer in answers)
+        assert 1 == sum(answer.outcome is UploadOutcome.ACCEPTED for answer in answers)
         assert {store.entry(E2E).record} == {answer.held for answer in answers}
 
 
@@ -68,8 +68,8 @@ async def test_a_late_result_replaces_an_error_and_keeps_it_beside(world: World)
     async with world.opened() as store:
         assert Marked.RECORDED == await store.mark_failed(E2E, gave_up(cause=Cause.DEADLINE))
         assert State.TIMED_OUT == store.entry(E2E).state
-        assert Outcome.ACCEPTED == (await store.record_result(E2E, result())).outcome
-        assert Outcome.DUPLICATE == (await store.record_result(E2E, result("bb"))).outcome
+        assert UploadOutcome.ACCEPTED == (await store.record_result(E2E, result())).outcome
+        assert UploadOutcome.DUPLICATE == (await store.record_result(E2E, result("bb"))).outcome
         assert Marked.IGNORED == await store.mark_failed(E2E, gave_up())
 
         entry = store.entry(E2E)
@@ -88,10 +88,10 @@ async def test_a_workers_error_report_gives_way_to_its_result(world: World):
         outcomes = [(await store.record_result(E2E, record)).outcome for record in records]
 
         assert [
-            Outcome.ACCEPTED,
-            Outcome.DUPLICATE,
-            Outcome.ACCEPTED,
-            Outcome.DUPLICATE,
+            UploadOutcome.ACCEPTED,
+            UploadOutcome.DUPLICATE,
+            UploadOutcome.ACCEPTED,
+            UploadOutcome.DUPLICATE,
         ] == outcomes
 
 
@@ -164,7 +164,7 @@ async def test_lost_bytes_make_room_for_any_upload(world: World):
             lost.text,
             lost.at,
         )
-        assert Outcome.ACCEPTED == (await store.record_result(E2E, result("bb"))).outcome
+        assert UploadOutcome.ACCEPTED == (await store.record_result(E2E, result("bb"))).outcome
 
 
 @on_loop
@@ -264,7 +264,7 @@ async def test_a_run_does_not_close_while_an_entry_is_open(world: World):
             return_exceptions=True,
         )
         assert isinstance(refused, RunNotReady)
-        assert Outcome.ACCEPTED == accepted.outcome
+        assert UploadOutcome.ACCEPTED == accepted.outcome
         assert (Phase.RUNNING, True) == (store.phase, store.writable)
 
 
@@ -382,8 +382,8 @@ async def test_after_closing_nothing_is_taken_any_more(world: World):
         await store.advance_run(Phase.POST_PROCESSING)
         before = store.snapshot()
 
-        assert Outcome.DUPLICATE == (await store.record_result(E2E, result("bb"))).outcome
-        assert Outcome.CLOSED == (await store.record_result(NODE2, result("bb"))).outcome
+        assert UploadOutcome.DUPLICATE == (await store.record_result(E2E, result("bb"))).outcome
+        assert UploadOutcome.CLOSED == (await store.record_result(NODE2, result("bb"))).outcome
         assert Marked.CLOSED == await store.mark_failed(E2E, failed_try())
         for update in (replacing(2), appending(2)):
             assert ProgressTaken.CLOSED == await store.record_progress(E2E, update, None, at=NOW)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.store import SqliteStore, StoreError, StoreLocked, schema
-from reporter.core.run.entry import Outcome
+from reporter.core.run.entry import UploadOutcome
 from reporter.runtime import log
 from tests.integration.store.killing import ROOT
 from tests.integration.store.world import (
@@ -193,7 +193,7 @@ async def test_a_second_store_of_the_same_process_is_refused(place: World):
     async with place.opened() as store:
         with pytest.raises(StoreLocked, match="another process has"):
             await place.store().open_run(PLAN, now=NOW)
-        assert Outcome.DUPLICATE == (await store.record_result(E2E, result())).outcome
+        assert UploadOutcome.DUPLICATE == (await store.record_result(E2E, result())).outcome
 
 
 OPEN_IT = """
@@ -303,7 +303,7 @@ async def test_a_start_that_failed_lets_the_next_one_in(place: World):
     await store.open_run(PLAN, now=NOW)
     await store.close()
     await store.open_run(PLAN, now=NOW)
-    assert Outcome.DUPLICATE == (await store.record_result(E2E, result())).outcome
+    assert UploadOutcome.DUPLICATE == (await store.record_result(E2E, result())).outcome
     await store.close()
 
 

@@ -20,7 +20,7 @@ from reporter.aggregator.store import (
     StoreFull,
 )
 from reporter.aggregator.store.cached import CachedStore
-from reporter.core.run.entry import Outcome, State
+from reporter.core.run.entry import State, UploadOutcome
 from reporter.core.run.snapshot import Phase, Snapshot
 from reporter.runtime import log
 from tests.integration.store.story import STEPS, Step, lasting
@@ -182,7 +182,7 @@ async def test_a_batch_that_fails_is_refused_to_all_its_callers(tmp_path: Path, 
             assert not await store.probe()
             sound(disk)
             assert await store.probe()
-            assert [Outcome.ACCEPTED] * 3 == [(await call()).outcome for call in calls]
+            assert [UploadOutcome.ACCEPTED] * 3 == [(await call()).outcome for call in calls]
     assert ["Store is not writable", "Store is writable again"] == [
         line["message"] for line in logs
     ]
@@ -286,7 +286,7 @@ async def test_a_rollback_that_fails_does_not_block_the_store(tmp_path: Path, di
             disk.before = refuse
             with pytest.raises(StoreError):
                 await store.record_result(E2E, result("aa"))
-            assert Outcome.ACCEPTED == (await store.record_result(E2E, result("bb"))).outcome
+            assert UploadOutcome.ACCEPTED == (await store.record_result(E2E, result("bb"))).outcome
             assert "" == awaited
 
 
@@ -306,7 +306,7 @@ async def test_a_disk_that_cannot_even_be_read_after_a_failed_commit(tmp_path: P
                     await store.record_result(E2E, result("aa"))
             sound(disk)
             assert await store.probe()
-        assert Outcome.ACCEPTED == (await store.record_result(E2E, result("aa"))).outcome
+        assert UploadOutcome.ACCEPTED == (await store.record_result(E2E, result("aa"))).outcome
 
 
 @on_loop
@@ -327,7 +327,7 @@ async def test_a_commit_that_only_seemed_to_fail_shows_when_its_caller_repeats(
             assert State.RUNNING == store.entry(E2E).state
             sound(disk)
             received = await store.record_result(E2E, result("bb"))
-        assert (Outcome.DUPLICATE, "aa") == (received.outcome, received.held.digest)
+        assert (UploadOutcome.DUPLICATE, "aa") == (received.outcome, received.held.digest)
         assert State.COMPLETE == store.entry(E2E).state
 
 

@@ -13,7 +13,7 @@ from reporter.aggregator.store import (
 )
 from reporter.aggregator.store import sqlite as engine
 from reporter.aggregator.store.cached import CachedStore
-from reporter.core.run.entry import Outcome, State
+from reporter.core.run.entry import State, UploadOutcome
 from reporter.core.run.plan import Plan, Plugin
 from reporter.core.run.snapshot import Phase
 from tests.integration.store.world import (
@@ -73,7 +73,7 @@ async def test_more_than_a_full_queue_is_refused_at_once(tmp_path: Path, disk):
         rest.over.set()
         await asyncio.gather(first, *waiting)
         assert engine.QUEUE == store.entry(NODE1).attempts
-        assert Outcome.ACCEPTED == (await store.record_result(NODE2, result())).outcome
+        assert UploadOutcome.ACCEPTED == (await store.record_result(NODE2, result())).outcome
 
 
 @on_loop

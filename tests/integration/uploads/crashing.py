@@ -19,7 +19,7 @@ from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import UploadOutcome
 from tests import forked
 from tests.archives.tars import file, tgz
 from tests.integration.uploads.scene import (
@@ -104,7 +104,7 @@ async def load(here: DiskScene) -> None:
         async with gate:
             body = str(key).encode() + OPAQUE[:100_000]
             verdict = await here.put(key, body, JSON)
-            if verdict.outcome is Outcome.ACCEPTED:
+            if verdict.outcome is UploadOutcome.ACCEPTED:
                 print(key, verdict.digest, flush=True)
 
     keys = [key for key in here.plan.keys if not here.store.entry(key).terminal]
@@ -117,7 +117,7 @@ async def _acknowledged(here: Scene, kind: str) -> None:
         verdict = await here.put(NODE1, GOOD, ARCHIVE)
     else:
         verdict = await here.put(NODE1, b"", JSON, *chunks)
-    assert verdict.outcome is Outcome.ACCEPTED
+    assert verdict.outcome is UploadOutcome.ACCEPTED
     print("stored", verdict.digest, flush=True)
 
 

@@ -18,7 +18,7 @@ from reporter.aggregator.uploads import Intake, Meta
 from reporter.core.run.entry import Marked
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
-from reporter.core.run.upload import Ended, Outcome
+from reporter.core.run.upload import Ended, UploadOutcome
 from reporter.settings.aggregator_limits import Limits
 from tests.aggregators.stores import QuickStore, volatile
 from tests.archives.packed import packed
@@ -51,33 +51,33 @@ def sha(data: bytes) -> str:
 
 def stored(digest: str) -> Ended:
     """Taken."""
-    return Ended(Outcome.ACCEPTED, digest=digest)
+    return Ended(UploadOutcome.ACCEPTED, digest=digest)
 
 
 def held(digest: str) -> Ended:
     """Not taken: something of the same or a higher rank is there."""
-    return Ended(Outcome.DUPLICATE, digest=digest)
+    return Ended(UploadOutcome.DUPLICATE, digest=digest)
 
 
 def refused(reason: str) -> Ended:
     """Not what it says it is."""
-    return Ended(Outcome.REFUSED, reason)
+    return Ended(UploadOutcome.REFUSED, reason)
 
 
 def unwritten(reason: str) -> Ended:
     """The disk or the store failed."""
-    return Ended(Outcome.UNWRITTEN, reason)
+    return Ended(UploadOutcome.UNWRITTEN, reason)
 
 
 def too_large(limit: int) -> Ended:
     """Longer than it may be."""
-    return Ended(Outcome.TOO_LARGE, f"exceeds {limit} bytes")
+    return Ended(UploadOutcome.TOO_LARGE, f"exceeds {limit} bytes")
 
 
-CLOSED = Ended(Outcome.CLOSED)
-CUT = Ended(Outcome.CUT, "upload cut off")
-STALLED = Ended(Outcome.STALLED, "upload stalled")
-DISK_FULL = Ended(Outcome.DISK_FULL, "no space left")
+CLOSED = Ended(UploadOutcome.CLOSED)
+CUT = Ended(UploadOutcome.CUT, "upload cut off")
+STALLED = Ended(UploadOutcome.STALLED, "upload stalled")
+DISK_FULL = Ended(UploadOutcome.DISK_FULL, "no space left")
 
 
 async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reporter.core.run.entry import State
-from reporter.core.run.upload import Outcome
+from reporter.core.run.upload import UploadOutcome
 from tests.archives.tars import (
     file,
     folder,
@@ -58,7 +58,7 @@ def test_a7_a8_a_bad_archive_then_a_good_one(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         assert refused("not gzip") == await here.put(E2E, b'{"error":"x"}', ARCHIVE)
-        assert (await here.put(E2E, bad, ARCHIVE)).outcome is Outcome.REFUSED
+        assert (await here.put(E2E, bad, ARCHIVE)).outcome is UploadOutcome.REFUSED
         entry = here.store.entry(E2E)
         assert (2, True) == (entry.attempts, entry.retrying)
         assert stored(sha(GOOD)) == await here.put(E2E, GOOD, ARCHIVE)

@@ -13,7 +13,7 @@ import pytest
 
 from reporter.aggregator.store import StoreError, StoreFull
 from reporter.core.run.entry import State
-from reporter.core.run.upload import Ended, Outcome
+from reporter.core.run.upload import Ended, UploadOutcome
 from reporter.runtime import log
 from tests.archives.tars import file, link, tgz
 from tests.integration.uploads.scene import (
@@ -221,7 +221,9 @@ def test_f10_a_thousand_failures_leave_no_descriptor(tmp_path: Path) -> None:
         for number in range(1000):
             trouble.over = number % 2 == 0
             verdict = await here.put(E2E, body if trouble.over else GOOD, ARCHIVE)
-            assert verdict.outcome is (Outcome.REFUSED if trouble.over else Outcome.UNWRITTEN)
+            assert verdict.outcome is (
+                UploadOutcome.REFUSED if trouble.over else UploadOutcome.UNWRITTEN
+            )
         assert before == len(os.listdir("/proc/self/fd"))
         assert [] == here.leftovers()
         trouble.over = True

@@ -14,7 +14,7 @@ import pytest
 from reporter.aggregator.uploads import Meta, filename_of
 from reporter.core.run.entry import State
 from reporter.core.run.snapshot import Phase
-from reporter.core.run.upload import Outcome, UploadEnded
+from reporter.core.run.upload import UploadEnded, UploadOutcome
 from tests.archives.tars import file, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
@@ -259,7 +259,7 @@ def test_a47_fifty_at_once(tmp_path: Path) -> None:
     async def story(here: Scene) -> None:
         verdicts = await asyncio.gather(*(here.put(E2E, body, JSON) for _ in range(50)))
         assert [held(sha(body))] * 49 == sorted(
-            (v for v in verdicts if v.outcome is Outcome.DUPLICATE), key=repr
+            (v for v in verdicts if v.outcome is UploadOutcome.DUPLICATE), key=repr
         )
         assert 1 == verdicts.count(stored(sha(body)))
 
@@ -274,7 +274,7 @@ def test_rivals_with_other_bytes_leave_no_blob(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         verdicts = await asyncio.gather(*(here.put(E2E, b"%d" % n, JSON) for n in range(20)))
-        (won,) = (v.digest for v in verdicts if v.outcome is Outcome.ACCEPTED)
+        (won,) = (v.digest for v in verdicts if v.outcome is UploadOutcome.ACCEPTED)
         assert {won} == here.blobs()
 
     assert [] == play(tmp_path, story).leftovers()
@@ -345,8 +345,8 @@ def test_a36_over_the_cap(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "verdict", "text"),
     [
-        (UploadEnded(Outcome.STALLED, "upload stalled"), STALLED, "upload stalled"),
-        (UploadEnded(Outcome.CUT, "upload cut off"), CUT, "upload cut off"),
+        (UploadEnded(UploadOutcome.STALLED, "upload stalled"), STALLED, "upload stalled"),
+        (UploadEnded(UploadOutcome.CUT, "upload cut off"), CUT, "upload cut off"),
     ],
 )
 @pytest.mark.parametrize("sent", [0, 10, 2_000_000])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reporter.attempt.loop import Loop
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.attempt.seams import FileEvents, Inputs, Options
 from reporter.core.case import Policy
 from reporter.core.facts import Form, PodGone, PodLook, PodSeen, PodUnknown
@@ -150,7 +150,7 @@ class World:
         self._script.sort(key=lambda entry: entry[0])
         return self
 
-    def run(self, seconds: float = 10_000.0) -> Outcome | None:
+    def run(self, seconds: float = 10_000.0) -> LoopOutcome | None:
         """Run the loop; return how it ended, or nothing if it still ran after so long."""
         self.at(seconds, self._over)
         try:

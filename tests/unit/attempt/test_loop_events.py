@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.core.statement import Statement
 from reporter.errors import Conflict, Forbidden, KubeError, Unavailable
 from tests.unit.attempt.loop_world import Object, World, supersede
@@ -18,7 +18,7 @@ def test_a_final_verdict_is_announced_after_its_patch() -> None:
     world = World("classic")
     world.at(5.0, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [("Normal", "AllGood")] == announced(world)
     assert ["GET", "PATCH", "GET", "PATCH", "POST"] == [method for _, method in world.requests]
 
@@ -31,7 +31,7 @@ def test_a_verdict_that_may_still_change_is_not_announced() -> None:
 
     assert world.run(40.0) is None
     assert [] == announced(world)
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [("Warning", "DiskFull")] == announced(world)
 
 
@@ -54,7 +54,7 @@ def test_a_verdict_whose_answer_was_lost_is_announced() -> None:
 
     world.at(5.0, lose_the_next, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [("Normal", "AllGood")] == announced(world)
 
 
@@ -62,11 +62,11 @@ def test_a_restarted_reporter_does_not_announce_what_stands() -> None:
     """Whose patch was accepted has announced it, or had no time to."""
     world = World()
     world.at(5.0, world.result)
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     world.events.clear()
     world.restart()
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [] == announced(world)
 
 
@@ -75,7 +75,7 @@ def test_a_newer_attempts_verdict_is_not_announced() -> None:
     world = World("classic")
     world.at(5.0, lambda: supersede(world), world.result)
 
-    assert Outcome.SUPERSEDED == world.run()
+    assert LoopOutcome.SUPERSEDED == world.run()
     assert [] == announced(world)
 
 
@@ -85,7 +85,7 @@ def test_an_event_that_is_refused_is_not_tried_again(error: KubeError) -> None:
     world = World("classic")
     world.at(5.0, lambda: world.fail_next("POST", error), world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert 1 == [method for _, method in world.requests].count("POST")
     told = [] if isinstance(error, Conflict) else [error]
     assert told == [failure for _, failure in world.failures]
@@ -108,7 +108,7 @@ def test_an_event_that_hangs_costs_a_second_at_most() -> None:
     world.published = published  # type: ignore[method-assign]
     world.at(5.0, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [1.0] == world.event_patience
     assert 6.0 == world.now
 
@@ -128,5 +128,5 @@ def test_after_sigterm_the_write_budget_bounds_the_event(
     world.at(10.0, world.sigterm)
     world.at(10.0 + end_shown_after, lambda: world.end(1, "Error"))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert expected == [round(patience, 3) for patience in world.event_patience]

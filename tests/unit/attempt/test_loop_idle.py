@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.errors import (
     Conflict,
     Forbidden,
@@ -40,7 +40,7 @@ def test_an_end_that_a_busy_node_shows_late_is_noted() -> None:
     """In the native form SIGTERM says that the adapter has ended: there is time to learn how."""
     world = World(form="native")
     world.at(5.0, world.result)
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     world.at(50.0, world.sigterm)
     world.at(50.8, lambda: world.end(137, "OOMKilled"))
     world.loop.idle(lambda _: False)
@@ -53,7 +53,7 @@ def test_idle_notes_a_contradiction_once() -> None:
     """An annotation-only write, however often the end is seen."""
     world = World()
     world.at(5.0, world.result)
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     before = len(world.requests)
     world.at(50.0, lambda: world.end(1, "Error"))
     world.at(100.0, world.sigterm)
@@ -71,7 +71,7 @@ def test_idle_notes_a_contradiction_once() -> None:
 def ends_badly(world: World) -> None:
     """A success is on the Job; then the adapter fails, and SIGTERM comes with its end."""
     world.at(5.0, world.result)
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     world.at(50.0, lambda: world.end(1, "Error"), world.sigterm)
 
 
@@ -127,10 +127,10 @@ def test_a_contradiction_is_added_after_a_restart_of_the_reporter() -> None:
     """The verdict that stands was given by an earlier process of the same attempt."""
     world = World()
     world.at(5.0, world.result)
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     before = json.loads(json.dumps(world.condition))
     world.restart()
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     world.at(50.0, lambda: world.end(1, "Error"), world.sigterm)
     world.loop.idle(lambda _: False)
 
@@ -153,7 +153,7 @@ def test_idle_sleeps() -> None:
     """The poll interval is all that wakes it."""
     world = World(poll_interval=10.0)
     world.at(5.0, world.result)
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     before = len(world.passes)
     world.at(1005.0, world.sigterm)
     world.loop.idle(lambda _: False)
@@ -166,7 +166,7 @@ def test_a_quiet_job_of_ten_minutes_makes_few_passes_and_five_requests() -> None
     world = World("classic", wait=10_000.0)
     world.at(600.0, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert 5 == len(world.requests)
     assert len(world.passes) <= 320
 

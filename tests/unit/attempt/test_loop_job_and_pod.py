@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
 from reporter.errors import Gone
 from reporter.sources.inotify import DirectoryWatch
@@ -22,7 +22,7 @@ def test_a_job_that_is_not_there_yet_is_looked_for_again() -> None:
     world.at(3.0, lambda: setattr(world, "job", job))
     world.at(4.0, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
 
 
 def test_a_job_that_never_shows_up() -> None:
@@ -31,7 +31,7 @@ def test_a_job_that_never_shows_up() -> None:
     world.pod["metadata"]["labels"] = {}
     world.job = None
 
-    assert Outcome.JOB_NEVER_SEEN == world.run()
+    assert LoopOutcome.JOB_NEVER_SEEN == world.run()
     assert 5.0 <= world.now <= 10.0
 
 
@@ -40,7 +40,7 @@ def test_a_job_whose_pod_says_it_was_there() -> None:
     world = World("classic")
     world.job = None
 
-    assert Outcome.JOB_GONE == world.run()
+    assert LoopOutcome.JOB_GONE == world.run()
 
 
 def test_a_job_that_was_deleted_after_it_was_seen() -> None:
@@ -49,7 +49,7 @@ def test_a_job_that_was_deleted_after_it_was_seen() -> None:
     world.pod["metadata"]["labels"] = {}
     world.at(10.0, lambda: setattr(world, "job", None), world.result)
 
-    assert Outcome.JOB_GONE == world.run()
+    assert LoopOutcome.JOB_GONE == world.run()
 
 
 def test_another_job_of_that_name_is_not_touched() -> None:
@@ -60,7 +60,7 @@ def test_another_job_of_that_name_is_not_touched() -> None:
     successor["metadata"]["resourceVersion"] = "1"
     world.at(10.0, lambda: setattr(world, "job", successor), world.result)
 
-    assert Outcome.JOB_GONE == world.run()
+    assert LoopOutcome.JOB_GONE == world.run()
     assert {} == world.condition
 
 
@@ -71,7 +71,7 @@ def test_a_uid_that_is_refused_in_the_write() -> None:
     world.errors = [Gone("x")]
     world.at(10.0, world.result)
 
-    assert Outcome.JOB_GONE == world.run()
+    assert LoopOutcome.JOB_GONE == world.run()
 
 
 # The Pod
@@ -84,7 +84,7 @@ def test_without_a_pod_the_file_is_revisable_until_the_wait_time_ends(shown: obj
     world.shown = shown  # type: ignore[assignment]
     world.at(10.0, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [(10.0, "R", False), (100.0, "R", True)] == world.history[-2:]
 
 
@@ -95,7 +95,7 @@ def test_nothing_is_written_for_a_pod_that_no_answer_has_shown() -> None:
     world.at(10.0, world.result)
     world.at(50.0, lambda: setattr(world, "shown", None))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [("R", True)] == rows(world)
     assert 50.0 <= world.now <= 56.0
 
@@ -107,7 +107,7 @@ def test_a_timeout_is_not_written_while_the_pod_cannot_be_read() -> None:
     world.at(110.0, lambda: world.end(1))
     world.at(120.0, lambda: world.away(False))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [("A", False), ("X", True)] == rows(world)
 
 
@@ -116,7 +116,7 @@ def test_the_pod_is_asked_again_before_a_timeout() -> None:
     world = World(wait=100.0)
     world.at(50.0, lambda: setattr(world, "half_open", True), lambda: world.end(1))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [100.0] == world.pod_asked
     assert [(0.0, "A", False), (100.0, "X", True)] == world.history
 
@@ -134,7 +134,7 @@ def test_without_a_watch_the_pod_is_read_when_the_file_changes() -> None:
     world = World("classic", watched=False)
     world.at(5.0, world.garbage, lambda: world.end(1))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert (5.0, "I", True) == world.history[-1]
 
 
@@ -161,7 +161,7 @@ def test_a_pod_that_is_gone_does_not_make_the_loop_spin() -> None:
     world.at(10.0, gone)
     world.at(60.0, world.sigterm)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [("A", False), ("N", False), ("N", True)] == rows(world)
     assert len([at for at in world.passes if 10 < at < 60]) <= 40
 
@@ -191,5 +191,5 @@ def test_a_directory_that_appears_is_looked_into_at_once() -> None:
     world = World("classic", events=events)
     world.at(10.5, lambda: setattr(events, "world", world))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [(0.0, "A", False), (10.5, "R", True)] == world.history

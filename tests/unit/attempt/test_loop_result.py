@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.sources.inotify import BURST, DirectoryWatch
 from tests.unit.attempt.loop_world import (
     World,
@@ -22,7 +22,7 @@ def test_a_clock_stepped_before_the_first_look_leaves_the_adapter_its_time(form,
     """A sidecar that was never restarted is older than its adapter; in the classic form not."""
     world = World(form, adapter=running(stamp(-3600)), wait=30.0)
 
-    assert Outcome.FINAL == world.run(100)
+    assert LoopOutcome.FINAL == world.run(100)
     assert expected == next(at for at, row, final in world.history if (row, final) == ("T", True))
 
 
@@ -32,7 +32,7 @@ def test_a_result_older_than_its_run_counts_on_the_pods_own_volume(form) -> None
     world = World(form, adapter=running(stamp(2)))
     world.at(0.5, world.result, lambda: world.adapter(terminated(0, started_at=stamp(2))))
 
-    assert Outcome.FINAL == world.run(20)
+    assert LoopOutcome.FINAL == world.run(20)
     assert ("R", True) == rows(world)[-1]
 
 
@@ -44,7 +44,7 @@ def test_at_exit_a_result_is_told_and_final_with_the_end() -> None:
     world = World(at_exit=True)
     world.at(5.0, world.result).at(40.0, world.end)
 
-    assert Outcome.FINAL == world.run(100)
+    assert LoopOutcome.FINAL == world.run(100)
     assert [(0.0, "A", False), (30.0, "A", False), (40.0, "R", True)] == world.history
     told = world.published_at[1][1].report.message
     assert "Adapter container is running; result received: AllGood" == told
@@ -56,7 +56,7 @@ def test_at_exit_a_success_that_ends_badly_never_stands_on_the_job(form) -> None
     world = World(form, at_exit=True)
     world.at(5.0, world.result).at(40.0, lambda: world.end(1))
 
-    assert Outcome.FINAL == world.run(100)
+    assert LoopOutcome.FINAL == world.run(100)
     assert [("A", False), ("A", False), ("X", True)] == rows(world)
 
 
@@ -65,7 +65,7 @@ def test_at_exit_a_received_result_is_silent_where_row_a_is() -> None:
     world = World(at_exit=True, report_running=False)
     world.at(5.0, world.result).at(40.0, world.end)
 
-    assert Outcome.FINAL == world.run(100)
+    assert LoopOutcome.FINAL == world.run(100)
     assert [(40.0, "R", True)] == world.history
 
 
@@ -75,7 +75,7 @@ def test_at_exit_an_end_that_the_watch_missed_is_asked_for_when_the_wait_is_over
     world.at(5.0, world.result)
     world.at(50.0, lambda: setattr(world, "half_open", True), lambda: world.end(1))
 
-    assert Outcome.FINAL == world.run(200)
+    assert LoopOutcome.FINAL == world.run(200)
     assert ("X", True) == rows(world)[-1]
     assert [60.0] == world.pod_asked
 
@@ -89,7 +89,7 @@ def test_a_good_end_without_a_result_names_what_lies_there_instead() -> None:
     world.beside = ("result.json",)
     world.at(5.0, world.end)
 
-    assert Outcome.FINAL == world.run(20)
+    assert LoopOutcome.FINAL == world.run(20)
     hint = " (looked for /results/adapter-result.json; found result.json)"
     assert world.condition["message"].endswith("valid result file: Completed" + hint)
     file = world.published_at[-1][1].evidence["file"]
@@ -103,7 +103,7 @@ def test_other_ends_name_nothing(code, reason) -> None:
     world.beside = ("result.json",)
     world.at(5.0, *([] if code else [world.result]), lambda: world.end(code))
 
-    assert Outcome.FINAL == world.run(20)
+    assert LoopOutcome.FINAL == world.run(20)
     assert reason == world.condition["reason"]
     assert "looked for" not in world.condition["message"]
 
@@ -134,7 +134,7 @@ def test_a_temporary_file_beside_the_result_does_not_hold_it_up() -> None:
     world = World("classic", events=Noise(drains(), lambda: world.now))
     world.at(9.0, lambda: setattr(world, "noisy", True))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert (9.0, "R", True) == world.history[-1]
 
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.core.facts import PodSeen
 from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, Forbidden, InvalidRequest, Unavailable
@@ -61,7 +61,7 @@ def test_sigterm_does_not_sit_out_an_old_back_off() -> None:
     world.at(1.0, world.result)
     world.at(2.0, world.sigterm)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [(2.0, "R", True)] == world.history
 
 
@@ -72,7 +72,7 @@ def test_retry_after_never_reaches_beyond_the_grace_period() -> None:
     world.at(1.0, world.result, world.sigterm)
     world.errors = [Unavailable("x", retry_after=30.0)] * 2
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     at, row, final = world.history[-1]
     assert ("R", True) == (row, final)
     assert at <= 9.0
@@ -85,7 +85,7 @@ def test_the_classic_form_gives_up_a_minute_after_the_wait_time(error: Exception
     world.errors = [error] * 10_000  # type: ignore[list-item]
     world.at(5.0, world.result)
 
-    assert Outcome.GAVE_UP == world.run()
+    assert LoopOutcome.GAVE_UP == world.run()
     assert 160.0 <= world.now <= 165.0
 
 
@@ -95,7 +95,7 @@ def test_the_classic_form_tries_a_late_verdict_for_a_minute() -> None:
     world.at(500.0, world.away, lambda: world.adapter(running(stamp(500))))
     world.at(501.0, world.result)
 
-    assert Outcome.GAVE_UP == world.run()
+    assert LoopOutcome.GAVE_UP == world.run()
     assert 561.0 <= world.now <= 566.0
 
 
@@ -106,7 +106,7 @@ def test_another_verdict_has_a_minute_of_its_own() -> None:
     world.at(449.0, lambda: world.errors.extend([Unavailable("x")] * 1000))
     world.at(501.0, world.result)
 
-    assert Outcome.GAVE_UP == world.run()
+    assert LoopOutcome.GAVE_UP == world.run()
     assert 561.0 <= world.now <= 566.0
 
 
@@ -115,7 +115,7 @@ def test_the_classic_form_gives_up_on_an_api_it_never_saw() -> None:
     world = World("classic", wait=100.0)
     world.away()
 
-    assert Outcome.GAVE_UP == world.run()
+    assert LoopOutcome.GAVE_UP == world.run()
     assert 160.0 <= world.now <= 165.0
 
 
@@ -135,7 +135,7 @@ def test_the_native_form_never_gives_up() -> None:
     world.errors = [Forbidden("x")] * 1_000
     world.at(5.0, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert world.now > 1000.0
 
 
@@ -146,7 +146,7 @@ def test_a_verdict_that_is_refused_is_told_at_once(error: Exception) -> None:
     world.at(4.0, lambda: world.errors.extend([error] * 5))  # type: ignore[list-item]
     world.at(5.0, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     at, report = world.withheld_at[0]
     assert world.published_at[-1][1].report == report
     assert 5.0 == at < world.now
@@ -158,7 +158,7 @@ def test_a_verdict_that_is_only_late_is_not_told_before_it_is_written() -> None:
     world.errors = [Unavailable("x"), Conflict("x")] * 3
     world.at(5.0, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [] == world.withheld_at
 
 
@@ -204,6 +204,6 @@ def test_an_answer_that_got_lost_is_no_second_write() -> None:
 
     world.at(1.0, lose, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [("A", False), ("R", True)] == rows(world)
     assert 2 == sum(method == "PATCH" for _, method in world.requests)

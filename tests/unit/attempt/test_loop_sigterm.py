@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.core.facts import PodGone, PodSeen
 from reporter.core.pod import Names, read_pod
 from tests.unit.attempt.loop_world import World, running, stamp, terminated, waiting
@@ -16,7 +16,7 @@ def test_a_natural_end_shows_after_sigterm() -> None:
     world.at(10.0, world.sigterm)
     world.at(10.015, lambda: world.end(1))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [(0.0, "A", False), (10.015, "X", True)] == world.history
 
 
@@ -26,7 +26,7 @@ def test_a_natural_end_is_polled_for() -> None:
     world.at(10.0, world.sigterm)
     world.at(10.4, lambda: world.end(1))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     at, row, final = world.history[-1]
     assert ("X", True) == (row, final)
     assert 10.4 <= at <= 10.46
@@ -50,7 +50,7 @@ def test_sigterm_alone_is_revisable_after_two_seconds() -> None:
     world = World()
     world.at(10.0, world.sigterm)
 
-    assert Outcome.STOPPED == world.run()
+    assert LoopOutcome.STOPPED == world.run()
     assert (12.0, "N", False) == world.history[-1]
     assert world.now <= 12.1
 
@@ -62,7 +62,7 @@ def test_sigterm_while_the_api_is_away() -> None:
     world.at(15.0, lambda: world.away(False))
     world.at(23.0, lambda: world.end(1))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert (23.0, "X", True) == world.history[-1]
 
 
@@ -71,7 +71,7 @@ def test_sigterm_while_the_api_stays_away() -> None:
     world = World()
     world.at(10.0, world.away, world.sigterm)
 
-    assert Outcome.GAVE_UP == world.run()
+    assert LoopOutcome.GAVE_UP == world.run()
     assert 38.0 == world.now
 
 
@@ -82,7 +82,7 @@ def test_the_time_to_write_after_sigterm(grace: int, until: float) -> None:
     world.pod["spec"]["terminationGracePeriodSeconds"] = grace
     world.at(10.0, world.away, world.sigterm, world.result)
 
-    assert Outcome.GAVE_UP == world.run()
+    assert LoopOutcome.GAVE_UP == world.run()
     assert until == pytest.approx(world.now, abs=0.01)
 
 
@@ -92,7 +92,7 @@ def test_requests_that_hang_do_not_cost_more_than_there_is() -> None:
     world.pod["spec"]["terminationGracePeriodSeconds"] = 5
     world.at(10.0, lambda: setattr(world, "answer_takes", 100.0), world.sigterm, world.result)
 
-    assert Outcome.GAVE_UP == world.run()
+    assert LoopOutcome.GAVE_UP == world.run()
     assert world.now <= 13.0 + 0.4
 
 
@@ -102,7 +102,7 @@ def test_a_deletion_in_the_native_form() -> None:
     world.at(10.0, lambda: world.delete(30))
     world.at(40.0, world.sigterm)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [(0.0, "A", False), (10.0, "N", False), (40.0, "N", True)] == world.history
 
 
@@ -111,7 +111,7 @@ def test_a_deletion_in_the_classic_form_hears_the_adapter_out() -> None:
     world = World("classic")
     world.at(10.0, lambda: world.delete(30), world.sigterm)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     expected = [(0.0, "A", False), (10.0, "N", False), (37.0, "N", True)]
     assert expected == world.history
 
@@ -132,7 +132,7 @@ def test_a_job_that_may_be_ending_for_its_restarts_is_not_written_to() -> None:
     world.at(10.2, lambda: world.adapter(terminated(7, finished_at=stamp(10)), failed, 3))
     world.at(11.0, says_why)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [(0.0, "A", False), (11.5, "X", True)] == world.history
 
 
@@ -160,7 +160,7 @@ def test_a_deadline_while_the_image_is_missing(shown: str) -> None:
     world.at(30.0, lambda: world.delete(30))
     world.at(31.0, hide, world.sigterm)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [(2.0, "A", False), (30.0, "W1", False), (31.0, "W1", True)] == world.history
     assert (
         "container 'adapter': ErrImagePull: not found; the Job's activeDeadlineSeconds (30s) passed"
@@ -173,7 +173,7 @@ def test_a_result_while_stopping_is_heard() -> None:
     world.at(10.0, lambda: world.delete(30), world.sigterm)
     world.at(36.9, lambda: world.result(False, "Stopped"))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert (36.9, "R", True) == world.history[-1]
 
 
@@ -184,7 +184,7 @@ def test_a_deletion_seen_late_leaves_what_is_left() -> None:
     world.at(20.0, world.sigterm, world.away)
     world.at(21.0, lambda: world.away(False))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     at, row, final = world.history[-1]
     assert ("N", True) == (row, final)
     assert at <= 21.5
@@ -198,7 +198,7 @@ def test_the_jobs_deadline_needs_no_word_of_the_job() -> None:
     world.at(10.0, lambda: world.delete(30))
     world.at(11.0, world.sigterm)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert [(10.0, "D", False), (11.0, "D", True)] == world.history[-2:]
 
 
@@ -215,5 +215,5 @@ def test_the_job_is_read_again_before_a_deletion_is_settled() -> None:
     world.at(11.0, suspend)
     world.at(12.0, world.sigterm)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert world.condition["message"].startswith("Job was suspended")

@@ -1,6 +1,6 @@
 """When the loop reports an adapter that runs or does not start, on a clock of the test's own."""
 
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from tests.unit.attempt.loop_world import IMAGE, World, rows, running, stamp, waiting
 
 # Row A
@@ -101,7 +101,7 @@ def test_the_wait_time_counts_from_the_adapters_start() -> None:
     world = World(adapter=waiting("PodInitializing"), wait=100.0)
     world.at(90.0, lambda: world.adapter(running(stamp(90))))
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert (190.0, "T", True) == world.history[-1]
 
 
@@ -111,7 +111,7 @@ def test_a_timeout_before_the_first_start_is_revisable() -> None:
     world.at(150.0, lambda: world.adapter(running(stamp(150))))
     world.at(160.0, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     expected = [(2.0, "A", False), (100.0, "T", False), (150.0, "A", False), (160.0, "R", True)]
     assert expected == world.history
 
@@ -121,7 +121,7 @@ def test_a_file_that_is_invalid_when_the_wait_time_ends() -> None:
     world = World(wait=100.0)
     world.at(50.0, world.garbage)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert (100.0, "I", True) == world.history[-1]
 
 
@@ -130,5 +130,5 @@ def test_a_result_in_the_last_moment_wins() -> None:
     world = World(wait=100.0)
     world.at(99.999, world.result)
 
-    assert Outcome.FINAL == world.run()
+    assert LoopOutcome.FINAL == world.run()
     assert (99.999, "R", True) == world.history[-1]

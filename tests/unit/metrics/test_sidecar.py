@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reporter import errors
 from reporter.metrics import sidecar as metrics
-from reporter.sources.result_file import Outcome
+from reporter.sources.result_file import LookOutcome
 
 OPENMETRICS = (
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
@@ -173,7 +173,7 @@ def test_every_class_of_api_failure_has_its_label():
 
 def test_every_outcome_of_a_look_at_the_file_has_its_label():
     """What the source says is what is counted."""
-    assert set(get_args(Outcome)) == set(metrics.READS)
+    assert set(get_args(LookOutcome)) == set(metrics.READS)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.attempt.publish import Outcome
+from reporter.attempt.publish import LoopOutcome
 from reporter.core.case import Observation, Policy
 from reporter.core.condition import Attempt, Note, Standing
 from reporter.core.facts import Form, Job, PodGone, PodRefused
@@ -30,7 +30,9 @@ def standing(row: str, status: str, *, final: bool = True) -> Standing:
 )
 def test_a_verdict_that_was_written(row: str, status: str, codes: tuple[int, ...]) -> None:
     """By row, status and EXIT_POLICY."""
-    found = tuple(exit_code(Outcome.FINAL, standing(row, status), policy) for policy in POLICIES)
+    found = tuple(
+        exit_code(LoopOutcome.FINAL, standing(row, status), policy) for policy in POLICIES
+    )
 
     assert codes == found
 
@@ -39,13 +41,13 @@ def test_a_verdict_that_was_written(row: str, status: str, codes: tuple[int, ...
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [
-        (Outcome.GAVE_UP, 1),
-        (Outcome.JOB_NEVER_SEEN, 1),
-        (Outcome.JOB_GONE, 0),
-        (Outcome.SUPERSEDED, 0),
+        (LoopOutcome.GAVE_UP, 1),
+        (LoopOutcome.JOB_NEVER_SEEN, 1),
+        (LoopOutcome.JOB_GONE, 0),
+        (LoopOutcome.SUPERSEDED, 0),
     ],
 )
-def test_an_end_without_a_verdict(outcome: Outcome, code: int, policy: str) -> None:
+def test_an_end_without_a_verdict(outcome: LoopOutcome, code: int, policy: str) -> None:
     """Whatever the policy, and whatever stands on the Job from before."""
     assert (code, code) == (
         exit_code(outcome, standing("R", "True"), policy),
@@ -56,7 +58,7 @@ def test_an_end_without_a_verdict(outcome: Outcome, code: int, policy: str) -> N
 @pytest.mark.parametrize("policy", POLICIES)
 def test_stopped_before_anything_was_written(policy: str) -> None:
     """There is no verdict to be good."""
-    assert 1 == exit_code(Outcome.STOPPED, None, policy)
+    assert 1 == exit_code(LoopOutcome.STOPPED, None, policy)
 
 
 def test_bad_settings_have_a_code_of_their_own() -> None:

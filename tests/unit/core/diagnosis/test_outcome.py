@@ -4,7 +4,7 @@ import pytest
 
 from reporter.core import rows
 from reporter.core.diagnosis.outcome import (
-    Outcome,
+    JobOutcome,
     no_pod_follows,
     nobody_writes,
     open_because,
@@ -32,55 +32,61 @@ def job(*reports, final=True, spec=None, status=None):
 
 IGNORED = {"rules": [{"action": "FailJob"}, {"action": "Ignore"}]}
 CASES = {
-    "nothing yet": (job(), Outcome.OPEN),
-    "work goes on": (job(RUNNING, final=False), Outcome.OPEN),
-    "success": (job(TRUE), Outcome.GOOD),
-    "a success that may still change": (job(TRUE, final=False), Outcome.OPEN),
+    "nothing yet": (job(), JobOutcome.OPEN),
+    "work goes on": (job(RUNNING, final=False), JobOutcome.OPEN),
+    "success": (job(TRUE), JobOutcome.GOOD),
+    "a success that may still change": (job(TRUE, final=False), JobOutcome.OPEN),
     "the same, when the Job has ended": (
         job(TRUE, final=False, status=ends("Complete")),
-        Outcome.OPEN,
+        JobOutcome.OPEN,
     ),
-    "failure, another Pod may follow": (job(FALSE), Outcome.OPEN),
-    "Unknown, another Pod may follow": (job(UNKNOWN), Outcome.OPEN),
-    "failure, the Job is complete": (job(FALSE, status=ends("Complete")), Outcome.FAILED),
-    "failure, the Job has failed": (job(FALSE, status=ends("Failed")), Outcome.FAILED),
-    "failure, the Job is failing": (job(FALSE, status=ends("FailureTarget")), Outcome.FAILED),
+    "failure, another Pod may follow": (job(FALSE), JobOutcome.OPEN),
+    "Unknown, another Pod may follow": (job(UNKNOWN), JobOutcome.OPEN),
+    "failure, the Job is complete": (job(FALSE, status=ends("Complete")), JobOutcome.FAILED),
+    "failure, the Job has failed": (job(FALSE, status=ends("Failed")), JobOutcome.FAILED),
+    "failure, the Job is failing": (job(FALSE, status=ends("FailureTarget")), JobOutcome.FAILED),
     "failure, the Job's success is sure": (
         job(FALSE, status=ends("SuccessCriteriaMet")),
-        Outcome.FAILED,
+        JobOutcome.FAILED,
     ),
-    "failure, the Job is not failing": (job(FALSE, status=ends("Failed", "False")), Outcome.OPEN),
-    "Unknown, the Job has failed": (job(UNKNOWN, status=ends("Failed")), Outcome.FAILED),
+    "failure, the Job is not failing": (
+        job(FALSE, status=ends("Failed", "False")),
+        JobOutcome.OPEN,
+    ),
+    "Unknown, the Job has failed": (job(UNKNOWN, status=ends("Failed")), JobOutcome.FAILED),
     "a revisable failure of a Job that has failed": (
         job(FALSE, final=False, status=ends("Failed")),
-        Outcome.OPEN,
+        JobOutcome.OPEN,
     ),
-    "failure, no retry": (job(FALSE, spec={"backoffLimit": 0}), Outcome.FAILED),
-    "Unknown, no retry": (job(UNKNOWN, spec={"backoffLimit": 0}), Outcome.FAILED),
+    "failure, no retry": (job(FALSE, spec={"backoffLimit": 0}), JobOutcome.FAILED),
+    "Unknown, no retry": (job(UNKNOWN, spec={"backoffLimit": 0}), JobOutcome.FAILED),
     "a revisable failure without retry": (
         job(FALSE, final=False, spec={"backoffLimit": 0}),
-        Outcome.OPEN,
+        JobOutcome.OPEN,
     ),
     "no retry, but this failure may not count": (
         job(UNKNOWN, spec={"backoffLimit": 0, "podFailurePolicy": IGNORED}),
-        Outcome.OPEN,
+        JobOutcome.OPEN,
     ),
     "no retry, and a rule that ignores nothing": (
         job(FALSE, spec={"backoffLimit": 0, "podFailurePolicy": {"rules": [{"action": "Count"}]}}),
-        Outcome.FAILED,
+        JobOutcome.FAILED,
     ),
     "suspended: it starts again": (
         job(UNKNOWN, spec={"backoffLimit": 0, "suspend": True}),
-        Outcome.OPEN,
+        JobOutcome.OPEN,
     ),
     "more Pods are to complete": (
         job(FALSE, spec={"backoffLimit": 0, "completions": 2}),
-        Outcome.OPEN,
+        JobOutcome.OPEN,
     ),
-    "several Pods at once": (job(FALSE, spec={"backoffLimit": 0, "parallelism": 2}), Outcome.OPEN),
-    "two types, one of them open": (job(TRUE, FALSE), Outcome.OPEN),
-    "two types, one of them failed": (job(TRUE, FALSE, status=ends("Failed")), Outcome.FAILED),
-    "two types, both good": (job(TRUE, TRUE), Outcome.GOOD),
+    "several Pods at once": (
+        job(FALSE, spec={"backoffLimit": 0, "parallelism": 2}),
+        JobOutcome.OPEN,
+    ),
+    "two types, one of them open": (job(TRUE, FALSE), JobOutcome.OPEN),
+    "two types, one of them failed": (job(TRUE, FALSE, status=ends("Failed")), JobOutcome.FAILED),
+    "two types, both good": (job(TRUE, TRUE), JobOutcome.GOOD),
 }
 
 
@@ -99,7 +105,7 @@ def test_a_second_reporter_that_has_said_nothing_is_waited_for():
     needed = ("JOB_NAME", "JOB_NAMESPACE", "POD_NAME")
     containers.append({"name": "second", "env": [{"name": name, "value": "x"} for name in needed]})
 
-    assert Outcome.OPEN == outcome(made)
+    assert JobOutcome.OPEN == outcome(made)
 
 
 def test_the_word_of_an_older_reporter_counts():
@@ -107,7 +113,7 @@ def test_the_word_of_an_older_reporter_counts():
     made = job(TRUE)
     del made["metadata"]["annotations"]
 
-    assert Outcome.GOOD == outcome(made)
+    assert JobOutcome.GOOD == outcome(made)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from reporter.core.run.entry import (
     Entry,
     Failure,
     Marked,
-    Outcome,
     State,
+    UploadOutcome,
     Window,
     due,
     fail,
@@ -79,22 +79,22 @@ def test_a_text_about_a_timeout_is_no_timeout():
 @pytest.mark.parametrize(
     ("held", "new", "open_run", "closed_run"),
     [
-        ("nothing", "ours", Outcome.ACCEPTED, Outcome.CLOSED),
-        ("nothing", "worker", Outcome.ACCEPTED, Outcome.CLOSED),
-        ("nothing", "result", Outcome.ACCEPTED, Outcome.CLOSED),
-        ("lost", "lost", Outcome.DUPLICATE, Outcome.DUPLICATE),
-        ("lost", "ours", Outcome.ACCEPTED, Outcome.CLOSED),
-        ("lost", "worker", Outcome.ACCEPTED, Outcome.CLOSED),
-        ("lost", "result", Outcome.ACCEPTED, Outcome.CLOSED),
-        ("ours", "ours", Outcome.DUPLICATE, Outcome.DUPLICATE),
-        ("ours", "worker", Outcome.ACCEPTED, Outcome.CLOSED),
-        ("ours", "result", Outcome.ACCEPTED, Outcome.CLOSED),
-        ("worker", "ours", Outcome.DUPLICATE, Outcome.DUPLICATE),
-        ("worker", "worker", Outcome.DUPLICATE, Outcome.DUPLICATE),
-        ("worker", "result", Outcome.ACCEPTED, Outcome.CLOSED),
-        ("result", "ours", Outcome.DUPLICATE, Outcome.DUPLICATE),
-        ("result", "worker", Outcome.DUPLICATE, Outcome.DUPLICATE),
-        ("result", "result", Outcome.DUPLICATE, Outcome.DUPLICATE),
+        ("nothing", "ours", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("nothing", "worker", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("nothing", "result", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("lost", "lost", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("lost", "ours", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("lost", "worker", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("lost", "result", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("ours", "ours", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("ours", "worker", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("ours", "result", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("worker", "ours", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("worker", "worker", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("worker", "result", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("result", "ours", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("result", "worker", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("result", "result", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
     ],
 )
 def test_what_replaces_what(held, new, open_run, closed_run):
@@ -104,7 +104,7 @@ def test_what_replaces_what(held, new, open_run, closed_run):
         after_it, outcome = receive(entry, record, closed=closed)
         accepted = replace(entry, record=record, superseded=HELD[held], window=None)
         assert expected is outcome
-        assert (accepted if outcome is Outcome.ACCEPTED else entry) == after_it
+        assert (accepted if outcome is UploadOutcome.ACCEPTED else entry) == after_it
 
 
 def test_a_late_result_replaces_a_timeout_once():
@@ -112,9 +112,9 @@ def test_a_late_result_replaces_a_timeout_once():
     entry = after(OPEN, given_up(cause=Cause.DEADLINE))
     assert State.TIMED_OUT is entry.state
     entry, outcome = receive(entry, RESULT, closed=False)
-    assert (Outcome.ACCEPTED, State.COMPLETE, True) == (outcome, entry.state, entry.late)
+    assert (UploadOutcome.ACCEPTED, State.COMPLETE, True) == (outcome, entry.state, entry.late)
     assert Cause.DEADLINE is entry.superseded.cause
-    assert (entry, Outcome.DUPLICATE) == receive(entry, RESULT, closed=False)
+    assert (entry, UploadOutcome.DUPLICATE) == receive(entry, RESULT, closed=False)
 
 
 def test_a_result_after_the_workers_own_error_is_not_late():
@@ -130,7 +130,7 @@ def test_a_result_that_comes_again_after_its_bytes_were_lost():
     assert (State.FAILED, Cause.LOST) == (entry.state, entry.record.cause)
     assert {"error": "the blob is missing", "cause": "lost"} == json.loads(entry.record.document)
     entry, outcome = receive(entry, RESULT, closed=False)
-    assert (Outcome.ACCEPTED, State.COMPLETE, False) == (outcome, entry.state, entry.late)
+    assert (UploadOutcome.ACCEPTED, State.COMPLETE, False) == (outcome, entry.state, entry.late)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_ten_bad_archives():
     entry = after(OPEN, *(attempt(at) for at in range(10)))
     assert (10, State.RUNNING) == (entry.attempts, entry.state)
     entry, outcome = receive(entry, RESULT, closed=False)
-    assert (Outcome.ACCEPTED, None, False) == (outcome, entry.window, entry.retrying)
+    assert (UploadOutcome.ACCEPTED, None, False) == (outcome, entry.window, entry.retrying)
     assert (10, False) == (entry.attempts, entry.late)
 
 
