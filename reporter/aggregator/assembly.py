@@ -33,6 +33,7 @@ from reporter.aggregator.uploads import Intake
 from reporter.aggregator.uploads.judging import Judging
 from reporter.core.launch.duration import longest
 from reporter.core.launch.spec import Launch
+from reporter.core.run.definition import definition_document
 from reporter.core.run.plan import Plan
 from reporter.metrics.aggregator import Metrics, Now
 from reporter.runtime import log
@@ -89,7 +90,14 @@ class Assembly:
 
     def finish(self, intake: Intake) -> Finish:
         """Make what makes the tarball."""
-        return Finish(self.layout, intake, keep_blobs=self.chosen.keep_blobs, wall=self.wall)
+        definitions = () if self.launch is None else self.launch.definitions
+        return Finish(
+            self.layout,
+            intake,
+            keep_blobs=self.chosen.keep_blobs,
+            definitions={each.name: definition_document(each) for each in definitions},
+            wall=self.wall,
+        )
 
     def upload(self) -> Upload | None:
         """Make what uploads the tarball, if that is asked for."""

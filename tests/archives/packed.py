@@ -7,12 +7,17 @@ import tempfile
 from pathlib import Path
 
 from reporter.aggregator.finish.package import package
+from reporter.aggregator.finish.summary import Summaries
+from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store.layout import Layout
 from reporter.core.run.snapshot import Snapshot
 
+OURS = ("/sonobuoy_results.yaml", "meta/info.json")
+"""What the aggregator itself writes."""
+
 
 def packed(layout: Layout, snapshot: Snapshot) -> dict[str, bytes]:
-    """The content of every regular file by name, made from the rows and blobs of a run."""
+    """The content of every regular file that came, by name, from the rows and blobs of a run."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "now.tar.gz")
         package(
@@ -23,7 +28,15 @@ def packed(layout: Layout, snapshot: Snapshot) -> dict[str, bytes]:
             quarantine=layout.quarantine,
             unfinished=Path(folder),
             stopping=lambda: False,
+            summaries=Summaries(
+                snapshot,
+                Judge(),
+                {},
+                lambda digest: layout.blob(digest).open("rb"),
+                Path(folder),
+            ),
         )
         with tarfile.open(target) as tar:
             opened = ((member.name, tar.extractfile(member)) for member in tar)
-            return {name: file.read() for name, file in opened if file is not None}
+            found = {name: file.read() for name, file in opened if file is not None}
+        return {name: data for name, data in found.items() if not name.endswith(OURS)}

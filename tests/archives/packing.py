@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from reporter.aggregator.finish.package import package
+from reporter.aggregator.finish.summary import Summaries
+from reporter.aggregator.judging.process import Judge
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Rank, Record
@@ -72,6 +74,7 @@ class Packing:
             quarantine=self.quarantine,
             unfinished=self.unfinished,
             stopping=stopping,
+            summaries=Summaries(snapshot, Judge(), {}, self.open, self.unfinished),
         )
         found: dict[str, bytes | None] = {}
         if not read:

@@ -4,15 +4,20 @@ import asyncio
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from reporter.aggregator.finish.package import (
+    Interrupted,
     PackageFailed,
     measure,
     package,
     package_name,
     sync_name,
 )
+from reporter.aggregator.finish.summary import Summaries
+from reporter.aggregator.judging.process import Judge, Stopped
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
@@ -30,12 +35,14 @@ class Finish:
         intake: Intake,
         *,
         keep_blobs: bool = False,
+        definitions: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
         wall: Callable[[], float] = time.time,
         step: Step = no_step,
     ) -> None:
         self._layout, self._intake, self._keep_blobs = layout, intake, keep_blobs
         self._wall, self._step = wall, step
-        self._stopping = threading.Event()
+        self._stopping, self._judge = threading.Event(), Judge()
+        self._definitions = definitions
 
     async def package(self, snapshot: Snapshot) -> Tar:
         """Make the tarball, or measure the one that is there.
@@ -50,6 +57,8 @@ class Finish:
         except asyncio.CancelledError:
             await asyncio.wait((work,))
             raise
+        except Stopped as error:
+            raise Interrupted(str(error)) from error
         except (OSError, BadArchive) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise PackageFailed(f"the tarball cannot be made: {why}") from error
@@ -70,6 +79,13 @@ class Finish:
                 unfinished=layout.unfinished,
                 stopping=stopping,
                 step=self._step,
+                summaries=Summaries(
+                    snapshot,
+                    self._judge,
+                    self._definitions,
+                    lambda digest: layout.blob(digest).open("rb"),
+                    layout.unfinished,
+                ),
             )
         digest, size = measure(target, stopping)
         return Tar(target.name, rfc3339(self._wall()), digest, size)
@@ -83,3 +99,4 @@ class Finish:
     def stop(self) -> None:
         """Give up a tarball in the making: the next process makes it."""
         self._stopping.set()
+        self._judge.stop()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from reporter.aggregator.finish.content import Content, Contents, Folder, homes
+from reporter.aggregator.finish.summary import Summaries, info
 from reporter.aggregator.store.files import Step, no_step
 from reporter.core.run.record import Record
 from reporter.core.run.snapshot import Snapshot
@@ -53,19 +54,22 @@ def package(
     unfinished: Path,
     stopping: Callable[[], bool],
     step: Step = no_step,
+    summaries: Summaries,
 ) -> None:
     """Write the tarball of a run to `target`, durably; nothing is left of it if that fails.
 
     `open_blob` opens the bytes with a digest, or raises FileNotFoundError. What is in the
     directories `podlogs` and `quarantine` is taken over; `unfinished` is one for unfinished things
-    on the file system of `target`. Raises OSError, `BadArchive` and `PackageFailed`: `Interrupted`
+    on the file system of `target`; `summaries` makes what is in a plugin's directory beside its
+    results. Raises OSError, `BadArchive` and `PackageFailed`: `Interrupted`
     once `stopping` says so.
     """
     new, go_on = unfinished / target.name, partial(_go_on, stopping)
     plugins, superseded = homes(snapshot)
     try:
-        with os.fdopen(os.open(new, _NEW, 0o600), "wb") as file:
-            writer = _Writer(file, Contents(open_blob, unfinished, go_on), go_on, step)
+        with contextlib.closing(summaries), os.fdopen(os.open(new, _NEW, 0o600), "wb") as file:
+            writer = _Writer(file, Contents(open_blob, unfinished, go_on), go_on, step, summaries)
+            writer.add(b"meta", info(snapshot), snapshot.started_at)
             writer.add(b"plugins", plugins, snapshot.started_at)
             for directory in (podlogs, quarantine):
                 if any(directory.iterdir()):
@@ -118,8 +122,9 @@ class _Writer:
         contents: Contents,
         go_on: Callable[[], None],
         step: Step,
+        summaries: Summaries,
     ) -> None:
-        self._out, self._contents = out, contents
+        self._out, self._contents, self._summaries = out, contents, summaries
         self._go_on, self._step = go_on, step
         self._gzip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
 
@@ -130,22 +135,32 @@ class _Writer:
         send them again.
         """
         # No more than one path for each level: there may be very many, and long.
-        levels: list[Iterator[tuple[bytes, Folder | Record]]] = [iter([(path, folder)])]
+        levels: list[tuple[bytes, Iterator[tuple[bytes, Folder | Record]]]] = [
+            (b"", iter([(path, folder)]))
+        ]
         while levels:
-            found = next(levels[-1], None)
+            found = next(levels[-1][1], None)
             if found is None:
-                levels.pop()
+                last, _ = levels.pop()
+                if last.count(b"/") == 1 and last.startswith(b"plugins/"):
+                    with self._summaries.finished(last) as more:
+                        self._files(last, more, at)
                 continue
             path, below = found
             if isinstance(below, Record):
                 with self._contents.opened(below, replaced=replaced) as opened:
                     self.add(path, opened, below.at)
+                    if not replaced:
+                        self._summaries.seen(path, below, opened)
                 continue
             self._directory(path, at)
-            for name in sorted(below):
-                if isinstance(content := below[name], Content):
-                    self._file(path + b"/" + name, content, at)
-            levels.append(_directories(path, below))
+            self._files(path, below, at)
+            levels.append((path, _directories(path, below)))
+
+    def _files(self, path: bytes, folder: Folder, at: float) -> None:
+        for name in sorted(folder):
+            if isinstance(content := folder[name], Content):
+                self._file(path + b"/" + name, content, at)
 
     def add_directory(self, top: Path) -> None:
         """Add a directory of the disk in the same way. Raises OSError."""

@@ -12,7 +12,7 @@ from reporter.errors import ReporterError
 
 _PROGRAM: Final = "from reporter.aggregator.judging.child import main; main()"
 _HANG: Final = 1_200.0  # seconds; the processor's time is bounded by the process itself
-_MOST_ANSWER: Final = 1024 * 1024
+_TOO_MUCH: Final = "it takes too much memory or time to read"
 
 
 class Stopped(ReporterError):
@@ -45,7 +45,7 @@ class Judge:
             if self._stopped:
                 raise Stopped("stopped while a result was judged")
         found = read_judgement(answer) if process.returncode == 0 else None
-        return found or Judgement(note="it takes too much memory or time to read")
+        return found or Judgement(note=_TOO_MUCH, complete=False)
 
     @contextlib.contextmanager
     def _started(self, task: Task, body: IO[bytes], write_to: str):  # type: ignore[no-untyped-def]

@@ -38,13 +38,14 @@ def read_task(text: str) -> Task:
 class Judgement:
     """What a result says: how many tests have which status, what failed first, and a note.
 
-    The note says why something is unknown.
+    The note says why something is unknown. Not `complete`: the process ended before its time.
     """
 
     counts: Mapping[str, int] = field(default_factory=lambda: {"unknown": 1})
     failed: str = ""
     text: str = ""
     note: str = ""
+    complete: bool = True
 
 
 def read_judgement(data: bytes) -> Judgement | None:

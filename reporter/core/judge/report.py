@@ -49,9 +49,20 @@ def adapter_item(name: str, path: str, verdict: str, reason: str, message: str) 
     return Item(name, verdict, meta, {}, [test], dict(test.counts))
 
 
-def error_item(path: str, cause: str, document: Mapping[str, Any], *, timeout: bool) -> Item:
-    """A result that did not come: the test has the name of the error."""
-    status = ResultStatus.TIMEOUT if timeout else ResultStatus.FAILED
+def unread_item(name: str, path: str, note: str) -> Item:
+    """A result that was given up."""
+    meta = {"file": path, "type": "file", "error": note}
+    return _leaf(name, ResultStatus.UNKNOWN, meta)
+
+
+def error_item(
+    path: str, cause: str, document: Mapping[str, Any], *, timeout: bool, verdict: str = ""
+) -> Item:
+    """A result that did not come: the test has the name of the error.
+
+    `verdict` is what its sender is known to have said, if it did.
+    """
+    status = ResultStatus.TIMEOUT if timeout else verdict or ResultStatus.FAILED
     details = {
         key: value if isinstance(value, str) else str(value) for key, value in document.items()
     }

@@ -19,6 +19,7 @@ import pytest
 
 from reporter.aggregator.finish.package import PackageFailed
 from reporter.core.run.snapshot import Phase, Tar
+from tests.archives.packed import OURS
 from tests.archives.tars import file, gnu_name, link, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
@@ -97,6 +98,7 @@ def test_k10_the_tarball(tmp_path: Path) -> None:
     found = members(path)
     folders = [name for name, (kind, _, _) in found.items() if kind == tarfile.DIRTYPE]
     assert {
+        "meta",
         "plugins",
         "plugins/e2e",
         "plugins/e2e/results",
@@ -127,8 +129,10 @@ def test_k10_the_tarball(tmp_path: Path) -> None:
     } == {
         name: content
         for name, (kind, _, content) in found.items()
-        if kind == tarfile.REGTYPE and name.startswith("plugins/")
+        if kind == tarfile.REGTYPE and name.startswith("plugins/") and not name.endswith(OURS)
     }
+    assert b'{"plugins": ["e2e", "sysd"]}' == found["meta/info.json"][2]
+    assert {"plugins/e2e/sonobuoy_results.yaml", "plugins/sysd/sonobuoy_results.yaml"} < set(found)
     assert b"said" == found["podlogs/space/pod-1/logs/main.txt"][2]
     assert "superseded/sysd/node2/error.json" in found
     assert {tarfile.DIRTYPE, tarfile.REGTYPE} == {kind for kind, _, _ in found.values()}
@@ -139,14 +143,14 @@ def test_k10_the_tarball(tmp_path: Path) -> None:
 
 
 def test_only_what_is_there_is_beside(tmp_path: Path) -> None:
-    """A run without trouble has only plugins; an empty one has that too."""
+    """A run without trouble has only plugins and their names; an empty one has that too."""
 
     async def story(here: Scene) -> None:
         await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story)
 
-    assert ["plugins"] == list(members(done.layout.output / NAME))
+    assert ["meta", "meta/info.json", "plugins"] == list(members(done.layout.output / NAME))
 
 
 def test_it_can_be_made_twice(tmp_path: Path) -> None:
