@@ -25,6 +25,11 @@ COMPLETE, PARTIAL, NOT_APPLICABLE, FAILED = "complete", "partial", "not_applicab
 RECORD: Final = "gather.json"
 STDOUT: Final = "stdout.txt"
 _MEANINGS: Final = {0: COMPLETE, 1: PARTIAL, 2: NOT_APPLICABLE}
+_TOO_MUCH: Final = {
+    "seconds": "took too long",
+    "bytes": "wrote too much",
+    "files": "wrote too many files",
+}
 _NAMED: Final = 20
 _STDERR: Final = 4096  # bytes that are kept
 _LOOK: Final = 0.1  # seconds between two looks at the output
@@ -72,7 +77,7 @@ class Record:
         """Why it is not complete, in a few words; empty where it is."""
         said = []
         if self.limit:
-            said.append(f"ended at the limit of {self.limit}")
+            said.append(f"killed: {_TOO_MUCH[self.limit]}")
         elif self.signal:
             said.append(f"killed by signal {self.signal}")
         elif self.exit and self.status == FAILED:

@@ -3,12 +3,15 @@
 import csv
 import io
 import json
+import os
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from tests import forked
+from tests.integration.ctl.scripted import Home
+from tests.integration.ctl.test_retrieve_command import packed, serving
 
 LAUNCHER = str(Path("cmd/status-ctl.py").absolute())
 BOUND = 60.0
@@ -114,3 +117,23 @@ def test_what_is_no_source_of_facts(tmp_path: Path) -> None:
     assert 4 == call(str(tmp_path / "missing"))[0]
     assert 2 == call(str(tmp_path), "--node", "a", "--diff")[0]
     assert 2 == call(str(tmp_path), "--all")[0]
+
+
+class TestOfARun:
+    """The results are downloaded, and nothing of them stays."""
+
+    def test_by_its_address(self, home: Home) -> None:
+        body = packed((PLACE.format("node1"), facts("node1")))
+        with serving(body) as server:
+            code, out, err = home.run("facts", "--url", server.url, "--node", "node1", "-o", "csv")
+
+        assert (0, "") == (code, err)
+        assert "os.pretty_name,Debian 12" in out.splitlines()
+        assert [] == os.listdir(home.folder)
+
+    def test_not_what_was_announced(self, home: Home) -> None:
+        body = packed((PLACE.format("node1"), facts("node1")))
+        with serving(body, announced=body[:-1] + b"x") as server:
+            found = home.run("facts", "--url", server.url)
+
+        assert (1, "", "status-ctl: cannot be read: SHA-256 mismatch\n") == found
