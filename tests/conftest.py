@@ -109,7 +109,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(group(item)))
     real.sort(key=lambda item: SHARED.index(group(item)))
     chosen = set(real)
-    items[:] = [*real, *(item for item in items if item not in chosen)]
+    rest = [item for item in items if item not in chosen]
+    if any(item.get_closest_marker("long") for item in rest):
+        rest.sort(key=_most_seconds, reverse=True)
+    items[:] = [*real, *rest]
+
+
+def _most_seconds(item: pytest.Item) -> float:
+    """How long it may take: of many, the longest begin first."""
+    found = item.get_closest_marker("timeout")
+    return float(found.args[0]) if found else 0.0
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

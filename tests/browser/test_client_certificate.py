@@ -25,7 +25,7 @@ from tests.browser.test_live_page import LINK, ROWS, opened
 from tests.browser.webdriver import Browser, driving
 from tests.integration.aggregator_http import certs
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 CERTUTIL, PK12UTIL = shutil.which("certutil"), shutil.which("pk12util")
 HOUR = datetime.timedelta(hours=1)

@@ -12,7 +12,7 @@ from tests.browser.stage import Stage, nodes
 from tests.browser.test_live_page import LINK, ROWS
 from tests.browser.webdriver import Browser
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 MANY = 20_000
 SUB = "document.querySelector('#hero-sub').textContent"

@@ -15,7 +15,7 @@ from tests.aggregators.served import Aggregator, plan
 from tests.browser.stage import PLUGINS, Stage, nodes, rehearse
 from tests.browser.webdriver import Browser
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 E2E = Key("e2e", "global")
 SMALL = [{"name": "e2e"}, {"name": "sysd", "nodes": ["node1", "node2", "node3"]}]

@@ -10,7 +10,7 @@ import pytest
 from tests.browser.stage import Stage
 from tests.browser.webdriver import Browser
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 TOLD = """
 const told = (key, more = {}) => ({

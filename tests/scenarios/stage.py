@@ -33,7 +33,7 @@ ROLES: dict[str, list[Object] | None] = {
 class Stage:
     """A node with a recorder. Runs are started in the order of asking, `at_once` at a time."""
 
-    def __init__(self, node: Node, at_once: int = 10) -> None:
+    def __init__(self, node: Node, at_once: int = 8) -> None:
         self.node, self.controlplane = node, node.controlplane
         self.recorder = Recorder(self.controlplane.api, node)
         self._pool = ThreadPoolExecutor(at_once, "scenario")

@@ -26,13 +26,22 @@ PUT = "/api/v1/results"
 class Attacker:
     """A connection that sends a beginning, then one byte now and then, until it is cut off."""
 
-    def __init__(self, worker: Worker, begin: bytes, drip: bytes, *, tls: bool = True) -> None:
+    def __init__(
+        self, worker: Worker, begin: bytes, drip: bytes, *, tls: bool = True, tries: int = 1
+    ) -> None:
         self._worker, self._begin, self._drip, self._tls = worker, begin, drip, tls
+        self._tries = tries
         self.connected = asyncio.Event()
         self.heard = b""
 
     async def attack(self) -> None:
-        """Go on until the end."""
+        """Go on until the end; again where a busy machine was too slow for the beginning."""
+        for _ in range(self._tries):
+            await self._attack()
+            if self.heard:
+                break
+
+    async def _attack(self) -> None:
         options: dict[str, Any] = {}
         if self._tls:
             options = {"ssl": self._worker.context, "server_hostname": "127.0.0.1"}
@@ -78,7 +87,7 @@ def test_slow_loris(start: Start, share: int) -> None:
     """
     nodes = [f"n{number}" for number in range(30)]
     limits = ("handshake", "header", "body-silence", "upload-rate-after")
-    flags = [text for name in limits for text in (f"--{name}-seconds", "2")]
+    flags = [text for name in limits for text in (f"--{name}-seconds", "4")]
     document = plan("load", nodes)
     document["plugins"].append({"name": "good"})
     aggregator = start(*flags, document=document)
@@ -88,7 +97,8 @@ def test_slow_loris(start: Start, share: int) -> None:
         # Two of a key are read at one time, so some slots are left: who has few keys cannot have
         # them all.
         path = f"{PUT}/by-node/n{number % 30}/load"
-        return Attacker(load, head("PUT", path, "Content-Length: 1000000") + b"b", drip)
+        begin = head("PUT", path, "Content-Length: 1000000") + b"b"
+        return Attacker(load, begin, drip, tries=5)
 
     heads = [Attacker(load, b"PUT /api", b"x") for _ in range(200 // share)]
     bodies = [body(number, b"b") for number in range(100 // share)]
