@@ -8,6 +8,20 @@ cd "$(dirname "$0")/.."
 dir=$1 lock=$2 python=$3
 if [ ! -x "$dir/bin/python" ]; then "$python" -m venv "$dir"; fi
 pip=("$dir/bin/python" -m pip --quiet --disable-pip-version-check)
-"${pip[@]}" install --require-hashes --only-binary :all: --requirement "$lock"
+locked=(--require-hashes --only-binary :all: --requirement)
+
+# uv takes half a minute less than pip. It does not read pip's settings: where it cannot install, pip does.
+uv=.venv/bin/uv
+install_with_uv() {
+  if [ ! -x "$uv" ]; then
+    sed -n '/^uv==/,/[^\\]$/p' "$lock" >"$dir/uv.txt"
+    "${pip[@]}" install --no-deps "${locked[@]}" "$dir/uv.txt"
+  fi
+  if [ -n "${PIP_INDEX_URL:-}" ]; then export UV_DEFAULT_INDEX=$PIP_INDEX_URL; fi
+  if [ -n "${PIP_FIND_LINKS:-}" ]; then export UV_FIND_LINKS=$PIP_FIND_LINKS; fi
+  if [ -n "${PIP_CERT:-}" ]; then export SSL_CERT_FILE=$PIP_CERT; fi
+  "$uv" pip install --quiet --compile-bytecode --python "$dir/bin/python" "${locked[@]}" "$lock"
+}
+install_with_uv || "${pip[@]}" install "${locked[@]}" "$lock"
 # Without setuptools' advice about directories named like the package: this one is the package.
 PYTHONWARNINGS=ignore "${pip[@]}" install --no-deps --no-index --no-build-isolation --editable .

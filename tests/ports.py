@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import random
 import socket
 from functools import cache
@@ -42,6 +43,7 @@ def _block() -> Block:
         except OSError:
             held.close()
         else:
+            atexit.register(held.close)
             return Block(held, cycle(range(first, first + MANY)))
     raise RuntimeError("every block of ports is taken")
 

@@ -11,6 +11,7 @@ import pytest
 from tests.browser.webdriver import CHROMIUM, DRIVER, Browser, driving
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One process and one Chromium for all of them."""
     for item in items:
