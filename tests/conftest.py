@@ -97,7 +97,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each group has a control plane of its own, which one of its tests may stop."""
 
     def group(item: pytest.Item) -> str:
@@ -110,7 +110,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     real.sort(key=lambda item: SHARED.index(group(item)))
     chosen = set(real)
     rest = [item for item in items if item not in chosen]
-    if any(item.get_closest_marker("long") for item in rest):
+    if getattr(config.option, "loadgroup", False):
         rest.sort(key=_most_seconds, reverse=True)
     items[:] = [*real, *rest]
 
