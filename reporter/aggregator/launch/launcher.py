@@ -240,10 +240,7 @@ class Launcher:
         return _LOOK if decision.next_look is None else min(_LOOK, decision.next_look - now)
 
     def _given_up(self, *, at_once: bool = False) -> bool:
-        """Say whether the run goes on without its removal: decided long ago, and nothing is seen.
-
-        As `decide` does it for a launcher that has seen something.
-        """
+        """Say whether the run goes on without its removal, as `decide` does where it has seen."""
         now = self._clock()
         if not all(entry.terminal for entry in self._store.snapshot().entries.values()):
             self._decided_at = None

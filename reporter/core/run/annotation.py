@@ -73,7 +73,7 @@ _CUTS: Final = (
 
 
 def annotations(snapshot: Snapshot, *, strict: bool, budget: int = BUDGET) -> Annotations:
-    """Both values; the first is at most `budget` bytes of UTF-8, whatever the run holds.
+    """Return both values; the first is at most `budget` bytes of UTF-8, whatever the run holds.
 
     Sonobuoy's tools read `failed` as "there are no results", so a run with failed plugins ends
     `complete` there, or `failed` with `strict`; before the end it is never shown as failed.
@@ -86,7 +86,7 @@ def annotations(snapshot: Snapshot, *, strict: bool, budget: int = BUDGET) -> An
 
 
 def _fitting(snapshot: Snapshot, room: int) -> tuple[list[str], bool]:
-    """The entries, cut as little as the room allows; and whether anything was cut."""
+    """Return the entries, cut as little as the room allows, and whether anything was cut."""
     for cut in _CUTS:
         texts, whole = _within(snapshot, cut, room)
         if whole:
@@ -95,7 +95,7 @@ def _fitting(snapshot: Snapshot, room: int) -> tuple[list[str], bool]:
 
 
 def _within(snapshot: Snapshot, cut: _Cut, room: int) -> tuple[list[str], bool]:
-    """The entries up to the first that does not fit; nothing beyond it is even made."""
+    """Return the entries up to the first that does not fit; none beyond it is made."""
     texts: list[str] = []
     for row in _rows(snapshot, cut):
         entry = snapshot.entries[row.key]
@@ -119,7 +119,7 @@ class _Row(NamedTuple):
 
 
 def _rows(snapshot: Snapshot, cut: _Cut) -> Iterator[_Row]:
-    """What to list, in the order of the plan."""
+    """Return the rows to list, in the order of the plan."""
     kinds = {key: _kind(snapshot, key) for key in snapshot.entries} if cut.merged else {}
     alike = Counter(kinds.values())
     merged = set()
@@ -132,7 +132,7 @@ def _rows(snapshot: Snapshot, cut: _Cut) -> Iterator[_Row]:
 
 
 def _least(sent: Sent) -> int:
-    """The bytes that the lists take at least: three for each place, however short its text."""
+    """Return how many bytes the lists take at least: three for each place, with a text or not."""
     return 3 * (sent.progress.failures_total + sent.progress.errors_total)
 
 
@@ -204,7 +204,7 @@ def _run(snapshot: Snapshot, truncated: bool) -> str:
 
 
 def _why(entry: Entry) -> dict[str, str]:
-    """Why an entry failed: the worker's words, else the aggregator's own."""
+    """Return why an entry failed, in the worker's words or else the aggregator's own."""
     reason, message = why(entry)
     record = entry.record
     assert record is not None, "an entry without a record has not failed"

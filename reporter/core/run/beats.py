@@ -56,27 +56,27 @@ class Beat:
 
 
 def heard(beat: Beat, now: float) -> Beat:
-    """Any authenticated request for the key, or a piece of an upload, came."""
+    """Note an authenticated request for the key, or a piece of an upload."""
     return Beat(now if beat.heard_at is None else max(now, beat.heard_at), beat.armed)
 
 
 def beaten(beat: Beat, now: float) -> Beat:
-    """A real heartbeat came."""
+    """Note a real heartbeat."""
     return Beat(heard(beat, now).heard_at, armed=True)
 
 
 def age(beat: Beat, now: float) -> float | None:
-    """Seconds since the worker was last heard; None if it never was."""
+    """Return the seconds since the worker was last heard; None if it never was."""
     return None if beat.heard_at is None else max(0.0, now - beat.heard_at)
 
 
 def anew(beat: Beat, now: float) -> Beat:
-    """The beat after a restart of the aggregator: whoever had been heard counts as heard now."""
+    """Return the beat after a restart of the aggregator: who was heard counts as heard now."""
     return beat if beat.heard_at is None else replace(beat, heard_at=now)
 
 
 def shifted(beat: Beat, seconds: float, now: float) -> Beat:
-    """The beat when that many seconds do not count; never heard later than now."""
+    """Return the beat when that many seconds do not count; it is never later than `now`."""
     if beat.heard_at is None:
         return beat
     return replace(beat, heard_at=min(now, beat.heard_at + seconds))
@@ -85,7 +85,7 @@ def shifted(beat: Beat, seconds: float, now: float) -> Beat:
 def lost(
     beat: Beat, *, now: float, timeout: float = TIMEOUT, expected_since: float | None = None
 ) -> bool:
-    """Whether a running worker has been silent for too long; a timeout of 0 means never.
+    """Return whether a running worker has been silent for too long; a timeout of 0 means never.
 
     `expected_since` is the launch of a worker that is known to beat: it is judged from then on,
     also if it never was heard.
@@ -97,18 +97,18 @@ def lost(
 
 
 def stale(beat: Beat, now: float, interval: float = INTERVAL) -> bool:
-    """Whether three heartbeats of a running worker are missing."""
+    """Return whether three heartbeats of a running worker are missing."""
     return beat.armed and quiet(beat, now, interval)
 
 
 def quiet(beat: Beat, now: float, interval: float = INTERVAL) -> bool:
-    """Whether a worker that was heard once has been silent for three intervals, beating or not."""
+    """Return whether a worker that was heard once has been silent for three intervals since."""
     silent = age(beat, now)
     return silent is not None and silent >= STALE_AFTER * interval
 
 
 def heard_since(beats: Mapping[Key, Beat], moment: float) -> tuple[Key, ...]:
-    """The keys whose age has fallen since that moment."""
+    """Return the keys that were heard since that moment."""
     return tuple(key for key, beat in beats.items() if (beat.heard_at or 0.0) > moment)
 
 
@@ -119,7 +119,7 @@ class Sweep:
     last: float | None = None
 
     def at(self, now: float, every: float = SWEEP) -> tuple["Sweep", float]:
-        """The sweep made now, and the seconds by which all ages shrink before it judges.
+        """Return the sweep made now, and by how many seconds all ages shrink before it judges.
 
         A sweep that comes far too late means that we were paused, not that the workers were
         silent.

@@ -21,7 +21,7 @@ _UNSAID: Final[Mapping[str, None]] = dict.fromkeys(
 
 
 def of_reading(reading: Reading) -> Look:
-    """What was read from the cluster, in the shape of `/status`.
+    """Return what was read from the cluster, in the shape of `/status`.
 
     The aggregator's own annotation is the one that is believed: Sonobuoy's never shows an early
     failure. What the annotations do not say is null or empty, and the document is marked `partial`.
@@ -87,7 +87,7 @@ def _plugin(found: Mapping[str, Any], why: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _share_of(ours: Mapping[str, Any], key: str, part: int, whole: int) -> float:
-    """The share that our annotation tells, else the counted one."""
+    """Return the share that our annotation tells, else the counted one."""
     told = ours.get(key)
     if isinstance(told, int | float) and not isinstance(told, bool):
         return told
@@ -95,7 +95,7 @@ def _share_of(ours: Mapping[str, Any], key: str, part: int, whole: int) -> float
 
 
 def _rolled_up(plugins: Sequence[Mapping[str, Any]]) -> str:
-    """The verdict on a run whose aggregator tells none: that of its worst entry, if it is bad."""
+    """Return the verdict on a run whose aggregator tells none: failed where an entry is."""
     bad = any(
         plugin["status"] in BAD or plugin["result_status"] == ResultStatus.FAILED
         for plugin in plugins

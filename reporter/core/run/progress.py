@@ -60,7 +60,7 @@ class Progress:
 
 
 def combine(stored: Progress | None, new: Progress) -> Progress:
-    """What is stored after an update; never raises, and bounded whatever comes in.
+    """Return what is stored after an update; never raises, and is bounded whatever comes in.
 
     A replacing update is taken as it is. An appending one brings its message, adds to the counts
     and lists, and its own `total`, `completed` and `failures` do not count.
@@ -94,7 +94,7 @@ def combine(stored: Progress | None, new: Progress) -> Progress:
 
 
 def _fits(update: Progress) -> bool:
-    """Whether an update can be kept as it is: nearly every one, so this has to be quick."""
+    """Return whether an update can be kept as it is: most can, so this has to be quick."""
     texts = (update.msg, *update.failures, *update.errors)
     if len(texts) > _FEW or update.appendcompleted or update.appendfailing_total:
         return False
@@ -115,7 +115,7 @@ def clip(text: str, limit: int = TEXT_BYTES) -> str:
 
 
 def merge(first: Progress, second: Progress) -> Progress:
-    """One update that does what two in a row do; two appending ones stay appending."""
+    """Return one update that does what two in a row do; two appending ones stay appending."""
     if not (first.appending and second.appending):
         return combine(first, second)
     return Progress(
@@ -189,7 +189,7 @@ def take(
 
 
 def newest(one: Sent | None, other: Sent | None) -> Sent | None:
-    """The one of two that stands."""
+    """Return the newer of two, which stands."""
     return other if one is None or (other is not None and other.at > one.at) else one
 
 
@@ -202,12 +202,12 @@ def parse_progress(body: bytes) -> Progress:
 
 
 def progress_of(fields: Mapping[str, Any]) -> Progress:
-    """The update that these fields are."""
+    """Return the update that has these fields."""
     return Progress(**{name: value for name, value in fields.items() if name not in _OURS})
 
 
 def footprint(sent: Sent) -> int:
-    """About how many bytes of memory the texts of a key take."""
+    """Return about how many bytes of memory the texts of a key take."""
     progress, size = sent.progress, 0
     for text in (progress.msg, *progress.failures, *progress.errors, *sent.replaced):
         size += _EMPTY_TEXT
@@ -217,7 +217,7 @@ def footprint(sent: Sent) -> int:
 
 
 def fitting(sent: Sent, room: int) -> Sent:
-    """What can be kept of it in so many bytes: at least its counts."""
+    """Return what can be kept of it in so many bytes: at least its counts."""
     if footprint(sent) <= room:
         return sent
     return replace(sent, progress=replace(sent.progress, msg="", failures=(), errors=()))
@@ -232,7 +232,7 @@ def _clipped(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _bounded(progress: Progress) -> Progress:
-    """The texts in `KEY_BYTES`: the oldest are shortened first, so that the newest can be read.
+    """Return the texts in `KEY_BYTES`: the oldest are shortened first, the newest stay readable.
 
     None is left out: readers count them.
     """

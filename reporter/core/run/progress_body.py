@@ -32,7 +32,7 @@ class Texts(NamedTuple):
 
 
 def read_body(body: bytes) -> dict[str, Any]:
-    """The fields that are there, by their lower-case names and of the right types.
+    """Return the fields that are there, by their lower-case names and of the right types.
 
     Field names in any letter case, `null` as absent, unknown fields and bytes after the object
     ignored; whole numbers only as digits. Raises `InvalidPayload`, whose text repeats nothing of
@@ -42,7 +42,7 @@ def read_body(body: bytes) -> dict[str, Any]:
 
 
 def fields_of(document: dict[str, Any]) -> dict[str, Any]:
-    """The same of a document that is read; `Texts` are a list and, beside it, its `_total`."""
+    """Return the same for a document that was read: a list, with its `_total` beside it."""
     found: dict[str, Any] = {}
     for name, value in document.items():
         field = name.casefold()
@@ -76,7 +76,7 @@ def _document(body: bytes) -> dict[str, Any]:
 
 
 def _refuse_deep(text: str) -> None:
-    """Refuse it before it is parsed: how deep the parser can go differs between Pythons."""
+    """Raise InvalidPayload before it is parsed: Pythons differ in how deep their parsers can go."""
     depth = 0
     for found in _NESTING.finditer(text):
         if found[0] in "[{":

@@ -60,7 +60,7 @@ class _Reader:
         self._text, self._at = text, _end(_space(text))
 
     def document(self) -> Generator[None, None, dict[str, Any]]:
-        """The members that are ours. Bytes behind the object are ignored."""
+        """Return the members that are ours. Bytes behind the object are ignored."""
         found: dict[str, Any] = {}
         if self._text.startswith("null", self._at):
             return found
@@ -80,7 +80,7 @@ class _Reader:
             yield
 
     def _value(self) -> Generator[None, None, Any]:
-        """The value of a field: lists of texts as `Texts`, anything that fits none as `_OTHER`."""
+        """Return the value of a field: lists of texts as `Texts`, what fits none as `_OTHER`."""
         start = self._at
         if self._text.startswith('"', start):
             return (yield from self._string())
@@ -128,7 +128,7 @@ class _Reader:
         return str(json.loads(written)) if len(written) <= _LONGEST_NAME else ""
 
     def _string(self) -> Generator[None, None, str]:
-        """As much of a string as may be kept."""
+        """Return as much of a string as may be kept."""
         start = self._at + 1
         head = self._text[start : _end(_string_head(self._text, start))]
         yield from self._skip_string()
@@ -179,6 +179,6 @@ class _Reader:
 
 
 def _end(match: re.Match[str] | None) -> int:
-    """The end of a match that cannot fail."""
+    """Return the end of a match that cannot fail."""
     assert match is not None
     return match.end()

@@ -66,7 +66,7 @@ def pick_pod(pods: Sequence[Mapping[str, Any]]) -> Picked:
 
 
 def read_status(pod: Mapping[str, Any], warning: str = "") -> Reading:
-    """What the aggregator's Pod says of its run."""
+    """Return what the aggregator's Pod says of its run."""
 
     def reading(
         outcome: Found, detail: str = "", status: Mapping[str, Any] | None = None
@@ -98,7 +98,7 @@ def newest_first(pods: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _told_its_end(pod: Mapping[str, Any]) -> bool:
-    """Whether the last that an aggregator has said of its run is final."""
+    """Return whether the last that an aggregator has said of its run is final."""
     try:
         found = plain_json(text(section(pod, "metadata", "annotations"), RUN_ANNOTATION))
     except (ValueError, RecursionError):
@@ -107,7 +107,7 @@ def _told_its_end(pod: Mapping[str, Any]) -> bool:
 
 
 def plain_json(written: str) -> Any:
-    """What is written in JSON. ValueError for anything else, and for numbers without a value.
+    """Decode JSON. Raises ValueError for anything else, and for numbers without a value.
 
     NaN and infinity are no JSON, though Python reads and writes them.
     """

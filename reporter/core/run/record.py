@@ -101,7 +101,7 @@ class Failure:
 
 
 def record_of(failure: Failure) -> Record:
-    """The record of a final failure; both timeouts begin with the words that readers look for."""
+    """Return the record of a final failure; both timeouts begin with words readers look for."""
     text = failure.text
     if failure.cause in TIMEOUTS and not text.startswith(TIMEOUT_TEXT):
         text = f"{TIMEOUT_TEXT}: {text}"
@@ -117,6 +117,6 @@ def record_of(failure: Failure) -> Record:
 
 
 def error_document(text: str, cause: Cause | None, reason: str = "") -> str:
-    """The `error.json` of an error that the aggregator made itself."""
+    """Return the `error.json` of an error that the aggregator made itself."""
     document = {"error": text, "cause": cause} | ({"reason": reason} if reason else {})
     return json.dumps(document)

@@ -25,7 +25,7 @@ NOT_PASSED: Final = frozenset({ResultStatus.FAILED, ResultStatus.UNKNOWN, Result
 
 
 def result_status(snapshot: Snapshot, entry: Entry) -> str:
-    """The verdict on an entry.
+    """Return the verdict on an entry, a word of `ResultStatus` or nothing.
 
     A missing result counts as failed once the run is closed; until then it may still come.
     """
@@ -39,7 +39,7 @@ def result_status(snapshot: Snapshot, entry: Entry) -> str:
 
 
 def result_counts(entry: Entry) -> Mapping[str, int] | None:
-    """How many tests had which outcome; an adapter's result is one test, as is an error."""
+    """Return how many tests had which outcome; an adapter's result is one test, as is an error."""
     record = entry.record
     if record is None or not record.verdict:
         return None
@@ -47,7 +47,7 @@ def result_counts(entry: Entry) -> Mapping[str, int] | None:
 
 
 def why(entry: Entry) -> tuple[str, str]:
-    """Reason and message of the verdict, in the words of the worker; empty where it gave none."""
+    """Return reason and message of the verdict, in the worker's words; empty without any."""
     record = entry.record
     if record is None or record.rank < Rank.WORKER:
         return "", ""
@@ -75,7 +75,7 @@ def judging(snapshot: Snapshot) -> bool:
 
 
 def plugins_reported(snapshot: Snapshot) -> float:
-    """The share of entries that have a result, 0 to 1, four decimals; 1 for an empty plan."""
+    """Return the share of entries with a result, 0 to 1, four decimals; 1 for an empty plan."""
     return share(counts(snapshot)["received"], len(snapshot.entries))
 
 

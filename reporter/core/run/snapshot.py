@@ -54,7 +54,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(entry: Entry) -> Kind:
-    """What an entry counts as."""
+    """Return what an entry counts as."""
     record = entry.record
     return Kind(entry.key.plugin, entry.state, "" if record is None else record.verdict)
 
@@ -120,21 +120,21 @@ def stage(snapshot: Snapshot) -> Status:
 
 
 def still_open(snapshot: Snapshot) -> set[str]:
-    """The plugins that have entries to be waited for."""
+    """Return the names of the plugins that have entries to be waited for."""
     return {kind.plugin for kind in snapshot.tally if kind.state is State.RUNNING}
 
 
 def percent_complete(snapshot: Snapshot) -> float:
-    """The share of entries that are decided, 0 to 1, four decimals; 1 for an empty plan."""
+    """Return the share of entries that are decided, 0 to 1, four decimals; 1 for an empty plan."""
     running = sum(many for kind, many in snapshot.tally.items() if kind.state is State.RUNNING)
     return share(len(snapshot.entries) - running, len(snapshot.entries))
 
 
 def share(part: int, whole: int) -> float:
-    """How much of all entries these are, 0 to 1, four decimals; 1 for an empty plan."""
+    """Return what share of all entries these are, 0 to 1, four decimals; 1 for an empty plan."""
     return round(part / whole, 4) if whole else 1.0
 
 
 def final(snapshot: Snapshot) -> bool:
-    """Whether the run is over, packed or given up: nothing changes any more."""
+    """Return whether the run is over, packed or given up: nothing changes any more."""
     return snapshot.phase is Phase.CLOSED

@@ -30,7 +30,7 @@ _UNHEARD = Beat()
 
 
 def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
-    """The run without its entries. `now` is Unix seconds."""
+    """Return the run without its entries. `now` is Unix seconds."""
     return {
         "status": str(run_status(snapshot)),
         "percent_complete": percent_complete(snapshot),
@@ -64,7 +64,7 @@ def entry_document(
     full: bool = True,
     interval: float = INTERVAL,
 ) -> dict[str, Any]:
-    """One entry; KeyError if the plan has no such key. `mono` is the clock of the heartbeats.
+    """Return one entry; KeyError if the plan has no such key. `mono` is the heartbeats' clock.
 
     Full: with all failures and errors that are kept, and with the revision and time it is true
     for; else as the run's document lists it.
@@ -76,7 +76,7 @@ def entry_document(
 
 
 def progress_fields(key: Key, sent: Sent) -> dict[str, Any]:
-    """The published fields of a progress, without its lists; whose it is comes from us."""
+    """Return the published fields of a progress, without its lists; whose it is comes from us."""
     return {
         "name": key.plugin,
         "node": key.node,
@@ -88,7 +88,7 @@ def progress_fields(key: Key, sent: Sent) -> dict[str, Any]:
 
 
 def tar_info(snapshot: Snapshot) -> dict[str, Any]:
-    """What is known of the tarball; before there is one, Go's zero values."""
+    """Return what is known of the tarball; before there is one, Go's zero values."""
     tar = snapshot.tar
     if tar is None:
         return {"name": "", "created": "0001-01-01T00:00:00Z", "sha256": "", "size": 0}
@@ -113,7 +113,7 @@ def tar_upload(upload: TarUpload | None) -> dict[str, Any] | None:
 
 
 def rfc3339(seconds: float) -> str:
-    """Unix seconds as RFC 3339 in UTC with microseconds."""
+    """Write Unix seconds as RFC 3339 in UTC with microseconds."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 

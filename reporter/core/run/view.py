@@ -84,7 +84,7 @@ class Held:
 
 
 def read_document(data: bytes) -> Document | None:
-    """The document of `/status`, maybe without its entries; nothing for anything else."""
+    """Read the document of `/status`, maybe without its entries; None for anything else."""
     try:
         found = plain_json(data.decode())
     except (ValueError, RecursionError):
@@ -97,7 +97,7 @@ def read_document(data: bytes) -> Document | None:
 
 
 def rows(document: Document) -> Iterator[Row]:
-    """The entries in the order they come."""
+    """Yield the entries in the order they come."""
     for entry in items(document, "plugins"):
         progress = section(entry, "progress")
         total, completed = number(progress, "total"), number(progress, "completed")
@@ -164,15 +164,15 @@ def upload_words(document: Document) -> str:
 
 
 def counts(document: Document) -> Mapping[str, int]:
-    """How many entries are expected, decided, received, failed and unknown, as `/status` says it.
+    """Return how many entries are expected, decided, received, failed and unknown.
 
-    Counted where it does not say.
+    As the document says it; counted where it does not.
     """
     return _told_counts(document) or counts_of(rows(document))
 
 
 def counts_of(entries: Iterable[Row]) -> dict[str, int]:
-    """The same of some entries."""
+    """Count the same among some entries."""
     found = dict.fromkeys(_COUNTS, 0)
     for row in entries:
         unknown = row.result == ResultStatus.UNKNOWN
@@ -194,7 +194,7 @@ def over(document: Document) -> bool:
 
 
 def percent(document: Document) -> int:
-    """How much is decided, from 0 to 100, whatever is written there; 100 only when all is."""
+    """Return how much is decided, from 0 to 100, whatever is written; 100 only when all is."""
     share = document.get("percent_complete")
     if not isinstance(share, int | float):
         return 0
@@ -207,7 +207,7 @@ def _told_counts(document: Document) -> Mapping[str, int] | None:
 
 
 def _why(entry: Mapping[str, Any]) -> str:
-    """Reason and message of an entry's verdict, or those of its error."""
+    """Return reason and message of an entry's verdict, or those of its error."""
     error = section(entry, "error")
     reason = text(entry, "reason") or text(error, "reason")
     message = text(entry, "message") or text(error, "text")
@@ -215,7 +215,7 @@ def _why(entry: Mapping[str, Any]) -> str:
 
 
 def _pod_says(entry: Mapping[str, Any]) -> str:
-    """What the Pod of an open entry waits for, in the cluster's words; nothing while it runs."""
+    """Return what the Pod of an open entry waits for, in the cluster's words; empty if it runs."""
     pod = section(entry, "pod")
     reason, message = text(pod, "reason"), text(pod, "message")
     if not reason:
