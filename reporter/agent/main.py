@@ -19,7 +19,10 @@ from reporter.runtime import log
 from reporter.runtime.lifecycle import Ending, Stop
 
 DELIVERED, NOT_DELIVERED, BAD_USAGE = 0, 1, 2
-TASKS = {"gather": "run gatherers on this node and deliver what they write"}
+TASKS = {
+    "gather": "run gatherers on this node and deliver what they write",
+    "snapshot": "collect the objects of the cluster and deliver them",
+}
 
 
 def main(arguments: Sequence[str], environ: MutableMapping[str, str], stop: Stop) -> int:

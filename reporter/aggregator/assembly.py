@@ -96,6 +96,7 @@ class Assembly:
             intake,
             keep_blobs=self.chosen.keep_blobs,
             definitions={each.name: definition_document(each) for each in definitions},
+            taken_by=self.launch.snapshot if self.launch else "",
             wall=self.wall,
         )
 

@@ -14,7 +14,7 @@ from reporter.core.run.definition import Definition, doubled
 from reporter.core.text import clean
 
 SUFFIXES = (".yaml", ".yml")
-BUILT_IN = ("host-facts",)
+BUILT_IN = ("host-facts", "cluster-snapshot")
 """Plugins of our own, by the names of their definitions."""
 _BUILT_IN_AT = Path(__file__).with_name("plugins")
 

@@ -20,6 +20,7 @@ METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 _METADATA_LIST: Final = "PartialObjectMetadataList"
 MOST_PAGE: Final = 64 * 2**20
 MOST_DOCUMENT: Final = 32 * 2**20
+MOST_STREAM: Final = 2**30
 LIMIT: Final = 500
 _IN_MEMORY: Final = 2**20
 _PIECE: Final = 64 * 1024
@@ -86,9 +87,9 @@ class Page:
         self._file.close()
 
 
-def in_memory_first() -> BinaryIO:
-    """Return a temporary file that is in memory while it is small."""
-    return cast("BinaryIO", tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+b"))
+def in_memory_first(directory: str | None = None) -> BinaryIO:
+    """Return a temporary file that is in memory while it is small, then nameless in there."""
+    return cast("BinaryIO", tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+b", dir=directory))
 
 
 class Reading:
@@ -125,6 +126,18 @@ class Reading:
         """Return what is at a path, at most 32 MiB."""
         request = Request("GET", path, names, accept=accept)
         return b"".join(self._pieces(request, MOST_DOCUMENT, timeout))
+
+    def stream(
+        self,
+        path: str,
+        names: Mapping[str, str],
+        query: Mapping[str, str],
+        *,
+        most: int = MOST_STREAM,
+        timeout: float = 120.0,
+    ) -> Iterator[bytes]:
+        """Yield the pieces of what is at a path, at most `most` bytes."""
+        yield from self._pieces(Request("GET", path, names, query), most, timeout)
 
     def page(
         self,

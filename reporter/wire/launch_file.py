@@ -68,4 +68,5 @@ def _launch(document: Mapping[str, Any], definitions: tuple[Any, ...]) -> Launch
         document.get("maxNodesAtOnce", plain.max_nodes_at_once),
         document.get("environment", {}),
         document.get("configKeys", {}),
+        document.get("snapshot", ""),
     )

@@ -388,7 +388,10 @@ class RealServer(Server):
 
     def forget_pages(self) -> None:
         self.create_pod("later")
+        # Its cache goes on with lists that etcd has forgotten.
+        self._bed.stop_apiserver()
         self._bed.compact()
+        self._bed.start_apiserver()
 
 
 def _policy(rule: Rule) -> dict[str, Any]:

@@ -276,3 +276,11 @@ def test_the_version_is_told_to_everybody(api: Server) -> None:
 
     assert 200 == reply.status
     assert reply.json["gitVersion"].startswith("v1.")
+
+
+def test_names_of_roles_may_have_colons(api: Server) -> None:
+    """They are any part of a path; names of other objects are not."""
+    body = named("status-reporter:a:b:c", rules=[])
+
+    assert 201 == create(api, path(api, "roles", RBAC), body, "?dryRun=All").status
+    assert 422 == create(api, path(api, "configmaps"), named("a:b"), "?dryRun=All").status

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from tests.fakekube.answers import ApiError, NotImitated
 from tests.fakekube.events import GROUP, shown
@@ -55,6 +56,7 @@ def target_of(path: str) -> Target | None:
     )
     if name is not None and namespace is None and kind.namespaced:
         return None
+    name = None if name is None else unquote(name)
     return Target(group or "", namespace or "", resource, name, subresource)
 
 

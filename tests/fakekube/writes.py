@@ -7,7 +7,7 @@ import uuid
 from tests.fakekube.answers import ApiError, NotImitated, conflict_uid, invalid, no_namespace
 from tests.fakekube.jobstatus import MAX_BODY, decode_json
 from tests.fakekube.journal import Entry
-from tests.fakekube.kinds import KINDS, WITHOUT_STATUS, Kind
+from tests.fakekube.kinds import KINDS, RBAC, WITHOUT_STATUS, Kind
 from tests.fakekube.rbac import Tokens
 from tests.fakekube.store import Object, Store
 
@@ -26,7 +26,8 @@ def created(entry: Entry, kind: Kind, namespace: str, store: Store) -> Object:
     if not name:
         why = "Required value: name or generateName is required"
         raise invalid(kind.name, name, "metadata.name", why, reason="FieldValueRequired", times=1)
-    if not _NAME.fullmatch(name):
+    # Names of roles may be anything that is one part of a path.
+    if not _NAME.fullmatch(name) and (kind.group != RBAC or set(name) & set("/%")):
         why = f'Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case'
         raise invalid(kind.name, name, "metadata.name", why, times=1)
     if kind.namespaced and not store.has_namespace(namespace):

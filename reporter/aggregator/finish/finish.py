@@ -27,7 +27,10 @@ from reporter.untar import BadArchive
 
 
 class Finish:
-    """Makes the tarball of a run that takes nothing more. `wall` gives Unix seconds."""
+    """Makes the tarball of a run that takes nothing more.
+
+    `taken_by` names the plugin that took the cluster's snapshot. `wall` gives Unix seconds.
+    """
 
     def __init__(
         self,
@@ -36,11 +39,12 @@ class Finish:
         *,
         keep_blobs: bool = False,
         definitions: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+        taken_by: str = "",
         wall: Callable[[], float] = time.time,
         step: Step = no_step,
     ) -> None:
         self._layout, self._intake, self._keep_blobs = layout, intake, keep_blobs
-        self._wall, self._step = wall, step
+        self._taken_by, self._wall, self._step = taken_by, wall, step
         self._stopping, self._judge = threading.Event(), Judge()
         self._definitions = definitions
 
@@ -86,6 +90,7 @@ class Finish:
                     lambda digest: layout.blob(digest).open("rb"),
                     layout.unfinished,
                 ),
+                taken_by=self._taken_by,
             )
         digest, size = measure(target, stopping)
         return Tar(target.name, rfc3339(self._wall()), digest, size)

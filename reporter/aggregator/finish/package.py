@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from reporter.aggregator.finish.content import Content, Contents, Folder, homes
+from reporter.aggregator.finish.snapshot import part, taken, yield_to
 from reporter.aggregator.finish.summary import Summaries, info
 from reporter.aggregator.store.files import Step, no_step
 from reporter.core.run.record import Record
@@ -55,13 +56,15 @@ def package(
     stopping: Callable[[], bool],
     step: Step = no_step,
     summaries: Summaries,
+    taken_by: str = "",
 ) -> None:
     """Write the tarball of a run to `target`, durably; nothing is left of it if that fails.
 
     `open_blob` opens the bytes with a digest, or raises FileNotFoundError. What is in the
     directories `podlogs` and `quarantine` is taken over; `unfinished` is one for unfinished things
     on the file system of `target`; `summaries` makes what is in a plugin's directory beside its
-    results. Raises OSError, `BadArchive` and `PackageFailed`: `Interrupted`
+    results. `taken_by` names the plugin that took the cluster's snapshot, which lies at the top.
+    Raises OSError, `BadArchive` and `PackageFailed`: `Interrupted`
     once `stopping` says so.
     """
     new, go_on = unfinished / target.name, partial(_go_on, stopping)
@@ -70,7 +73,10 @@ def package(
         with contextlib.closing(summaries), os.fdopen(os.open(new, _NEW, 0o600), "wb") as file:
             writer = _Writer(file, Contents(open_blob, unfinished, go_on), go_on, step, summaries)
             writer.add(b"meta", info(snapshot), snapshot.started_at)
-            writer.add(b"plugins", plugins, snapshot.started_at)
+            top = taken(snapshot, taken_by)
+            writer.add(b"plugins", plugins, snapshot.started_at, top=top)
+            if top is not None:
+                writer.add_top(top, podlogs)
             for directory in (podlogs, quarantine):
                 if any(directory.iterdir()):
                     writer.add_directory(directory)
@@ -128,11 +134,19 @@ class _Writer:
         self._go_on, self._step = go_on, step
         self._gzip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
 
-    def add(self, path: bytes, folder: Folder, at: float, *, replaced: bool = False) -> None:
+    def add(
+        self,
+        path: bytes,
+        folder: Folder,
+        at: float,
+        *,
+        replaced: bool = False,
+        top: Record | None = None,
+    ) -> None:
         """Add a directory with all that is in it: its files, then its directories, by name.
 
         `at` is Unix seconds. Of a record that is `replaced`, the bytes may be gone: nobody would
-        send them again.
+        send them again. What `add_top` takes of the record `top` is left out.
         """
         # No more than one path for each level: there may be very many, and long.
         levels: list[tuple[bytes, Iterator[tuple[bytes, Folder | Record]]]] = [
@@ -149,9 +163,12 @@ class _Writer:
             path, below = found
             if isinstance(below, Record):
                 with self._contents.opened(below, replaced=replaced) as opened:
+                    whole = Folder(opened)
+                    if below is top:
+                        part(opened)
                     self.add(path, opened, below.at)
                     if not replaced:
-                        self._summaries.seen(path, below, opened)
+                        self._summaries.seen(path, below, whole)
                 continue
             self._directory(path, at)
             self._files(path, below, at)
@@ -161,6 +178,20 @@ class _Writer:
         for name in sorted(folder):
             if isinstance(content := folder[name], Content):
                 self._file(path + b"/" + name, content, at)
+
+    def add_top(self, record: Record, podlogs: Path) -> None:
+        """Add the snapshot that a record has at the top; its logs yield to those in `podlogs`."""
+        with self._contents.opened(record, replaced=False) as opened:
+            found = part(opened)
+            logs = found.get(podlogs.name.encode())
+            if isinstance(logs, Folder):
+                yield_to(podlogs, logs)
+            for name in sorted(found):
+                below = found[name]
+                if isinstance(below, Content):
+                    self._file(name, below, record.at)
+                elif isinstance(below, Folder):
+                    self.add(name, below, record.at)
 
     def add_directory(self, top: Path) -> None:
         """Add a directory of the disk in the same way. Raises OSError."""

@@ -13,6 +13,8 @@ from reporter.core.objects import section, text
 from reporter.core.run.plan import GLOBAL, Key
 
 RUN_LABEL: Final = "status-reporter.io/run"
+NAMESPACE_LABEL: Final = "status-reporter.io/namespace"
+"""On objects without a namespace: that of the run they belong to."""
 PLUGIN_LABEL: Final = "status-reporter.io/plugin"
 PLUGIN: Final = "status-reporter.io/plugin"
 NODE: Final = "status-reporter.io/node"

@@ -19,7 +19,7 @@ class Request:
 
     `nodes` has, for each plugin of the driver Node, where it runs. `timeout` in seconds is for
     plugins that name none. `service_account` is empty for the run's own, `cleanup` for what each
-    definition says. `environment` has variables by plugin.
+    definition says. `environment` has variables by plugin, `snapshot` is as in `Launch`.
     """
 
     run: str
@@ -33,6 +33,7 @@ class Request:
     cleanup: Cleanup | None = None
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     write_conditions: bool = True
+    snapshot: str = ""
 
 
 def make_plan(request: Request) -> Plan:
@@ -59,6 +60,7 @@ def make_launch(request: Request) -> Launch:
         write_conditions=request.write_conditions,
         environment=request.environment,
         config_keys=config_keys(request.definitions),
+        snapshot=request.snapshot,
     )
 
 

@@ -55,6 +55,7 @@ def objects(options: RunOptions) -> list[dict[str, Any]]:
         plugins["automountServiceAccountToken"] = False
         made.append(plugins)
     made += _bound(options, plugin_account(options.run), own, plugin_rules(options))
+    made += [dict(each) for each in options.extra]
     made += [_service(options), _network_policy(options)]
     if options.expose:
         made.append(_outside(options))

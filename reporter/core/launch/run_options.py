@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from reporter.core.launch.spec import Launch
 from reporter.core.run.definition import Definition
@@ -34,7 +34,7 @@ class RunOptions:
     nothing for an emptyDir. `upload` says where the results are uploaded to. `exit` makes a Job of
     the aggregator, which ends with the verdict. `expose` makes a Service for access from outside
     and needs `status_tls`. `fixed_group` is off where the platform gives Pods their users and
-    groups.
+    groups. `extra` are objects that a built-in plugin needs.
     """
 
     namespace: str
@@ -50,6 +50,7 @@ class RunOptions:
     aggregator_service_account: str = ""
     node_selector: Mapping[str, str] = field(default_factory=dict)
     fixed_group: bool = True
+    extra: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def run(self) -> str:

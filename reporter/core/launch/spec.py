@@ -18,6 +18,7 @@ class Launch:
     plugins that name none. `write_conditions` says whether it may patch the status of Jobs.
     `environment` has variables by plugin, `config_keys` by plugin the key in the run's ConfigMap
     for each file of its configuration. `max_nodes_at_once` bounds the open entries of a plugin.
+    `snapshot` is the plugin whose result lies at the top of the tarball, if one does.
     """
 
     image: str
@@ -29,6 +30,7 @@ class Launch:
     max_nodes_at_once: int = MOST_NODES_AT_ONCE
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     config_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    snapshot: str = ""
 
     @cached_property
     def _by_name(self) -> Mapping[str, Definition]:
@@ -64,6 +66,7 @@ def launch_document(launch: Launch) -> dict[str, Any]:
         "maxNodesAtOnce": launch.max_nodes_at_once,
         "environment": {plugin: dict(pairs) for plugin, pairs in launch.environment.items()},
         "configKeys": {plugin: dict(keys) for plugin, keys in launch.config_keys.items()},
+        **({"snapshot": launch.snapshot} if launch.snapshot else {}),
         "plugins": [
             definition_document(
                 replace(each, config={}) if each.name in launch.config_keys else each

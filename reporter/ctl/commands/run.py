@@ -21,6 +21,7 @@ from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.ctl.interrupt import at_once
 from reporter.ctl.launch import asked, expose, upload
 from reporter.ctl.launch.check import Checked, check, wait_for_account
+from reporter.ctl.launch.cluster_snapshot import with_snapshot
 from reporter.ctl.launch.create import Creation, NotCreated, shown
 from reporter.ctl.launch.ready import PATIENCE, wait_ready
 from reporter.ctl.launch.standing import asked_there, hints, stands
@@ -111,8 +112,10 @@ def run(options: argparse.Namespace) -> int:
         return USAGE
     own = not options.namespace or options.create_namespace
     namespace = options.namespace or OWN_NAMESPACE.format(run=wanted.run)
+    with at_once():
+        wanted, extra = with_snapshot(wanted, options, namespace, api, tell)
     chosen = asked.run_options(wanted, options, namespace, own_namespace=own)
-    chosen = replace(chosen, upload=to, exit=options.exit)
+    chosen = replace(chosen, upload=to, exit=options.exit, extra=extra)
     if refused := upload.problem(chosen):
         tell(refused)
         return USAGE

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from reporter.core.objects import items, section, text
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.ctl.launch.create import TAKEN, Object, shown
+from reporter.ctl.launch.create import NOT_NAMESPACED, TAKEN, Object, shown
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 
 AT_ONCE = 8
@@ -132,14 +132,14 @@ _CONDITIONS = "conditions"
 
 def _object(api: CheckApi, namespace: str, wanted: Object) -> str:
     kind = text(wanted, "kind")
-    where = None if kind == "Namespace" else namespace
+    where = None if kind in NOT_NAMESPACED else namespace
     try:
         api.create(kind, where, wanted, dry_run=True, timeout=TIMEOUT)
     except NotFound as error:
         # Whoever may not bind every Role is asked about a Role that is not there yet; the server
         # calls it a RoleBinding of that name.
         role = text(section(wanted, "roleRef"), "name")
-        if kind == "RoleBinding" and f'"{role}"' in words(error):
+        if kind in {"RoleBinding", "ClusterRoleBinding"} and f'"{role}"' in words(error):
             return ""
         return f"{shown(wanted)}: {words(error)}"
     except AlreadyExists as error:

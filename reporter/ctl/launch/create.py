@@ -18,6 +18,7 @@ from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailabl
 CREATION: Final = "status-reporter.io/creation"
 """An annotation with what the command has drawn by lot, so that it knows its own again."""
 TAKEN: Final = "choose another --name, or delete what has it"
+NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _TRIES: Final = 5
 _GOING: Final = 120.0  # seconds for an object of that name that is being deleted
 _LOOK: Final = 0.5
@@ -95,11 +96,12 @@ class Creation:
     def undo(self) -> list[str]:
         """Delete what was made, the last first; return what is still there and why.
 
-        A namespace takes everything in it along.
+        A namespace takes everything in it along, but not what belongs to the whole cluster.
         """
-        own = [each for each in self.made if each.kind == "Namespace"]
+        own = any(each.kind == "Namespace" for each in self.made)
+        going = [each for each in self.made if not own or self._where(each.kind) is None]
         kept = []
-        for each in reversed(own or self.made):
+        for each in reversed(going):
             try:
                 self._api.delete(
                     each.kind, self._where(each.kind), each.name, uid=each.uid, timeout=TIMEOUT
@@ -181,4 +183,4 @@ class Creation:
         return {**wanted, "metadata": {**metadata, "annotations": annotations}}
 
     def _where(self, kind: str) -> str | None:
-        return None if kind == "Namespace" else self._namespace
+        return None if kind in NOT_NAMESPACED else self._namespace

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from reporter.core.launch.aggregator_pod import EVERY_RUN
-from reporter.core.launch.names import RUN_LABEL, selector
+from reporter.core.launch.names import NAMESPACE_LABEL, RUN_LABEL, selector
 from reporter.core.launch.run_objects import CREATED_BY
+from reporter.core.launch.snapshot_plugin import snapshot_account
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.launch.create import NOT_NAMESPACED
 from reporter.ctl.launch.living import in_the_way
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
 
@@ -38,6 +40,8 @@ _KINDS: Final = (
     "Role",
     "ServiceAccount",
 )
+_IN_THE_CLUSTER: Final = ("ClusterRoleBinding", "ClusterRole")
+"""What a snapshot has beyond its namespace: nobody keeps the right to read a whole cluster."""
 
 
 class RemoveApi(Protocol):
@@ -112,8 +116,9 @@ class Removal:
 
     def rest(self) -> list[str]:
         """Remove everything else; return what stays and why."""
+        kinds = (*_IN_THE_CLUSTER, *_KINDS)
         return self._until_gone(
-            lambda: [found for kind in _KINDS for found in self._listed(kind)]
+            lambda: [found for kind in kinds for found in self._listed(kind)]
         ) or self._until_gone(lambda: self._listed(_LOCK))
 
     def namespace(self) -> list[str]:
@@ -150,16 +155,24 @@ class Removal:
             self._times.sleep(_PAUSE)
 
     def _listed(self, kind: str, labelled: str = "") -> list["_Found"]:
+        where: str | None = self._namespace
         labelled = labelled or selector(self._run)
-        listed = self._api.list_all(kind, self._namespace, labelled, timeout=TIMEOUT)
+        if kind in _IN_THE_CLUSTER:
+            where, labelled = None, f"{labelled},{NAMESPACE_LABEL}={self._namespace}"
+        listed = self._api.list_all(kind, where, labelled, timeout=TIMEOUT)
         try:
             return self._noted(_Found(kind, each) for each in listed)
         except Forbidden as error:
-            self._unread[kind] = words(error)
+            # Most people may not see these, and most runs have none.
+            if kind not in _IN_THE_CLUSTER or self._took_a_snapshot():
+                self._unread[kind] = words(error)
             return []
 
+    def _took_a_snapshot(self) -> bool:
+        return bool(self._one("ServiceAccount", snapshot_account(self._run)))
+
     def _one(self, kind: str, name: str) -> list["_Found"]:
-        where = None if kind == "Namespace" else self._namespace
+        where = None if kind in NOT_NAMESPACED else self._namespace
         try:
             found = self._api.get(kind, where, name, timeout=TIMEOUT)
         except NotFound:
@@ -177,7 +190,7 @@ class Removal:
         return kept
 
     def _delete(self, found: "_Found") -> None:
-        where = None if found.kind == "Namespace" else self._namespace
+        where = None if found.kind in NOT_NAMESPACED else self._namespace
         try:
             self._api.delete(found.kind, where, found.name, uid=found.uid, timeout=TIMEOUT)
         except (NotFound, Conflict):

@@ -381,3 +381,44 @@ def test_what_goes_afterwards(tmp_path: Path, keep: bool) -> None:
     assert keep is bool(done.blobs())
     assert keep is bool(list(done.layout.quarantine.iterdir()))
     assert (done.layout.output / NAME).exists()
+
+
+SNAPSHOT = tgz(
+    file(b"resources/ns/a/core_v1_pods.json", b"{}"),
+    file(b"serverversion.json", b"{}"),
+    file(b"podlogs/space/pod-1/logs/main.txt", b"ours"),
+    file(b"podlogs/space/pod-1/logs/other.txt", b"other"),
+    file(b"plugins/e2e/strange.txt", b"strange"),
+)
+
+
+@pytest.mark.parametrize("taken_by", ["", "e2e", "sysd"])
+def test_a_snapshot_of_the_cluster_is_at_the_top(tmp_path: Path, taken_by: str) -> None:
+    """Of the one plugin that took it, and of that only what a snapshot has."""
+
+    async def story(here: Scene) -> None:
+        await here.put(E2E, SNAPSHOT, ARCHIVE)
+        logs = here.layout.podlogs / "space" / "pod-1" / "logs"
+        logs.mkdir(parents=True)
+        (logs / "main.txt").write_bytes(b"said")
+        await here.give_up(NODE1, "pod gone")
+        await here.give_up(NODE2, "pod gone")
+        await here.store.advance_run(Phase.POST_PROCESSING)
+        await here.finish.package(here.store.snapshot())
+
+    done = play(tmp_path, story, wall=clock, taken_by=taken_by)
+    (path,) = done.layout.output.glob("*.tar.gz")
+    found = members(path)
+    home = "plugins/e2e/results/global/"
+    at, elsewhere = ("", home) if taken_by == "e2e" else (home, "")
+
+    assert f"{at}resources/ns/a/core_v1_pods.json" in found
+    assert f"{at}serverversion.json" in found
+    assert f"{elsewhere}serverversion.json" not in found
+    # What the run itself has taken counts, and nothing else gets out of its place.
+    assert b"said" == found["podlogs/space/pod-1/logs/main.txt"][2]
+    assert f"{at}podlogs/space/pod-1/logs/other.txt" in found
+    assert f"{home}plugins/e2e/strange.txt" in found
+    with tarfile.open(path, "r:gz") as archive:
+        files = [member.name for member in archive if member.isfile()]
+    assert len(files) == len(set(files))

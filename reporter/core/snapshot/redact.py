@@ -1,0 +1,148 @@
+"""Blanks what must not leave a cluster with a snapshot.
+
+Blanked are: literal values of environment variables, annotations that repeat what was applied,
+credentials in URLs, data of Secrets inside other objects; in all of that also where it is JSON in a
+string. A Secret keeps nothing but its metadata, with blank annotations.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+BLANK: Final = "[redacted]"
+_ENVIRONMENT: Final = frozenset(
+    {
+        *("env", "envs", "envVar", "envVars", "environment", "environmentVariables"),
+        *("extraEnv", "extraEnvs", "extraEnvVar", "extraEnvVars", "Env", "variables"),
+    }
+)
+_APPLIED: Final = ("last-applied", "objectset.rio.cattle.io/applied", "kapp.k14s.io/original")
+_SCHEMA: Final = frozenset({"properties", "patternProperties", "definitions"})
+"""What is below these describes fields, and has no values of them."""
+_BEGINNING: Final = frozenset("{[ \n\t\r")
+_DEEPEST_TEXT: Final = 3  # JSON in a string in JSON in a string
+_LONGEST_TEXT: Final = 2**20
+
+# What is before an @ is a credential, whatever characters it has; digests of images are not, nor is
+# what follows a port and a path.
+_USER = re.compile(
+    r"(://)(?:[^\s/\"'<>?#]+|[^\s/\"'<>?#:@]{0,256}:(?!\d+/)[^\s\"'<>@]{0,1024})@(?!sha\d+:)"
+)
+_PARAMETER = re.compile(
+    r"([?&;][\w.\-]{0,64}(?:password|passwd|pwd|token|secret|signature|credential|api[-_]?key|access[-_]?key)"
+    r"[\w.\-]{0,64}=|[?&;](?:sig|auth|key)=)[^&;\s\"'<>#]+",
+    re.IGNORECASE,
+)
+
+
+def redact(found: Any) -> int:
+    """Blank a JSON value in place; return how many values were blanked. RecursionError if deep."""
+    redaction = _Redaction()
+    redaction.inside(found, "")
+    return redaction.blanked
+
+
+def redact_text(text: str) -> tuple[str, int]:
+    """Blank the credentials of URLs in a text."""
+    if "://" not in text or not ("@" in text or "=" in text):
+        return text, 0
+    text, users = _USER.subn(rf"\1{BLANK}@", text)
+    text, parameters = _PARAMETER.subn(rf"\1{BLANK}", text)
+    return text, users + parameters
+
+
+def secret_metadata(found: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return what may be kept of a Secret, and how many annotations were blanked."""
+    given = found.get("metadata")
+    metadata = dict(given) if isinstance(given, Mapping) else {}
+    metadata.pop("managedFields", None)
+    annotations = metadata.get("annotations")
+    names = list(annotations) if isinstance(annotations, Mapping) else []
+    if names:
+        metadata["annotations"] = dict.fromkeys(names, BLANK)
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}, len(names)
+
+
+class _Redaction:
+    def __init__(self, depth: int = 0) -> None:
+        self.blanked, self._depth = 0, depth
+
+    def inside(self, found: Any, above: str) -> None:
+        """Blank in place; `above` is the member that `found` is in."""
+        if type(found) is dict:
+            self._mapping(found, above)
+        elif type(found) is list:
+            self._list(found, above)
+
+    def _mapping(self, found: dict[str, Any], above: str) -> None:
+        if found.get("kind") == "Secret":
+            self._secret(found)
+        for name, value in found.items():
+            kind = type(value)
+            if kind is str:
+                if above == "annotations" and any(each in name for each in _APPLIED):
+                    found[name] = self._blank(value)
+                else:
+                    found[name] = self._text(value)
+            elif kind is dict or kind is list:
+                if name in _ENVIRONMENT and above not in _SCHEMA:
+                    self._environment(value)
+                self.inside(value, name)
+
+    def _list(self, found: list[Any], above: str) -> None:
+        for at, value in enumerate(found):
+            if type(value) is str:
+                found[at] = self._text(value)
+            else:
+                self.inside(value, above)
+
+    def _environment(self, found: Any) -> None:
+        """Blank `[{name, value}]`, `{NAME: value}` and `["NAME=value"]`; references stay."""
+        if type(found) is dict:
+            for name, value in found.items():
+                if name == "valueFrom":
+                    continue
+                if type(value) is dict or type(value) is list:
+                    self._environment(value)  # as of several containers, each with its own
+                else:
+                    found[name] = self._blank(value)
+            return
+        for at, each in enumerate(found):
+            if type(each) is dict:
+                if "value" in each:
+                    each["value"] = self._blank(each["value"])
+            elif type(each) is str and "=" in each:
+                found[at] = each.partition("=")[0] + "=" + self._blank(each)
+
+    def _secret(self, found: dict[str, Any]) -> None:
+        for member in ("data", "stringData"):
+            values = found.get(member)
+            if type(values) is dict:
+                found[member] = {name: self._blank(value) for name, value in values.items()}
+
+    def _text(self, text: str) -> str:
+        if text[:1] in _BEGINNING and (new := self._json(text)) is not None:
+            return new
+        new, blanked = redact_text(text)
+        self.blanked += blanked
+        return new
+
+    def _json(self, text: str) -> str | None:
+        """Return JSON in a string with its values blanked; nothing if there is none to blank."""
+        if self._depth >= _DEEPEST_TEXT or len(text) > _LONGEST_TEXT:
+            return None
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        nested = _Redaction(self._depth + 1)
+        nested.inside(found, "")
+        self.blanked += nested.blanked
+        return json.dumps(found, ensure_ascii=False) if nested.blanked else None
+
+    def _blank(self, value: Any) -> Any:
+        if value in {"", BLANK} if type(value) is str else value is None:
+            return value
+        self.blanked += 1
+        return BLANK
