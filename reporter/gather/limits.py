@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _DEEPEST = 64
+_MOVED = ".removed-by-status-reporter-"
 _OWNER_READS = 0o600
 _OWNER_ENTERS = 0o700
 
@@ -145,21 +146,30 @@ class _Settling:
 
 
 def remove(directory: Path) -> None:
-    """Remove a directory with all that is in it, however deep and whatever its modes."""
+    """Remove a directory with all that is in it, however deep and whatever its modes.
+
+    What is deep is moved up first: the kernel takes no path of more than 4,096 bytes.
+    """
+    _allow(directory, directory.lstat().st_mode, _OWNER_ENTERS)
     waiting = [directory]
-    emptied = []
+    moved = 0
     while waiting:
         here = waiting.pop()
-        emptied.append(here)
-        _allow(here, here.lstat().st_mode, _OWNER_ENTERS)
         with os.scandir(here) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(here / entry.name)
-                else:
-                    (here / entry.name).unlink()
-    for here in reversed(emptied):
-        here.rmdir()
+            inside = list(entries)
+        for entry in inside:
+            path = here / entry.name
+            if not entry.is_dir(follow_symlinks=False):
+                path.unlink()
+                continue
+            _allow(path, entry.stat(follow_symlinks=False).st_mode, _OWNER_ENTERS)
+            if here != directory:
+                moved += 1
+                path = path.rename(directory / f"{_MOVED}{moved}")
+            waiting.append(path)
+        if here != directory:
+            here.rmdir()
+    directory.rmdir()
 
 
 def _allow(path: Path, mode: int, wanted: int) -> None:
