@@ -1,0 +1,228 @@
+"""`status-ctl results`: what the tests of a run say, what failed first."""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+from xml.sax.saxutils import escape, quoteattr
+
+from reporter.core.judge.counting import SKIPPED
+from reporter.core.text import clean
+from reporter.ctl.commands.retrieve import download
+from reporter.ctl.exits import FAILED, GOOD, CannotTell
+from reporter.ctl.results_files import BAD, PluginResults, Results, Test, read_results
+from reporter.ctl.run import origin
+from reporter.ctl.show import output as show
+from reporter.ctl.show.table import table, terminal_columns
+from reporter.ctl.show.tell import tell
+from reporter.untar import BadArchive
+
+DESCRIPTION = """\
+Shows what the tests of a run say: a line for each plugin, then each test that did not pass, with
+its text. FILE is a tarball of a run, also one of Sonobuoy, or an unpacked one; without it the
+results of the run are downloaded.
+
+exit codes:
+  0    all tests passed
+  1    a test failed or is unknown, or there are no results in it, or the archive is damaged
+  2    usage error
+  4    cannot tell: not reachable, forbidden, no such run, no results yet
+  130  Ctrl-C"""
+FORMS = ("table", "json", "yaml", "junit")
+_LINES: Final = 20  # of the text of one test in a report
+_LINE: Final = 512  # bytes
+_NO_XML: Final = {code: None for code in range(32) if code not in (9, 10, 13)} | {
+    0xFFFE: None,
+    0xFFFF: None,
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    origin.arguments(parser, named=False)
+    parser.add_argument(
+        "source",
+        metavar="FILE|RUN",
+        nargs="?",
+        help="a tarball or directory, or the name of a run (default: the only one)",
+    )
+    parser.add_argument("--plugin", metavar="NAME", default="", help="only this plugin")
+    parser.add_argument("--node", metavar="NAME", default="", help="only this node")
+    parser.add_argument(
+        "--mode",
+        choices=("report", "detailed", "dump"),
+        default="report",
+        help="`report` (the default): a summary and what did not pass; `detailed`: every test; "
+        "`dump`: the plugins' sonobuoy_results.yaml as they are",
+    )
+    parser.add_argument("--failed", action="store_true", help="only tests that did not pass")
+    show.arguments(parser, FORMS)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, show, and return the exit code."""
+    if options.mode == "dump" and (options.failed or options.node or options.output != "table"):
+        options.error("--mode dump cannot be used with --failed, --node or --output")
+    try:
+        found = _found(options)
+    except BadArchive as error:
+        tell(f"cannot be read: {error}")
+        return FAILED
+    except OSError as error:
+        raise CannotTell(f"cannot read {error.filename}: {error.strerror}") from None
+    for problem in found.problems:
+        tell(problem)
+    if not found.plugins:
+        tell(_nothing(options))
+        return FAILED
+    _show(found, options)
+    good = all(plugin.verdict == "passed" for plugin in found.plugins)
+    return GOOD if good and not found.problems else FAILED
+
+
+def _nothing(options: argparse.Namespace) -> str:
+    wanted = [f"{name} {value}" for name, value in _asked(options) if value]
+    return f"there are no results of {', '.join(wanted)} in it" if wanted else "no results in it"
+
+
+def _asked(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
+    return ("plugin", options.plugin), ("node", options.node)
+
+
+def _found(options: argparse.Namespace) -> Results:
+    source, asked = options.source, (options.plugin, options.node)
+    if source is not None and ("/" in source or Path(source).exists()):
+        return read_results(Path(source), *asked)
+    options.run_name = None if source is None else origin.run_name(source)
+    with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
+        if not download(origin.choose(options), cast("BinaryIO", file)):
+            raise BadArchive("SHA-256 mismatch")
+        file.flush()
+        return read_results(Path(file.name), *asked)
+
+
+def _show(found: Results, options: argparse.Namespace) -> None:
+    every = options.mode == "detailed" and not options.failed
+    if options.mode == "dump":
+        for plugin in found.plugins:
+            show.put(_dumped(plugin))
+    elif options.output == "junit":
+        show.put(_junit(found, failed=options.failed))
+    elif options.output != "table":
+        plugins = [_document(plugin, every=every) for plugin in found.plugins]
+        document = {"api_version": "v1", "kind": "Results", "plugins": plugins}
+        show.put_data(options.output, document)
+    elif options.mode == "detailed":
+        for plugin in found.plugins:
+            show.put(_one_line(test) for test in plugin.tests if every or not test.good)
+    else:
+        _report(found, options)
+
+
+def _dumped(plugin: PluginResults) -> Iterator[str]:
+    """Yield the lines as they are, indentation included, but for what a terminal would obey."""
+    for line in plugin.written.decode(errors="replace").splitlines():
+        indented = len(line) - len(line.lstrip(" "))
+        yield " " * indented + clean(line, 1 << 20)
+
+
+def _report(found: Results, options: argparse.Namespace) -> None:
+    header = ["PLUGIN", "RESULT", "TESTS", "PASSED", "FAILED", "SKIPPED", "OTHER"]
+    rows = []
+    for plugin in found.plugins:
+        counts = plugin.counts
+        bad = sum(counts[word] for word in BAD)
+        told = [counts["passed"], bad, counts[SKIPPED]]
+        numbers = [counts.total(), *told, counts.total() - sum(told)]
+        rows.append([plugin.name, plugin.status, *map(str, numbers)])
+    columns = terminal_columns(sys.stdout)
+    show.put(table(header, rows, columns=columns, colours=show.colours(options)))
+    for plugin in found.plugins:
+        for test in plugin.tests:
+            if not test.good:
+                show.put(("", *_told(test)))
+
+
+def _told(test: Test) -> Iterator[str]:
+    """Yield what is said of a test that did not pass."""
+    yield clean(f"{test.status}: {' > '.join((*test.path, test.name))}", 4096)
+    lines = test.said.splitlines()
+    for line in lines[:_LINES]:
+        yield f"    {clean(line, _LINE)}".rstrip()
+    if len(lines) > _LINES:
+        yield f"    ... {len(lines) - _LINES} more lines"
+
+
+def _one_line(test: Test) -> str:
+    return show.safe_json(json.dumps(_test(test), ensure_ascii=False))
+
+
+def _test(test: Test) -> dict[str, Any]:
+    return {
+        "name": test.name,
+        "status": test.status,
+        "path": list(test.path),
+        "details": _plain(test.details),
+        "meta": _plain(test.meta),
+    }
+
+
+def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what YAML may hold as what JSON can say."""
+    return dict(
+        json.loads(json.dumps({str(key): value for key, value in found.items()}, default=str))
+    )
+
+
+def _document(plugin: PluginResults, *, every: bool) -> dict[str, Any]:
+    return {
+        "name": plugin.name,
+        "status": plugin.status,
+        "counts": dict(sorted(plugin.counts.items())),
+        "tests": [_test(test) for test in plugin.tests if every or not test.good],
+    }
+
+
+def _junit(found: Results, *, failed: bool) -> Iterator[str]:
+    """Yield JUnit's XML: a suite for each plugin; a case's class is the path to it."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield "<testsuites>"
+    for plugin in found.plugins:
+        tests = [test for test in plugin.tests if not (failed and test.good)]
+        bad = sum(test.status in BAD for test in tests)
+        other = sum(not test.good and test.status not in BAD for test in tests)
+        skipped = sum(test.status == SKIPPED for test in tests)
+        yield (
+            f'  <testsuite name={_attribute(plugin.name)} tests="{len(tests)}" '
+            f'failures="{bad}" errors="{other}" skipped="{skipped}">'
+        )
+        for test in tests:
+            yield from _case(test)
+        yield "  </testsuite>"
+    yield "</testsuites>"
+
+
+def _case(test: Test) -> Iterator[str]:
+    names = f"classname={_attribute('.'.join(test.path))} name={_attribute(test.name)}"
+    if test.status == "passed":
+        yield f"    <testcase {names}/>"
+        return
+    yield f"    <testcase {names}>"
+    if test.status == SKIPPED:
+        yield "      <skipped/>"
+    else:
+        tag = "failure" if test.status in BAD else "error"
+        said = escape(_xml(test.said))
+        yield f"      <{tag} message={_attribute(test.status)}>{said}</{tag}>"
+    yield "    </testcase>"
+
+
+def _attribute(value: str) -> str:
+    return quoteattr(_xml(value))
+
+
+def _xml(value: str) -> str:
+    return value.translate(_NO_XML).encode("utf-8", "replace").decode()
