@@ -11,6 +11,7 @@ import pytest
 from reporter.core.run.entry import Cause
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Phase, Tar
+from reporter.core.run.tar_upload import TarUpload, UploadState
 from tests.aggregators.served import Aggregator, plan
 from tests.browser.stage import PLUGINS, Stage, nodes, rehearse
 from tests.browser.webdriver import Browser
@@ -76,10 +77,16 @@ def test_the_end(browser, stage):
     stage.call(stage.store.advance_run(Phase.POST_PROCESSING))
     browser.until("document.querySelector('#hero-status').textContent === 'Post-processing'")
     tar = Tar("202601010000_sonobuoy_x.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 1_500_000)
+    trying = TarUpload("store", UploadState.UPLOADING, 1.0, "503")
+    stage.call(stage.store.note_upload(trying, tar))
+    browser.until("document.querySelector('#tar').textContent.includes('uploading to store')")
+    assert "uploading to store: 503" in browser.text("#run-error")
+    stage.call(stage.store.note_upload(TarUpload("store", UploadState.UPLOADED, 2.0)))
     stage.call(stage.store.advance_run(Phase.CLOSED, tar=tar))
     browser.until(f"{LINK} === 'Run is over'")
     browser.until("document.querySelector('#hero-status').textContent === 'Complete'")
 
+    assert "uploaded to store" in browser.text("#tar")
     assert tar.name in browser.text("#tar")
     assert "1.4 MiB" in browser.text("#tar")
     assert not stage.watched

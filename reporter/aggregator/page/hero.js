@@ -1,7 +1,7 @@
 // The run as a whole, at the top of the page.
 
 import { $, facts, make, mark, say, share, sign } from "./elements.js";
-import { count, hours, number, percent, size, when, WORDS } from "./words.js";
+import { count, hours, number, percent, size, UPLOADS, when, WORDS } from "./words.js";
 
 /** What is said of the run first, and in which colour: a failed check is as red as a missing result. */
 export function headline({ status, counts }) {
@@ -33,10 +33,11 @@ function summary({ counts, launcher }, all, whole, loaded) {
 }
 
 /** What hinders the run as a whole, and where its plugins do not run. */
-function troubles({ error, launcher, skipped }) {
+function troubles({ error, launcher, skipped, upload }) {
   const said = error === null ? [] : [`The aggregator itself failed: ${error}`];
   if (launcher?.degraded) said.push(`The launcher is held up since ${when(launcher.degraded.since, hours)}: ${launcher.degraded.reason}`);
   for (const { object, reason } of launcher?.stays ?? []) said.push(`${object} could not be removed: ${reason}`);
+  if (upload?.error) said.push(`${UPLOADS[upload.state] ?? upload.state} ${upload.host}: ${upload.error}`);
   for (const { name, node, reason } of (skipped ?? []).slice(0, 5)) said.push(`${name} skips node ${node}: ${reason}`);
   if (skipped?.length > 5) said.push(`${number.format(skipped.length - 5)} more skipped`);
   return said;
@@ -62,10 +63,11 @@ export function showRun(run, all) {
   const trouble = troubles(fields);
   $("run-error").hidden = !trouble.length;
   say($("run-error"), trouble.join(" · "));
-  const tar = fields["tar-info"];
-  if (tar && $("tar").dataset.digest !== tar.sha256) {
-    $("tar").dataset.digest = tar.sha256;
-    facts($("tar"), [["Results", make("a", { href: "results", download: tar.name, textContent: tar.name })], ["Size", size(tar.size)], ["SHA-256", make("span", { className: "mono", textContent: tar.sha256 })]]);
+  const tar = fields["tar-info"], { upload } = fields, shown = tar && `${tar.sha256} ${upload?.state}`;
+  if (tar && $("tar").dataset.shown !== shown) {
+    $("tar").dataset.shown = shown;
+    const where = upload ? [["Upload", `${UPLOADS[upload.state] ?? upload.state} ${upload.host}`]] : [];
+    facts($("tar"), [...where, ["Results", make("a", { href: "results", download: tar.name, textContent: tar.name })], ["Size", size(tar.size)], ["SHA-256", make("span", { className: "mono", textContent: tar.sha256 })]]);
   }
   $("tar").hidden = !tar;
   say($("run-id"), fields.run);

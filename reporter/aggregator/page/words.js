@@ -10,6 +10,10 @@ export const CAUSES = {
   start_failed: "Could not start", pod_failed: "Pod failed", lost: "Result lost",
   deadline: "Timed out", heartbeat: "No heartbeat", "": "Failed",
 };
+export const UPLOADS = {
+  waiting: "will be uploaded to", uploading: "uploading to", uploaded: "uploaded to",
+  failed: "could not be uploaded to",
+};
 export const ORDER = ["failed", "timed_out", "check_failed", "unknown", "silent", "retrying", "running", "complete"];
 const VERDICTS = { failed: "check_failed", unknown: "unknown" };
 export const RANK = Object.fromEntries(ORDER.map((kind, index) => [kind, index]));
