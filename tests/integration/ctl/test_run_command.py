@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.aggregators.served import ROOT
 from tests.fakekube import Answer, FakeKube, Hang, Reset
 from tests.integration.ctl.cluster import kubeconfig, plugin
 from tests.integration.ctl.launched import RUN_LABEL, Controllers, name_of, shown, standing
@@ -675,6 +677,22 @@ class TestEnds:
             "the aggregator has ended (job/first: failed: the Pod has ended) without the status "
             "of the run"
         ) in err
+
+    def test_the_example_is_what_is_printed(self, there: Home) -> None:
+        """deploy/examples/run-as-job: the command that it names makes its file, all but the URL."""
+        example = ROOT / "deploy" / "examples" / "run-as-job"
+        code, out, err = there.run(
+            *("run", "-f", str(example / "plugins.yaml"), "--name", "example", "--dry-run"),
+            *("--image", "localhost/status-reporter:dev", *self.UPLOAD),
+        )
+        assert 0 == code, err
+        documents = out.removeprefix("---\n").split("\n---\n")
+        (secret,) = (each for each in documents if yaml.safe_load(each)["kind"] == "Secret")
+        made = "---\n" + "\n---\n".join(each for each in documents if each != secret)
+        path = example / "run.yaml"
+        if os.environ.get("WRITE_EXAMPLES"):
+            path.write_text(made)
+        assert made == path.read_text(), "WRITE_EXAMPLES=1 writes it"
 
     @pytest.mark.parametrize(
         ("more", "said"),
