@@ -198,7 +198,8 @@ def _keep(record: Record, work: Path, out: Path, limits: Limits) -> Record:
             remove(place)
             place.mkdir()
             record = replace(record, status=FAILED, error=f"output lost: {error.strerror}")
-    if record.limit and record.left.bytes:
+    cut_off = record.left.truncated and record.status == COMPLETE
+    if cut_off or (record.limit and record.left.files):
         record = replace(record, status=PARTIAL)
     try:
         _clear(place / RECORD)

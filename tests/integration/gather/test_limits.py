@@ -153,7 +153,7 @@ def test_output_over_the_limit_is_kept_up_to_it(programs: Path, text: str) -> No
     kept = sum(path.stat().st_size for path in (out / "large").iterdir())
     assert (0, "bytes") == (code, large.get("limit", "bytes"))
     assert 100_000 == large["bytes"] == kept - (out / "large" / "gather.json").stat().st_size
-    assert large["truncated"]
+    assert (True, "partial") == (large["truncated"], large["status"])
 
 
 def test_too_many_files(programs: Path) -> None:
@@ -176,12 +176,13 @@ os.rename(f"{{above}}/d", f"{{place}}/d")""",
 
     code, records, out = gather(programs)
 
-    assert (1, "files") == (code, records["files"]["limit"])
+    assert (0, "files") == (code, records["files"]["limit"])
     assert (
         51 == len([path for path in (out / "files").rglob("*") if path.name != "gather.json"]) + 1
     )
     for name in ("files", "deep"):
         assert (50, True) == (records[name]["files"], records[name]["truncated"])
+        assert "partial" == records[name]["status"]
 
 
 def test_nothing_that_a_program_leaves_can_spoil_the_archive(programs: Path) -> None:
