@@ -233,7 +233,7 @@ class Logs:
 
     def _whose(self, container: _Container) -> str:
         # `sonobuoy retrieve` finds the aggregator by the name of its container, people do not.
-        ours = container.pod == f"{self._run}-0" and container.name == CONTAINER
+        ours = container.aggregators and container.name == CONTAINER
         return f"[{container.pod}/{'aggregator' if ours else container.name}]"
 
     def _put(self, container: _Container, lines: list[bytes]) -> None:

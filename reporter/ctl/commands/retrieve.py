@@ -78,8 +78,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Fetch, check, perhaps unpack, and return the exit code."""
     chosen = origin.choose(options)
-    announced = _announced(chosen)
-    server, name = chosen.server, text(announced, "name")
+    server, announced = _announced(chosen)
+    name = text(announced, "name")
     path: Path = options.file or Path(name if _NAME.fullmatch(name) else "results.tar.gz")
     if path.is_dir():
         options.error(f"{path} is a directory, --file must name a file")
@@ -106,26 +106,27 @@ def download(chosen: origin.Origin, file: BinaryIO) -> bool:
 
     Raises CannotTell and OSError.
     """
-    announced = _announced(chosen)
+    server, announced = _announced(chosen)
     try:
-        found = _fetch(chosen.server, file, number(announced, "size") or 0)
+        found = _fetch(server, file, number(announced, "size") or 0)
     except NoAnswer as error:
         raise CannotTell(str(error)) from None
     return found == text(announced, "sha256")
 
 
-def _announced(chosen: origin.Origin) -> Mapping[str, Any]:
-    """Return name, size and SHA-256 of the tarball. Raises CannotTell."""
+def _announced(chosen: origin.Origin) -> tuple[StatusServer, Mapping[str, Any]]:
+    """Return who has the tarball, and its name, size and SHA-256. Raises CannotTell."""
     look = chosen.look(entries=False)
     if look.document is None:
         raise CannotTell(f"{look.detail} ({look.outcome.replace('_', ' ')})")
+    server = chosen.server  # first: without it the document is a guess
     announced = section(look.document, "tar-info")
     if not text(announced, "name") or not text(announced, "sha256"):
         if over(look.document):
             raise CannotTell("there are no results: packing was given up")
         status = text(look.document, "status")
         raise CannotTell(f"there are no results yet: the run is {status}")
-    return announced
+    return server, announced
 
 
 def _deliver(

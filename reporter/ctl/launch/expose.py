@@ -26,6 +26,7 @@ from reporter.ctl.run.connection_file import (
 )
 from reporter.ctl.run.origin import by_connection
 from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.sources.run_status import PodsApi, find_aggregator
 from reporter.wire.connection_file import ConnectionFile, UnusableFile
 
 AFTERWARDS: Final = 48 * 3600.0
@@ -40,7 +41,7 @@ _ANSWER: Final = 3.0
 _PAUSE: Final = 0.5
 
 
-class ExposeApi(Protocol):
+class ExposeApi(PodsApi, Protocol):
     """The calls made here."""
 
     def get(
@@ -207,7 +208,7 @@ def _urls(api: ExposeApi, chosen: RunOptions) -> list[str]:
     service = api.get("Service", chosen.namespace, status_name(chosen.run), timeout=TIMEOUT)
     if chosen.expose == "loadbalancer":
         return balancer_urls(service)
-    pod = api.get("Pod", chosen.namespace, f"{chosen.run}-0", timeout=TIMEOUT)
+    pod, _ = find_aggregator(api, chosen.namespace, run=chosen.run, timeout=TIMEOUT)
     try:
         node = api.get("Node", None, text(section(pod, "spec"), "nodeName"), timeout=TIMEOUT)
     except (Forbidden, NotFound):
