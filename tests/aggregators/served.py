@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,6 +213,13 @@ class Aggregator:
         lines = self.ask("/metrics").decode().splitlines()
         pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
         return {name: float(value) for name, value in pairs}
+
+    def wait_metrics(self, wanted: Mapping[str, float]) -> None:
+        """Wait until these are the values: what is counted after an answer, too."""
+        end = time.monotonic() + BOUND
+        while wanted != (found := {name: self.metrics().get(name) for name in wanted}):
+            assert time.monotonic() < end, found
+            threading.Event().wait(0.02)
 
     def usage(self) -> Usage:
         """Return what the process has used so far."""

@@ -36,6 +36,9 @@ class Got(NamedTuple):
     said: str
 
 
+REFUSED_HANDSHAKES = 'status_aggregator_tls_failures_total{reason="certificate"}'
+
+
 class Site(NamedTuple):
     """An aggregator whose run is over, and a certificate of every kind."""
 
@@ -58,8 +61,7 @@ class Site(NamedTuple):
 
     def refused(self) -> float:
         """How many were refused for their certificate."""
-        name = 'status_aggregator_tls_failures_total{reason="certificate"}'
-        return self.aggregator.metrics()[name]
+        return self.aggregator.metrics()[REFUSED_HANDSHAKES]
 
 
 def pair_of(folder: Path, name: str) -> Pair:
@@ -165,7 +167,7 @@ def test_the_wrong_certificate(site: Site, who: str, reason: str, version: str) 
         assert got.exit in REFUSED, got.said
         # curl has an exit code of its own for an alert of that name in a handshake.
         assert f"alert {reason}" in got.said or (got.exit, who) == (UNTRUSTED, "expired")
-    assert len(answers) == site.refused() - before
+    site.aggregator.wait_metrics({REFUSED_HANDSHAKES: before + len(answers)})
 
 
 def test_another_server(site: Site) -> None:

@@ -18,7 +18,7 @@ from tests.scripted_server import Cut, Say, Silence
 DATA = b'{"passed": 3}'
 SHA = hashlib.sha256(DATA).hexdigest()
 RESULT = ResultSource.from_bytes(DATA, "a.json")
-HASTY = TimeLimits(connect=2, handshake=5, send=0.5, answer=0.5)
+HASTY = TimeLimits(connect=20, handshake=50, send=2.0, answer=2.0)
 
 
 class Tape(io.BytesIO):
