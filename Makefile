@@ -32,6 +32,8 @@ REVISION = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 ENGINE ?= $(firstword $(foreach engine,buildah podman docker,$(if $(shell command -v $(engine)),$(engine))))
 IMAGE ?= localhost/status-reporter:dev
 BUILD_ARGS ?=
+# Nodes that `make cluster` adds to the real one; Pods on them never run.
+NODES ?= 0
 
 # $(call need,VARIABLE,example): stops with one clear line where the variable is not given.
 need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ $(1)=$(2)" >&2; exit 2; fi
@@ -156,7 +158,7 @@ image-archive: $(READY) ## build the image from Debian packages, no registry: OU
 cluster: $(READY) ## start a real cluster on this machine and print its kubeconfig: DIR=directory
 	@$(call need,DIR,/tmp/cluster)
 	$(bed)
-	$(BIN)/python -m tests.bed up --dir "$(DIR)"
+	$(BIN)/python -m tests.bed up --dir "$(DIR)" --hollow $(NODES)
 
 cluster-down: $(READY) ## end the cluster of DIR
 	@$(call need,DIR,/tmp/cluster)

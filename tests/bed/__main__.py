@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.bed import binaries, images, node, product_image
 from tests.bed.attached import ATTACHED
 from tests.bed.controlplane import ControlPlane
+from tests.bed.hollow import HollowNodes
 from tests.bed.node import Node
 from tests.bed.product_image import PRODUCT_IMAGE, PROJECT, build_product_image
 
@@ -18,10 +19,15 @@ EXAMPLES_IMAGE = "docker.io/library/busybox:1.37"
 VOLUMES = 32  # each serves one claim; kept, because people look into them
 
 
-def up(folder: Path) -> None:
-    """Start a cluster that stays in the background; its folder has the kubeconfig and the logs."""
+def up(folder: Path, hollow: int = 0) -> None:
+    """Start a cluster that stays in the background; its folder has the kubeconfig and the logs.
+
+    So many `hollow` nodes are added.
+    """
     no_node = node.why_not()
-    controlplane = ControlPlane(folder, pods=no_node is None, scheduler=True)
+    controlplane = ControlPlane(
+        folder, pods=no_node is None, scheduler=True, loses_nodes=not hollow
+    )
     if controlplane.running:
         raise RuntimeError(f"{folder} has a running cluster; KUBECONFIG={controlplane.kubeconfig}")
     try:
@@ -29,9 +35,12 @@ def up(folder: Path) -> None:
         if no_node is None:
             running = Node(controlplane, services=True)
             running.start()
-            _import_busybox(running)
-            _import_product(running)
+            import_images(running)
             _create_volumes(controlplane)
+        if hollow:
+            nodes = HollowNodes(controlplane)
+            nodes.start()
+            nodes.add_many(f"hollow-{number}" for number in range(1, hollow + 1))
     except BaseException:
         down(folder)
         raise
@@ -49,8 +58,16 @@ def up(folder: Path) -> None:
 def down(folder: Path) -> None:
     """End the bed of this folder by what was recorded there; safe to repeat and after a crash."""
     controlplane = ControlPlane(folder)
+    HollowNodes(controlplane).stop()
+    Node(controlplane, second=True).stop()
     Node(controlplane).stop()
     controlplane.stop()
+
+
+def import_images(running: Node) -> None:
+    """The examples' image and the product's."""
+    _import_busybox(running)
+    _import_product(running)
 
 
 def _import_busybox(running: Node) -> None:
@@ -108,6 +125,9 @@ def main() -> int:
             action="store_true",
             help="end it when standard input ends, and only then",
         )
+        if name == "up":
+            words = "Node objects that accept Pods and never run them"
+            command.add_argument("--hollow", type=int, default=0, metavar="NUMBER", help=words)
     image = commands.add_parser("image", help=f"build {PRODUCT_IMAGE} into an OCI archive")
     image.add_argument("--out", type=Path, required=True)
     commands.add_parser("binaries", help="build and print all programs")
@@ -116,7 +136,7 @@ def main() -> int:
         if chosen.command in {"up", "down"}:
             try:
                 if chosen.command == "up":
-                    up(chosen.dir)
+                    up(chosen.dir, chosen.hollow)
                 if chosen.attached:
                     print(ATTACHED, flush=True)
                     sys.stdin.read()

@@ -24,6 +24,7 @@ from tests.ports import free_port
 
 ISSUER = "https://kubernetes.default.svc"
 # Each node has a network of its own (see node.py); the server's certificate knows all gateways.
+NODES = ("node1", "node2")
 POD_GATEWAYS = tuple(f"10.244.{number}.1" for number in range(16))
 SERVER_NAMES = ("127.0.0.1", "localhost", "kubernetes.default.svc", "10.96.0.1", *POD_GATEWAYS)
 CONTROLLERS = (
@@ -40,18 +41,25 @@ class ControlPlane:
 
     With `pods` the server listens on all addresses, because the bridge of a node does not exist
     yet when the server starts; otherwise on loopback only. An object made for the folder of a
-    running bed can use and stop it. With `scheduler` Pods find their node, and a node that does
-    not answer loses them.
+    running bed can use and stop it. With `scheduler` Pods find their node, and with `loses_nodes` a
+    node that does not answer loses them.
     """
 
-    def __init__(self, folder: Path, *, pods: bool = False, scheduler: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        pods: bool = False,
+        scheduler: bool = False,
+        loses_nodes: bool = True,
+    ) -> None:
         self.folder = folder
         self.pki = folder / "pki"
         self.kubeconfig = folder / "kubeconfig"
         self.ca_file = self.pki / "ca.crt"
         self.gateway = POD_GATEWAYS[0]
         self._bind = "0.0.0.0" if pods else "127.0.0.1"
-        self._schedules = scheduler
+        self._schedules, self._loses_nodes = scheduler, scheduler and loses_nodes
         self._etcd = Program(folder, "etcd")
         self._apiserver = Program(folder, "kube-apiserver")
         self._controllers = Program(folder, "kube-controller-manager")
@@ -105,19 +113,20 @@ class ControlPlane:
         authority.issue("admin", "admin", groups=["system:masters"])
         authority.issue("controllers", "system:kube-controller-manager")
         authority.issue("scheduler", "system:kube-scheduler")
-        authority.issue("node1", "system:node:node1", groups=["system:nodes"])
+        for node in NODES:
+            authority.issue(node, f"system:node:{node}", groups=["system:nodes"])
         write_signing_key(self.pki, "tokens")
         ports = {"etcd": free_port(), "apiserver": free_port()}
         self._ports.write_text(json.dumps(ports | {"bind": self._bind}))
         shutil.rmtree(self.folder / "etcd", ignore_errors=True)
         (self.folder / "audit.log").unlink(missing_ok=True)
         controlplane_config.write_audit_policy(self.folder / "audit-policy.yaml")
-        for user in ("admin", "controllers", "scheduler", "node1"):
+        for user in ("admin", "controllers", "scheduler", *NODES):
             file = self.folder / ("kubeconfig" if user == "admin" else f"{user}-kubeconfig")
             controlplane_config.write_kubeconfig(file, self.url, self.pki, user)
         self._start_etcd(programs["etcd"], ports["etcd"])
         self.start_apiserver()
-        controllers = CONTROLLERS.split() + (["node-lifecycle"] if self._schedules else [])
+        controllers = CONTROLLERS.split() + (["node-lifecycle"] if self._loses_nodes else [])
         self._controllers.start(
             [
                 str(programs["kube-controller-manager"]),

@@ -19,12 +19,12 @@ from typing import Any, Self
 
 from tests.bed import binaries, containers, images, leftovers, node_config
 from tests.bed.containers import LogLine, Usage
-from tests.bed.controlplane import POD_GATEWAYS, ControlPlane
+from tests.bed.controlplane import NODES, POD_GATEWAYS, ControlPlane
 from tests.bed.node_config import CNI_BIN, Places
 from tests.bed.processes import Program
 from tests.ports import free_port
 
-NODE = "node1"
+NODE, SECOND = NODES
 PROJECT = Path(__file__).resolve().parents[2]
 NEEDED = ("containerd", "ctr", "runc", "ip", "umount")
 SLOTS = Path("/run/status-reporter-bed")
@@ -49,14 +49,19 @@ class Node:
     """The node `node1` of a control plane (made with `pods=True`), files in its folder.
 
     An object made for the folder of a running bed can use and stop it. With `services` Services
-    and their names work as in any cluster; only one bed of a machine can have that.
+    and their names work as in any cluster; only one bed of a machine can have that. A `second` node
+    is `node2`; it starts after the first and stops before it.
     """
 
     name = NODE
 
-    def __init__(self, controlplane: ControlPlane, *, services: bool = False) -> None:
+    def __init__(
+        self, controlplane: ControlPlane, *, services: bool = False, second: bool = False
+    ) -> None:
         self.folder = controlplane.folder
-        self.controlplane = controlplane
+        self.controlplane, self._second = controlplane, second
+        if second:
+            self.name, self.folder = SECOND, controlplane.folder / SECOND
         self._containerd = Program(self.folder, "containerd")
         self._kubelet = Program(self.folder, "kubelet")
         self._network = Program(self.folder, "network")
@@ -81,6 +86,7 @@ class Node:
         if reason := why_not():
             raise binaries.BedUnavailable(reason)
         kubelet = binaries.program("kubelet")
+        self.folder.mkdir(exist_ok=True)
         lock = self._lock_slot()
         try:
             self._start_containerd(lock)
@@ -91,7 +97,7 @@ class Node:
                 with tempfile.NamedTemporaryFile(suffix=".tar") as archive:
                     write(Path(archive.name))
                     self.import_image(Path(archive.name), name)
-            if self._services:
+            if self._services and not self._second:
                 self._start_network()
             self._start_kubelet(kubelet, lock)
         finally:
@@ -108,7 +114,8 @@ class Node:
             # The machine was started anew and another bed has the number now.
             self._slot_file.unlink()
             return
-        self.controlplane.stop_controllers()
+        if not self._second:
+            self.controlplane.stop_controllers()
         if self._kubelet.pid is not None and self._containerd.pid is not None:
             self._end_pods()
         self._kubelet.stop()
@@ -167,8 +174,10 @@ class Node:
         return containers.log_lines(text)
 
     def _take(self, slot: int) -> None:
-        self.places = Places.of(self.folder, SLOTS / str(slot), slot)
-        self.controlplane.gateway = POD_GATEWAYS[slot]
+        ca_file = self.controlplane.ca_file
+        self.places = Places.of(self.folder, SLOTS / str(slot), slot, ca_file)
+        if not self._second:
+            self.controlplane.gateway = self.places.gateway
 
     def _lock_slot(self) -> int:
         """A number no other living node has: its programs inherit the lock and keep it."""
@@ -188,7 +197,9 @@ class Node:
 
     def _start_containerd(self, lock: int) -> None:
         leftovers.delete_link(self.places.bridge)
-        node_config.write(self.places, free_port(), services=self._services)
+        node_config.write(
+            self.places, free_port(), services=self._services, dns=self.controlplane.gateway
+        )
         # A bridge without an address of its own takes one of its ports': it would change as Pods
         # come and go, and the others would send to the old one until they ask again.
         hardware = f"0a:58:0a:f4:{self.places.slot:02x}:01"
@@ -197,7 +208,7 @@ class Node:
             ("set", self.places.bridge, "up"),
         ):
             subprocess.run(["ip", "link", *action], check=True)
-        address = f"{self.controlplane.gateway}/24"
+        address = f"{self.places.gateway}/24"
         subprocess.run(["ip", "addr", "add", address, "dev", self.places.bridge], check=True)
         self._containerd.start(
             ["containerd", "--config", str(self.places.containerd_config)], keep=(lock,)
@@ -216,11 +227,11 @@ class Node:
             [
                 str(kubelet),
                 f"--config={self.places.kubelet_config}",
-                f"--kubeconfig={self.folder / 'node1-kubeconfig'}",
+                f"--kubeconfig={self.controlplane.folder / f'{self.name}-kubeconfig'}",
                 f"--root-dir={self.places.kubelet}",
                 f"--cert-dir={self.places.kubelet / 'pki'}",
-                f"--hostname-override={NODE}",
-                f"--node-ip={self.controlplane.gateway}",
+                f"--hostname-override={self.name}",
+                f"--node-ip={self.places.gateway}",
                 "--v=1",
             ],
             keep=(lock,),
@@ -228,14 +239,15 @@ class Node:
         self._kubelet.wait_ready(self._is_ready)
 
     def _is_ready(self) -> bool:
-        node = self.controlplane.api.get_or_none(f"/api/v1/nodes/{NODE}") or {}
+        node = self.controlplane.api.get_or_none(f"/api/v1/nodes/{self.name}") or {}
         conditions = node.get("status", {}).get("conditions", [])
         return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
     def _end_pods(self) -> None:
-        """Delete all Pods and wait until the runtime has neither a task nor a network left."""
+        """Delete all its Pods and wait until the runtime has neither a task nor a network left."""
+        query = f"/api/v1/pods?fieldSelector=spec.nodeName={self.name}"
         try:
-            for item in self.controlplane.request("GET", "/api/v1/pods")["items"]:
+            for item in self.controlplane.request("GET", query)["items"]:
                 name, namespace = item["metadata"]["name"], item["metadata"]["namespace"]
                 path = f"/api/v1/namespaces/{namespace}/pods/{name}?gracePeriodSeconds=1"
                 self.controlplane.request("DELETE", path)

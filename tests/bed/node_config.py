@@ -9,9 +9,11 @@ from typing import Self
 
 import yaml
 
+from tests.bed.controlplane import POD_GATEWAYS
 from tests.bed.images import PAUSE_IMAGE
 
 SERVICES = "10.96.0.0/16"  # as in controlplane.py
+PODS = "10.244.0.0/16"  # of all nodes
 CNI_BIN = Path("/usr/lib/cni")
 EVICTION_SIGNALS = ("imagefs.available", "memory.available", "nodefs.available")
 
@@ -29,7 +31,7 @@ class Places:
     ca_file: Path
 
     @classmethod
-    def of(cls, folder: Path, state: Path, slot: int) -> Self:
+    def of(cls, folder: Path, state: Path, slot: int, ca_file: Path) -> Self:
         return cls(
             slot,
             state,
@@ -37,7 +39,7 @@ class Places:
             folder / "containerd",
             folder / "kubelet",
             folder / "pod-logs",
-            folder / "pki" / "ca.crt",
+            ca_file,
         )
 
     def own(self) -> None:
@@ -53,6 +55,10 @@ class Places:
     @property
     def bridge(self) -> str:
         return f"srbed{self.slot}"
+
+    @property
+    def gateway(self) -> str:
+        return POD_GATEWAYS[self.slot]
 
     @property
     def cgroup(self) -> str:
@@ -71,10 +77,11 @@ class Places:
         return self.config / "kubelet.yaml"
 
 
-def write(places: Places, kubelet_port: int, *, services: bool = False) -> None:
+def write(places: Places, kubelet_port: int, *, services: bool = False, dns: str = "") -> None:
     """Write all configuration and make the folders it names.
 
-    `services` says that the bridge has the addresses of Services and answers DNS queries.
+    `services` says that the first node's bridge has the addresses of Services; `dns` is its own
+    address, where queries are answered.
     """
     for folder in (places.config / "cni", places.images, places.state, places.pod_logs):
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +93,7 @@ def write(places: Places, kubelet_port: int, *, services: bool = False) -> None:
     (places.config / "resolv.conf").write_text("")
     kubelet = _kubelet(places, kubelet_port)
     if services:
-        kubelet |= {"clusterDNS": [kubelet["address"]], "clusterDomain": "cluster.local"}
+        kubelet |= {"clusterDNS": [dns], "clusterDomain": "cluster.local"}
     places.kubelet_config.write_text(yaml.safe_dump(kubelet))
 
 
@@ -126,7 +133,7 @@ conf_dir = "{places.config}/cni"
 
 def _network(places: Places, *, services: bool) -> dict[str, object]:
     """A bridge the node made itself (isGateway would switch on the host's IP forwarding)."""
-    gateway = f"10.244.{places.slot}.1"
+    routes = [{"dst": where, "gw": places.gateway} for where in (SERVICES, PODS)]
     return {
         "cniVersion": "1.0.0",
         "name": places.bridge,
@@ -139,7 +146,7 @@ def _network(places: Places, *, services: bool) -> dict[str, object]:
                 "ipam": {
                     "type": "host-local",
                     "dataDir": str(places.state / "addresses"),
-                    "routes": [{"dst": SERVICES, "gw": gateway}] if services else [],
+                    "routes": routes if services else [],
                     "ranges": [
                         [
                             {
@@ -160,7 +167,7 @@ def _kubelet(places: Places, port: int) -> dict[str, object]:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "address": f"10.244.{places.slot}.1",
+        "address": places.gateway,
         "port": port,
         "healthzPort": 0,
         "readOnlyPort": 0,
