@@ -64,7 +64,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         metavar="TIME",
         type=length,
-        help="how long --wait waits, as 90s, 30m or 6h (default: until the end)",
+        help="how long --wait waits from the start of the run, as 90s, 30m or 6h (default: until "
+        "the end)",
     )
     parser.add_argument(
         "--dry-run",

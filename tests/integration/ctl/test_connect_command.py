@@ -114,6 +114,10 @@ def test_no_place_to_write_to(home: Home) -> None:
         (["--url", "http://x", "--ca", "/dev/null", "--certs", "."], "--certs cannot be used with"),
         (["--url", "http://x", "--ca", "FILE"], "ca_cert: not a PEM certificate"),
         (["--url", "http://x", "--cert", "FILE"], "must be given together"),
+        (["--connection", "FILE"], "missing --url"),
+        (["--connection", "FILE", "--url", "http://x", "--certs", "."], "cannot be used with --ca"),
+        (["--connection", "FILE", "--url", "http://x"], "is readable by others"),
+        (["--connection", "absent.json", "--url", "http://x"], "absent.json does not exist"),
     ],
 )
 def test_usage(home: Home, words: list[str], said: str) -> None:
