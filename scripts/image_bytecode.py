@@ -44,6 +44,20 @@ def read_kubeconfig() -> None:
         importlib.import_module("reporter.kube.api").KubeApi.from_kubeconfig("/nowhere")
 
 
+def compile_packages(site: Path) -> None:
+    """Compile what is not ours without docstrings (and assertions): 0.9 MB less in the sidecar."""
+    compileall.compile_dir(
+        site,
+        maxlevels=20,
+        quiet=1,
+        optimize=2,
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    # Under the name of ordinary bytecode: ours keeps its assertions.
+    for bytecode in site.rglob("*.opt-2.pyc"):
+        bytecode.rename(bytecode.with_name(bytecode.name.replace(".opt-2.", ".")))
+
+
 def main(app: Path) -> str | None:
     """Compile for the programs in APP; return what is wrong, None when all is well."""
     if foreign := foreign_extensions(app):
@@ -51,6 +65,7 @@ def main(app: Path) -> str | None:
             f"{foreign[0]} was not made for this Python {sys.version.split()[0]}: BUILD_IMAGE and"
             " RUNTIME_IMAGE need the same minor version of Python and the same architecture"
         )
+    compile_packages(app / "site")
     for tree in (app, sysconfig.get_path("stdlib")):
         # Files that have valid bytecode already are left as they are.
         compileall.compile_dir(

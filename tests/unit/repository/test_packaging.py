@@ -303,6 +303,24 @@ class TestImageTree:
         with pytest.raises(FileNotFoundError):
             image_prune.prune(tmp_path)
 
+    def test_packages_of_others_are_compiled_without_docstrings(self, tmp_path):
+        """Under the name that the interpreter of the image looks for."""
+        (tmp_path / "foreign.py").write_text('"""A long text."""\ndone = True\n')
+
+        image_bytecode.compile_packages(tmp_path)
+
+        (bytecode,) = (tmp_path / "__pycache__").iterdir()
+        assert f"foreign.{sys.implementation.cache_tag}.pyc" == bytecode.name
+        code = "import foreign; print(foreign.__cached__, foreign.__doc__, foreign.done)"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert f"{bytecode} None True\n" == done.stdout
+
     def test_extension_of_another_python_is_named(self, tmp_path):
         """Build and runtime stage with different Pythons must not give an image."""
         (tmp_path / "core.cpython-399-x86_64-linux-gnu.so").touch()
