@@ -6,7 +6,8 @@ from pathlib import Path
 
 from reporter.agent.task import Failure, Work
 from reporter.gather.limits import add_options, chosen_limits
-from reporter.gather.run import FAILED, NOT_APPLICABLE, gatherers, run_all
+from reporter.gather.record import FAILED, NOT_APPLICABLE
+from reporter.gather.run import gatherers, run_all
 from reporter.runtime import log
 
 DESCRIPTION = """\

@@ -14,22 +14,17 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from reporter.gather.limits import Left, Limits, exceeded, remove, settle
+from reporter.gather.limits import Limits, exceeded, remove, settle
+from reporter.gather.record import COMPLETE, FAILED, NOT_APPLICABLE, PARTIAL, Record
 from reporter.runtime.orphans import adopt, end_orphans
 
-COMPLETE, PARTIAL, NOT_APPLICABLE, FAILED = "complete", "partial", "not_applicable", "failed"
 RECORD: Final = "gather.json"
 STDOUT: Final = "stdout.txt"
 _MEANINGS: Final = {0: COMPLETE, 1: PARTIAL, 2: NOT_APPLICABLE}
-_TOO_MUCH: Final = {
-    "seconds": "took too long",
-    "bytes": "wrote too much",
-    "files": "wrote too many files",
-}
 _NAMED: Final = 20
 _STDERR: Final = 4096  # bytes that are kept
 _LOOK: Final = 0.1  # seconds between two looks at the output
@@ -49,73 +44,6 @@ class Gatherer:
 
     name: str
     command: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What became of one gatherer, as its `gather.json` has it.
-
-    `status` is complete, partial, not_applicable or failed; `exit` its code, None if it did not end
-    by itself. `limit` is the one at which it was ended: seconds, bytes or files; `stopped` says
-    that the agent was asked to end. `outside` is what it left beside its directory, and is gone.
-    """
-
-    name: str
-    status: str
-    exit: int | None = None
-    signal: int | None = None
-    seconds: float = 0.0
-    limit: str = ""
-    stopped: bool = False
-    left: Left = field(default_factory=lambda: Left(0, 0))
-    outside: tuple[str, ...] = ()
-    error: str = ""
-    stderr: str = ""
-
-    @property
-    def why(self) -> str:
-        """Why it is not complete, in a few words; empty where it is."""
-        said = []
-        if self.limit:
-            said.append(f"killed: {_TOO_MUCH[self.limit]}")
-        elif self.signal:
-            said.append(f"killed by signal {self.signal}")
-        elif self.exit and self.status == FAILED:
-            said.append(f"exit code {self.exit}")
-        if self.stopped:
-            said.append("stopped")
-        if self.left.truncated:
-            said.append("output cut off")
-        if self.outside:
-            said.append(f"wrote outside its directory: {', '.join(self.outside)}")
-        if self.error:
-            said.append(self.error)
-        if not said and self.status != COMPLETE:
-            said += self.stderr.splitlines()[:1]
-        return "; ".join(said)
-
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        said: dict[str, Any] = {
-            "api_version": "v1",
-            "name": self.name,
-            "status": self.status,
-            "exit": self.exit,
-            "seconds": round(self.seconds, 3),
-            "bytes": self.left.bytes,
-            "files": self.left.files,
-            "truncated": self.left.truncated,
-        }
-        more = {
-            "signal": self.signal,
-            "limit": self.limit,
-            "stopped": self.stopped,
-            "removed": self.left.removed,
-            "outside": list(self.outside),
-            "error": self.error,
-            "stderr": self.stderr,
-        }
-        return {**said, **{name: value for name, value in more.items() if value}}
 
 
 def gatherers(directory: Path, host: Path) -> list[Gatherer]:
