@@ -132,6 +132,7 @@ bench: $(READY) ## measure the figures of docs/benchmarks.md
 	$(BIN)/python -m tests.bench.commands
 	$(BIN)/python -m tests.bench.host
 	$(BIN)/python -m tests.bench.judging
+	$(BIN)/python -m tests.bench.snapshot
 
 lock: $(READY) ## write requirements/*.txt from pyproject.toml (UPGRADE=1: newest versions)
 	@UV=$(BIN)/uv UPGRADE="$(UPGRADE)" scripts/lock.sh

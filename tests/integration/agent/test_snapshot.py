@@ -2,16 +2,22 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
+from reporter.agent.snapshot.collecting import Collecting
+from reporter.agent.snapshot.limits import Course, Room
 from reporter.agent.snapshot.task import snapshot
+from reporter.agent.snapshot.tree import Site
 from reporter.agent.task import Failure, Work
+from reporter.core.resources import Resource
 from reporter.core.snapshot.options import read_options
 from reporter.kube.api import KubeApi
+from reporter.kube.reading import Ask, Page, Reading, in_memory_first
 from reporter.link import ResultSource
 from tests.fakekube import Answer, Entry, FakeKube, Rule, make_job, make_pod
 from tests.fakekube.kinds import Kind
@@ -287,15 +293,39 @@ def test_some_namespaces(fake: FakeKube, take: Take) -> None:
     assert not any(name.startswith("resources/ns/b/") for name in taken.files)
 
 
-def test_a_page_that_is_too_large_is_asked_for_in_parts(fake: FakeKube, take: Take) -> None:
-    """Objects of a megabyte are no reason to miss any of them."""
-    for number in range(70):
-        meta = {"name": f"m{number:02}"}
-        fake.store.create("ConfigMap", {"metadata": meta, "data": {"a": "x" * 2**20}})
-    taken = take(fake, resources="configmaps")
+class SmallPages:
+    """Reads pages of at most so many bytes."""
 
-    assert 70 == taken.said("configmaps")["count"]
-    assert "50" in {each.query["limit"] for each in fake.requests("GET", "/configmaps")}
+    def __init__(self, reading: Reading, most: int) -> None:
+        self._reading, self._most = reading, most
+
+    def page(self, ask: Ask, *, spool: Callable[[], BinaryIO] = in_memory_first) -> Page:
+        return self._reading.page(ask, most=self._most, spool=spool)
+
+
+def test_a_page_that_is_too_large_is_asked_for_in_parts(fake: FakeKube, tmp_path: Path) -> None:
+    """Large objects are no reason to miss any of them."""
+    for number in range(70):
+        data = {"a": "x" * 2000}
+        fake.store.create("ConfigMap", {"metadata": {"name": f"m{number:02}"}, "data": data})
+    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+    reading = api.reading()
+    course = Course(lambda: False, time.monotonic() + 600)
+    collecting = Collecting(
+        SmallPages(reading, 60_000),
+        Site(tmp_path, Room(2**30, 100), course),
+        most=2**30,
+        namespaces=None,
+        spool=in_memory_first,
+    )
+    found = collecting.collect(Resource("", "v1", "configmaps", "ConfigMap", True))
+    reading.close()
+    api.close()
+
+    assert (70, "", "") == (found.count, found.error, found.truncated)
+    assert ["500", "50", "5"] == list(
+        dict.fromkeys(each.query["limit"] for each in fake.requests("GET", "/configmaps"))
+    )
 
 
 def test_without_any_right(fake: FakeKube, take: Take) -> None:
