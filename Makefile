@@ -130,6 +130,7 @@ bench: $(READY) ## measure the figures of docs/benchmarks.md
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.aggregator
 	$(BIN)/python -m tests.bench.commands
+	$(BIN)/python -m tests.bench.upload
 	$(BIN)/python -m tests.bench.host
 	$(BIN)/python -m tests.bench.judging
 	$(BIN)/python -m tests.bench.snapshot
