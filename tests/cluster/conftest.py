@@ -9,6 +9,7 @@ import pytest
 from tests.bed import node
 from tests.bed.attached import attached
 from tests.bed.controlplane import ControlPlane
+from tests.cluster.slow_run import SlowRun
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +20,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     folder = tmp_path_factory.mktemp("people")
     with attached(folder, up=True):
         yield ControlPlane(folder)
+
+
+@pytest.fixture(scope="session")
+def slow_run(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlowRun]:
+    """A run of failures that take their time, begun now."""
+    run = SlowRun(cluster, tmp_path_factory.mktemp("slow"))
+    try:
+        run.begin()
+        yield run
+    finally:
+        run.end()

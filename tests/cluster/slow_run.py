@@ -1,0 +1,232 @@
+"""One run with a plugin for each way to fail that takes its time, on the real node and hollow ones.
+
+It is begun early and looked at late, so that other tests use the minutes in between.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.bed.controlplane import ControlPlane
+from tests.bed.hollow import KEEPS_OUT, HollowNodes
+from tests.cluster.test_run import BUSYBOX, Person
+
+Object = dict[str, Any]
+
+NAME = "slow"
+NAMESPACE = "status-reporter-slow"
+BOUND = 300.0
+SLEEPS = "trap 'exit 143' TERM; sleep 3600 & wait"
+RESULT = '{"status": "failure", "reason": "DiskFull", "message": "no room"}'
+WRITES = f"echo '{RESULT}' >/results/new; mv /results/new /results/adapter-result.json"
+ABSENT = {"configMapKeyRef": {"name": "absent", "key": "a"}}
+
+CONTAINERS: dict[str, Object] = {
+    "job-refused": {"volumeMounts": [{"name": "absent", "mountPath": "/x"}]},
+    "pod-refused": {},
+    "unschedulable": {},
+    "image-name": {"image": "NOT/A:::NAME"},
+    "never-pulled": {"image": "nowhere.invalid/a:1", "imagePullPolicy": "Never"},
+    "configuration": {"env": [{"name": "A", "valueFrom": ABSENT}]},
+    "pull": {"image": "localhost:1/nobody/has:this"},
+    "crash": {"command": ["sh", "-c", "echo last words >/dev/termination-log; exit 3"]},
+    "memory": {
+        "command": ["sh", "-c", "exec tail /dev/zero"],
+        "resources": {"limits": {"memory": "32Mi"}},
+    },
+    "verdict": {"command": ["sh", "-c", WRITES]},
+    "evicted": {"command": ["sh", "-c", SLEEPS]},
+    "deleted": {"command": ["sh", "-c", SLEEPS]},
+    "job-deleted": {"command": ["sh", "-c", SLEEPS]},
+    "deadline": {"command": ["sh", "-c", SLEEPS]},
+}
+PODS: dict[str, Object] = {
+    "pod-refused": {"serviceAccountName": "nobody"},
+    "unschedulable": {"nodeSelector": {"disk": "ssd"}},
+    # Its upload goes nowhere.
+    "verdict": {"hostAliases": [{"ip": "127.0.0.1", "hostnames": [f"{NAME}.{NAMESPACE}.svc"]}]},
+}
+SPECS: dict[str, Object] = {
+    "unschedulable": {"startTimeoutSeconds": 70},
+    "verdict": {"contract": "result-file", "timeoutSeconds": 3600},
+    "deadline": {"timeoutSeconds": 20},
+}
+GREETS = "echo -n hello >$RESULTS_DIR/a; echo -n $RESULTS_DIR/a >$RESULTS_DIR/done"
+OF_NODES: dict[str, Object] = {
+    "facts": {},
+    # Tolerates what keeps others from hollow nodes, and no more.
+    "shy": {"tolerations": [KEEPS_OUT | {"operator": "Exists"}]},
+}
+LEFT_OUT: dict[str, Object] = {
+    "windows": {"labels": {"kubernetes.io/os": "windows"}},
+    "virtual": {"labels": {"type": "virtual-kubelet"}},
+    "broken": {"ready": False},
+}
+"""Nodes on which no plugin runs."""
+
+
+def definitions() -> str:
+    """Return the definitions as a document."""
+    found = []
+    for name, container in CONTAINERS.items():
+        template = {"spec": {"containers": [_container(container)], **PODS.get(name, {})}}
+        template["spec"]["terminationGracePeriodSeconds"] = 1
+        spec = {"driver": "Job", "contract": "link", "cleanup": "never", "template": template}
+        found.append(_definition(name, spec | SPECS.get(name, {})))
+    for name, pod in OF_NODES.items():
+        template = {"spec": {"containers": [_container({"command": ["sh", "-c", GREETS]})], **pod}}
+        spec = {"driver": "Node", "contract": "done-file", "heartbeats": False}
+        found.append(_definition(name, spec | {"timeoutSeconds": 60, "template": template}))
+    return yaml.safe_dump_all(found)
+
+
+def _container(own: Object) -> Object:
+    return {"name": "main", "image": BUSYBOX} | own
+
+
+def _definition(name: str, spec: Object) -> Object:
+    kinds = {"apiVersion": "status-reporter.io/v1", "kind": "Plugin"}
+    return {**kinds, "metadata": {"name": name}, "spec": spec}
+
+
+class SlowRun:
+    """The run, from `begin` on; what became of an entry is waited for."""
+
+    def __init__(self, cluster: ControlPlane, folder: Path) -> None:
+        self.person, self.cluster = Person(cluster, folder), cluster
+        self.nodes = HollowNodes(cluster)
+        self._disturbing = threading.Thread(target=self._disturb)
+        self._failed: BaseException | None = None
+
+    def begin(self) -> None:
+        """Print its manifests, change the nodes, and create it: nothing is checked before."""
+        self.nodes.start()
+        for name, options in {**LEFT_OUT, "gone": {}, "cordoned": {}}.items():
+            self.nodes.add(name, **options)
+        self.nodes.add("tainted", taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}])
+        (self.person.home / "slow.yaml").write_text(definitions())
+        code, manifests, err = self.person.run(
+            *("run", "-f", "slow.yaml", "--name", NAME, "--storage", "none"),
+            *("--dry-run", "-o", "yaml"),
+        )
+        assert 0 == code, err
+        for name in (*LEFT_OUT, "gone"):
+            self.nodes.remove(name)
+        self.nodes.add("joined")
+        self.nodes.cordon("cordoned")
+        for name in ("joined", "cordoned", "tainted"):
+            self.nodes.lose(name)  # or the runs of other tests would choose them
+        self.cluster.kubectl("create", "-f", "-", input=manifests)
+        self._disturbing.start()
+
+    def end(self) -> None:
+        """Leave nothing."""
+        self._disturbing.join(BOUND)
+        self.person.run("delete", NAME, "--yes")
+        for name in ("joined", "cordoned", "tainted"):
+            self.nodes.remove(name)
+        self.nodes.stop()
+
+    def _disturb(self) -> None:
+        try:
+            pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+            evicted = self.wait_running("evicted")["metadata"]["name"]
+            eviction = {"apiVersion": "policy/v1", "kind": "Eviction"}
+            eviction |= {"metadata": {"name": evicted, "namespace": NAMESPACE}}
+            self.cluster.request("POST", f"{pods}/{evicted}/eviction", eviction)
+            deleted = self.wait_running("deleted")["metadata"]["name"]
+            self.cluster.request("DELETE", f"{pods}/{deleted}")
+            job = self.wait_running("job-deleted")["metadata"]["ownerReferences"][0]["name"]
+            self.cluster.kubectl("delete", "job", job, "-n", NAMESPACE, "--wait=false")
+        except BaseException as error:
+            self._failed = error
+
+    def wait_running(self, plugin: str) -> Object:
+        """Return a plugin's Pod once it runs."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        query = f"?labelSelector=status-reporter.io/plugin%3D{plugin}"
+
+        def runs(found: Object) -> bool:
+            return any(pod["status"].get("phase") == "Running" for pod in found["items"])
+
+        found: Object = self.cluster.api.wait_for(path + query, runs, BOUND)["items"][0]
+        return found
+
+    def status(self) -> Object:
+        """Return the run's status, once it can be told."""
+        end = time.monotonic() + BOUND
+        words = ("status", f"run/{NAME}", "-n", NAMESPACE, "-o", "json")
+        while not (answer := self.person.run(*words))[1]:
+            assert time.monotonic() < end, answer
+            time.sleep(1)
+        found: Object = json.loads(answer[1])
+        return found
+
+    @cached_property
+    def over(self) -> Object:
+        """The status once every entry is decided, but for the image that cannot be pulled."""
+        end = time.monotonic() + BOUND
+        while True:
+            found = self.status()
+            open_ = {each["name"] for each in found["plugins"] if each["status"] == "running"}
+            if open_ <= {"pull"}:
+                assert self._failed is None, self._failed
+                return found
+            assert time.monotonic() < end, found
+            time.sleep(1)
+
+    @cached_property
+    def given_up(self) -> dict[str, float]:
+        """When the aggregator has logged that it gave an entry up, by key, in Unix seconds."""
+        keys = {each["key"] for each in self.over["plugins"] if each["error"]}
+        end = time.monotonic() + BOUND
+        while True:
+            text = self.cluster.kubectl("logs", f"{NAME}-0", "-n", NAMESPACE)
+            lines = [json.loads(line) for line in text.splitlines()]
+            told = [line for line in lines if line["message"] == "Result given up"]
+            found = {line["key"]: moment(line["time"]) for line in told}
+            if keys <= found.keys():
+                return found
+            assert time.monotonic() < end, (keys, text)
+            time.sleep(1)
+
+    def entry(self, plugin: str, node: str = "") -> Object:
+        """Return what became of an entry."""
+        (found,) = (
+            each for each in self.over["plugins"] if (each["name"], each["node"]) == (plugin, node)
+        )
+        return dict(found)
+
+    def job(self, plugin: str) -> Object:
+        """Return a plugin's Job, which stays."""
+        return self._only("jobs", plugin)
+
+    def pod(self, plugin: str) -> Object:
+        """Return a plugin's Pod, which stays."""
+        return self._only("pods", plugin)
+
+    @cached_property
+    def plan(self) -> Object:
+        """The plan that stands in the run's ConfigMap."""
+        config = self.person.get("configmap", NAME, NAMESPACE)
+        return dict(json.loads(config["data"]["plan.json"]))
+
+    def _only(self, kind: str, plugin: str) -> Object:
+        label = f"status-reporter.io/plugin={plugin}"
+        text = self.cluster.kubectl("get", kind, "-n", NAMESPACE, "-l", label, "-o", "json")
+        (found,) = json.loads(text)["items"]
+        return dict(found)
+
+
+def moment(text: str) -> float:
+    """Return an RFC 3339 time in Unix seconds."""
+    return datetime.fromisoformat(re.sub("Z$", "+00:00", text)).timestamp()
