@@ -19,6 +19,7 @@ from reporter.core.judge.report import (
     error_item,
     raw_item,
     selects,
+    unread_item,
 )
 from reporter.core.judge.tree import Item, Room
 
@@ -543,3 +544,8 @@ def test_any_text_survives_yaml():
     assert [float("inf"), float("-inf"), ""] == found["details"]["f"]
     (nan,) = written(Item("n", "passed", {}, {"f": float("nan")}))
     assert nan["details"]["f"] != nan["details"]["f"]
+
+
+def test_a_result_whose_reading_was_given_up():
+    (found,) = written(unread_item("r", "results/n/r", "too large"))
+    assert ("unknown", "too large") == (found["status"], found["meta"]["error"])

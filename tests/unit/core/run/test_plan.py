@@ -232,3 +232,18 @@ KEPT = Plan("r", (Plugin("a", ("n1", "n2")), Plugin("b", timeout_seconds=9)), ti
 def test_what_contradicts_the_plan_that_a_run_began_with(given, expected):
     """Whatever an entry follows from; where things are listed is nobody's business."""
     assert expected == differences(KEPT, given)
+
+
+def test_how_results_are_read():
+    """The format is one that is known, the files are names; both are in the document again."""
+    plugin = {"name": "unit", "result_format": "junit", "result_files": ["a.xml"]}
+    made = parse_plan({"run": "r", "plugins": [plugin]})
+    assert ("junit", ("a.xml",)) == (made.plugins[0].result_format, made.plugins[0].result_files)
+    assert made == parse_plan(plan_document(made))
+    bad = {"name": "unit", "result_format": "tap", "result_files": [1]}
+    with pytest.raises(PlanError) as caught:
+        parse_plan({"run": "r", "plugins": [bad]})
+    assert [
+        "plugins[0].result_format: not one of raw, adapter, junit, e2e, gojson, manual",
+        "plugins[0].result_files: not a list of file names",
+    ] == caught.value.problems
