@@ -413,7 +413,8 @@ async def test_stalled_handshakes_make_room_for_a_neighbour(tmp_path):
 @situation
 async def test_a_crowd_from_one_address(tmp_path):
     """A run's workers behind one address come back all at once: each has its turn."""
-    house = {"handshakes": 4, "handshakes_per_address": 2}
+    limits = {"handshake_seconds": HANG}
+    house = {"handshakes": 4, "handshakes_per_address": 2, "limits": limits}
     async with serving(tmp_path, **house) as scene:
         replies = await asyncio.gather(*(scene.ask("GET", HEALTH) for _ in range(100)))
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-HANG = 20.0
+HANG = 60.0
 """Nothing takes so long unless it hangs."""
 
 
