@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from reporter.core.judge.counting import SKIPPED, status_word, verdict_of
 from reporter.core.objects import items, section, text
 from reporter.ctl.commands.retrieve import TARBALL
@@ -20,7 +18,6 @@ from reporter.untar import Archive, Kind
 NAME: Final = "sonobuoy_results.yaml"
 _MOST: Final = 128 * 1024 * 1024  # bytes of one file
 _DEEPEST: Final = 100
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TEXTS: Final = ("failure", "error", "message", "output", "system-err", "system-out")
 BAD: Final = ("failed", "timeout")
 
@@ -82,7 +79,7 @@ def read_results(path: Path, plugin: str = "", node: str = "") -> Results:
             continue
         try:
             made = _plugin(name, data, node)
-        except (yaml.YAMLError, ValueError, RecursionError):
+        except (ValueError, RecursionError):
             found.problems.append(f"plugin {name}: {NAME} cannot be read")
             continue
         if made is not None:
@@ -113,7 +110,7 @@ def _in_tarball(path: Path) -> Iterator[tuple[str, bytes]]:
 def _plugin(name: str, data: bytes, node: str) -> PluginResults | None:
     if len(data) > _MOST:
         raise ValueError("too large")
-    root = yaml.load(data, Loader=_LOADER)  # noqa: S506  # both are safe loaders
+    root = _document(data)
     if not isinstance(root, dict):
         raise ValueError("not a mapping")
     _check_tree(root)
@@ -127,6 +124,16 @@ def _plugin(name: str, data: bytes, node: str) -> PluginResults | None:
             counts[word] += many
     tests.sort(key=lambda test: (test.status not in BAD, test.good))
     return PluginResults(name, text(top, "status"), tests, data, counts)
+
+
+def _document(data: bytes) -> object:
+    import yaml  # most commands do without
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return yaml.load(data, Loader=loader)  # noqa: S506  # both are safe loaders
+    except yaml.YAMLError as error:
+        raise ValueError("not valid YAML") from error
 
 
 def _check_tree(root: object) -> None:
