@@ -1,0 +1,36 @@
+"""Who may read whose files: the numbers of users and groups in what we ship."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from reporter.core.launch import aggregator_pod
+
+ROOT = Path(__file__).resolve().parents[3]
+HOST_FACTS = ROOT / "reporter" / "ctl" / "plugins" / "host-facts.yaml"
+
+
+def numbers(text: str) -> set[int]:
+    """Return every user and group that a manifest names, also in one that is quoted in another."""
+    return set(map(int, re.findall(r"(?:runAsUser|runAsGroup|fsGroup)\W+(\d+)", text)))
+
+
+def test_what_sees_all_processes_of_a_node_has_a_user_that_nobody_else_has():
+    """Through /proc/PID/root it could read and write what a container of the same user may."""
+    spec = yaml.safe_load(HOST_FACTS.read_text())["spec"]["template"]["spec"]
+    context = spec["securityContext"]
+    own = {context[name] for name in ("runAsUser", "runAsGroup", "fsGroup")}
+    image = re.findall(r"^USER (\d+):(\d+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    others = {aggregator_pod._USER, *map(int, image[-1])}
+    for folder in ("deploy", "reporter/ctl/plugins"):
+        for path in (ROOT / folder).rglob("*.yaml"):
+            if path != HOST_FACTS:
+                others |= numbers(path.read_text())
+
+    assert 65532 in others
+    assert 1 == len(own)
+    assert not own & others
+    # Between people's and those of systemd's dynamic services; a rootless node has none from 65536.
+    assert 60706 <= min(own) <= 61183
+    assert all("runAsUser" not in one["securityContext"] for one in spec["containers"])
