@@ -1,6 +1,7 @@
 """What is packed and how: the wheel, the locks, the layers, the image's tree."""
 
 import ast
+import marshal
 import subprocess
 import sys
 import tomllib
@@ -303,23 +304,36 @@ class TestImageTree:
         with pytest.raises(FileNotFoundError):
             image_prune.prune(tmp_path)
 
-    def test_packages_of_others_are_compiled_without_docstrings(self, tmp_path):
-        """Under the name that the interpreter of the image looks for."""
-        (tmp_path / "foreign.py").write_text('"""A long text."""\ndone = True\n')
+    def test_what_is_not_ours_is_compiled_without_docstrings(self, tmp_path, monkeypatch):
+        """Ours and the standard library keep theirs, and their assertions."""
+        trees = {
+            "foreign": "app/site",
+            "ours": "app/reporter",
+            "start": "app/cmd",
+            "standard": "lib",
+        }
+        for name, tree in trees.items():
+            (tmp_path / tree).mkdir(parents=True)
+            text = '"""A long text."""\nchecked = __debug__\n'
+            (tmp_path / tree / f"{name}.py").write_text(text)
+        monkeypatch.setattr(image_bytecode.sysconfig, "get_path", lambda _: str(tmp_path / "lib"))
+        monkeypatch.setattr(image_bytecode, "import_all", lambda _: None)
+        monkeypatch.setattr(image_bytecode, "read_kubeconfig", lambda: None)
 
-        image_bytecode.compile_packages(tmp_path)
+        assert image_bytecode.main(tmp_path / "app") is None
 
-        (bytecode,) = (tmp_path / "__pycache__").iterdir()
-        assert f"foreign.{sys.implementation.cache_tag}.pyc" == bytecode.name
-        code = "import foreign; print(foreign.__cached__, foreign.__doc__, foreign.done)"
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONPATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert f"{bytecode} None True\n" == done.stdout
+        kept = {}
+        for name, tree in trees.items():
+            # Under the only name that the interpreter of the image looks for.
+            (bytecode,) = (tmp_path / tree / "__pycache__").iterdir()
+            assert f"{name}.{sys.implementation.cache_tag}.pyc" == bytecode.name
+            module = {}
+            exec(marshal.loads(bytecode.read_bytes()[16:]), module)  # after the header
+            kept[name] = (module.get("__doc__"), module["checked"])
+        whole = ("A long text.", True)
+        assert {"foreign": (None, False)} | dict.fromkeys(
+            ("ours", "start", "standard"), whole
+        ) == kept
 
     def test_extension_of_another_python_is_named(self, tmp_path):
         """Build and runtime stage with different Pythons must not give an image."""
