@@ -59,6 +59,7 @@ class Assembly:
         self.rhythm = from_settings.rhythm(chosen, plan)
         self.connections = from_settings.connections(chosen)
         self._health: Health | None = None
+        self._judge = Judge(self.layout.judging)  # the only one: it reads one result at a time
 
     def _now(self) -> Now:
         return self._health.now() if self._health else Now()
@@ -86,7 +87,7 @@ class Assembly:
 
     def judging(self, store: Store) -> Judging:
         """Make what has results judged."""
-        return Judging(self.layout, store, self.plan, Judge())
+        return Judging(self.layout, store, self.plan, self._judge)
 
     def finish(self, intake: Intake) -> Finish:
         """Make what makes the tarball."""
@@ -94,6 +95,7 @@ class Assembly:
         return Finish(
             self.layout,
             intake,
+            self._judge,
             keep_blobs=self.chosen.keep_blobs,
             definitions={each.name: definition_document(each) for each in definitions},
             taken_by=self.launch.snapshot if self.launch else "",

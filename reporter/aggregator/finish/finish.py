@@ -36,6 +36,7 @@ class Finish:
         self,
         layout: Layout,
         intake: Intake,
+        judge: Judge,
         *,
         keep_blobs: bool = False,
         definitions: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
@@ -45,7 +46,7 @@ class Finish:
     ) -> None:
         self._layout, self._intake, self._keep_blobs = layout, intake, keep_blobs
         self._taken_by, self._wall, self._step = taken_by, wall, step
-        self._stopping, self._judge = threading.Event(), Judge()
+        self._stopping, self._judge = threading.Event(), judge
         self._definitions = definitions
 
     async def package(self, snapshot: Snapshot) -> Tar:

@@ -170,7 +170,7 @@ class Summaries:
         )
         begin = out.tell()
         with self._open_blob(record.digest) as body:
-            found = self._judge.judge(task, body, out)
+            found = self._judge.judge(task, body, out, digest=record.digest)
         end = out.seek(0, os.SEEK_END)
         if not found.complete or end == begin:
             out.seek(begin)

@@ -3,6 +3,7 @@
 Arguments: the task, and the descriptor that items are written to, empty for none.
 """
 
+import contextlib
 import json
 import os
 import resource
@@ -11,7 +12,7 @@ import sys
 from reporter.aggregator.judging.reading import read
 from reporter.aggregator.judging.task import read_task
 
-MEMORY = 256 * 2**20  # address space beyond what is there at the start
+MEMORY = 96 * 2**20  # address space beyond what is there at the start
 SECONDS = 120  # of the processor
 
 
@@ -44,3 +45,6 @@ def _limit() -> None:
         bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (bound, bound))
     os.nice(5)  # requests and the disk go first
+    # Where the kernel ends one process of a container and not all, it is to be this one.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        file.write("1000")

@@ -7,7 +7,7 @@ from typing import IO
 from reporter.aggregator.judging.task import Task
 from reporter.core.judge.listing import lines
 from reporter.core.judge.report import FileReport, Findings, selects
-from reporter.core.judge.tree import NOTHING, Item, Room
+from reporter.core.judge.tree import NOTHING, FirstFailure, Item, Room
 from reporter.untar import ACCEPTED, Archive, Kind
 
 _PIECE = 256 * 1024
@@ -20,7 +20,7 @@ def read(task: Task, body: IO[bytes], listing: IO[str] | None) -> Findings:
     """Read a result; its items go to `listing`, if there is one. Raises OSError, `BadArchive`."""
     findings = Findings()
     shared = Room(_PASSED, _OTHERS, _TEXT)
-    kept: dict[str, tuple[Item, FileReport]] = {}
+    kept: dict[str, tuple[Item, FirstFailure | None, str]] = {}
     for path, pieces in _files(task, body):
         room = NOTHING if listing is None else _part(shared)
         free = (room.passed, room.others, room.text)
@@ -31,10 +31,10 @@ def read(task: Task, body: IO[bytes], listing: IO[str] | None) -> Findings:
         shared.passed -= free[0] - max(room.passed, 0)
         shared.others -= free[1] - max(room.others, 0)
         shared.text -= free[2] - max(room.text, 0)
-        kept[path] = item, report  # of two, the last one wins
+        kept[path] = item, report.first, report.note  # of two, the last one wins
     for path in sorted(kept):
-        item, report = kept[path]
-        findings.add(item, report.first, report.note)
+        item, first, note = kept[path]
+        findings.add(item, first, note)
         if listing is not None:
             listing.writelines(lines(item, task.depth, counted=task.counted))
     wanted = " or ".join(task.files) or f"file of the format {task.result_format}"

@@ -22,6 +22,7 @@ class Layout:
         self.blobs = state / "blobs"
         self.tls = state / "tls"
         self.podlogs = state / "podlogs"
+        self.judging = state / "judging"
         self.database = state / "run.db"
         self.quarantine = output / "quarantine"
         self.unfinished = output / ".staging"
@@ -36,6 +37,7 @@ class Layout:
             self.blobs,
             self.tls,
             self.podlogs,
+            self.judging,
             self.quarantine,
             self.unfinished,
         ):

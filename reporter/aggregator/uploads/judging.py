@@ -103,7 +103,7 @@ class Judging:
             f"results/{key.node}",
         )
         with self._layout.blob(record.digest).open("rb") as body:
-            return self._judge.judge(task, body)
+            return self._judge.judge(task, body, digest=record.digest)
 
 
 def verdict(found: Judgement) -> Verdict:

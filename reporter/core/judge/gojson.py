@@ -5,7 +5,6 @@ test that began and never ended is unknown.
 """
 
 import json
-from collections import deque
 from typing import Any, Final
 
 from reporter.core.judge.counting import SKIPPED
@@ -15,7 +14,9 @@ from reporter.core.run.results import ResultStatus
 
 _LINE: Final = 2**20  # bytes
 _RUNNING: Final = 10_000  # tests that have begun and not ended, and failed packages
+_NAMES: Final = 4 * 2**20  # characters of their names
 _OUTPUT: Final = 8 * 2**10  # characters kept of one test's output, the newest
+_PIECES: Final = 64
 _OUTPUTS: Final = 500  # tests whose output is kept at one time
 _ENDS: Final = {"pass": ResultStatus.PASSED, "fail": ResultStatus.FAILED, "skip": SKIPPED}
 
@@ -34,6 +35,7 @@ class GoJson:
         self._strange = 0  # the first line that is no event
         self._running: dict[tuple[str, str], _Output | None] = {}
         self._failed: set[str] = set()  # packages with a test that has failed
+        self._names = 0  # characters
 
     def feed(self, data: bytes) -> None:
         """Take more of the report."""
@@ -77,15 +79,29 @@ class GoJson:
             if action == "fail" and package not in self._failed:
                 self._leaf(package or "package", ResultStatus.FAILED, package, None)
         elif action in _ENDS:
+            if key in self._running:
+                self._names -= len(package) + len(test)
             output = self._running.pop(key, None)
             status = _ENDS[action]
-            if status == ResultStatus.FAILED and len(self._failed) < _RUNNING:
+            if (
+                status == ResultStatus.FAILED
+                and package not in self._failed
+                and len(self._failed) < _RUNNING
+            ):
+                self._hold(package)
                 self._failed.add(package)
             self._leaf(test, status, package, output if status == ResultStatus.FAILED else None)
-        elif action == "run" and len(self._running) < _RUNNING:
+        elif action == "run" and key not in self._running and len(self._running) < _RUNNING:
+            self._hold(package, test)
             self._running[key] = _Output() if len(self._running) < _OUTPUTS else None
         elif action == "output" and (kept := self._running.get(key)) is not None:
             kept.add(_text(event, "Output"))
+
+    def _hold(self, *names: str) -> None:
+        """Take the place for names that are kept."""
+        self._names += sum(map(len, names))
+        if self._names > _NAMES:
+            raise Unreadable(f"the names of running tests have more than {_NAMES} characters")
 
     def _leaf(self, test: str, status: str, package: str, output: "_Output | None") -> None:
         said = output.text if output is not None else ""
@@ -101,19 +117,21 @@ class _Output:
     """The newest output of a test."""
 
     def __init__(self) -> None:
-        self._pieces: deque[str] = deque()
+        self._pieces: list[str] = []
         self._size = 0
 
     def add(self, piece: str) -> None:
         piece = piece[-_OUTPUT:]
         self._pieces.append(piece)
         self._size += len(piece)
-        while self._size > _OUTPUT:
-            self._size -= len(self._pieces.popleft())
+        # A piece of one character takes as much memory as one of eighty.
+        if self._size > 2 * _OUTPUT or len(self._pieces) > _PIECES:
+            self._pieces = [self.text]
+            self._size = len(self._pieces[0])
 
     @property
     def text(self) -> str:
-        return "".join(self._pieces)
+        return "".join(self._pieces)[-_OUTPUT:]
 
 
 def _text(event: dict[str, Any], name: str) -> str:

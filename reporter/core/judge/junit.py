@@ -1,9 +1,11 @@
 """JUnit's XML, as test runners write it: suites, also within suites, and their cases.
 
 A document type with declarations is refused: that is where entities come from. expat keeps a tag
-in memory until it ends, so a tag has a cap of its own.
+in memory until it ends, and every name of a tag or an attribute for ever, so these have caps of
+their own.
 """
 
+from itertools import islice
 from typing import Final
 from xml.parsers import expat
 
@@ -14,6 +16,8 @@ from reporter.core.run.results import ResultStatus
 
 _TOKEN: Final = 2**20  # bytes of one tag
 _PIECE: Final = 64 * 2**10
+_NAMES: Final = 10_000  # different names of tags and attributes
+_NAMES_SIZE: Final = 4 * 2**20  # characters of all of them
 _TEXT: Final = 64 * 2**10  # characters of one element's text that are looked at
 _TEXTS: Final = ("failure", "error", "system-out", "system-err")
 
@@ -30,6 +34,7 @@ class JUnit:
         parser.EndElementHandler = self._end
         parser.StartDoctypeDeclHandler = self._doctype
         self._fed = 0
+        self._names = self._names_size = 0
         self._depth = self._suites = 0
         self._case: dict[str, str] | None = None  # the attributes of the one that is open
         self._case_depth = 0
@@ -47,6 +52,7 @@ class JUnit:
             self._fed += len(piece)
             if self._fed - self._parser.CurrentByteIndex > _TOKEN:
                 raise Unreadable(f"a tag is larger than {_TOKEN} bytes")
+            self._count_names()
 
     def close(self) -> None:
         """Take the end of the report."""
@@ -60,6 +66,16 @@ class JUnit:
             raise Unreadable(f"not valid XML: {error}") from None
         except (LookupError, ValueError):
             raise Unreadable("not valid XML: unknown encoding") from None
+
+    def _count_names(self) -> None:
+        names = self._parser.intern  # None, too, is in it: a document type without a system's name
+        if len(names) > self._names:
+            self._names_size += sum(len(each or "") for each in islice(names, self._names, None))
+            self._names = len(names)
+            if self._names > _NAMES or self._names_size > _NAMES_SIZE:
+                raise Unreadable(
+                    f"more than {_NAMES} different names of tags and attributes, or too long ones"
+                )
 
     def _doctype(self, name: str, system: object, public: object, inside: int) -> None:
         if inside:

@@ -15,6 +15,7 @@ from aiohttp.web import FileResponse
 
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.http import Audience, Listener, ResultFiles, StatusApp
+from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake, Meta, filename_of
 from reporter.core.run.plan import Key, Plan, Plugin
@@ -140,7 +141,7 @@ async def serving(
         retrieved=retrieved,
     )
     listener = listening(app, seen, ssl_context=tls)
-    finish = Finish(layout, intake, keep_blobs=keep_blobs)
+    finish = Finish(layout, intake, Judge(), keep_blobs=keep_blobs)
     try:
         yield Site(store, intake, finish, layout, await listener.start(), listener, seen, noted)
     finally:

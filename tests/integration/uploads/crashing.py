@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reporter.aggregator.finish.finish import Finish
+from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store import SqliteStore
 from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Key, Plan, Plugin
@@ -52,7 +53,7 @@ class DiskScene(Scene):
         self.intake = Intake(
             self.layout, self.store, LIMITS, self.plan, step=step, wall=lambda: NOW
         )
-        self.finish = Finish(self.layout, self.intake, step=step)
+        self.finish = Finish(self.layout, self.intake, Judge(), step=step)
         self.recovered = await self.intake.recover(self.store.snapshot())
 
     async def stop(self) -> None:

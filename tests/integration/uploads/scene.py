@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.aggregator.finish.finish import Finish
+from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake, Meta
@@ -133,7 +134,7 @@ class Scene:
         await self.store.open_run(plan, now=NOW)
         wall = options.pop("wall", lambda: NOW)
         self.intake = Intake(self.layout, self.store, limits, plan, step=step, wall=wall)
-        self.finish = Finish(self.layout, self.intake, step=step, wall=wall, **options)
+        self.finish = Finish(self.layout, self.intake, Judge(), step=step, wall=wall, **options)
         try:
             if recover:
                 self.recovered = await self.intake.recover(self.store.snapshot())

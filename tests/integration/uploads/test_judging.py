@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
+from reporter.aggregator.judging import child, process
 from reporter.aggregator.judging.process import Judge
+from reporter.aggregator.judging.task import Judgement, Task
 from reporter.aggregator.uploads.judging import Judging
+from reporter.core.launch.aggregator_pod import aggregator_pod
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Record, Verdict
 from tests.archives import tars
@@ -156,3 +167,93 @@ def test_an_error_that_gives_way_to_a_result_and_a_verdict_that_comes_too_late(
         assert not await here.store.judge(GO, "other", Verdict("failed"))
 
     play(tmp_path, story, plan=PLAN)
+
+
+def read(judge: Judge, data: bytes, *, archive: bool = False, result_format: str = "junit"):
+    """Judge one body, whose digest is `digest`."""
+    task = Task(result_format, (), archive, len(data), "r", "results/global")
+    with tempfile.TemporaryFile() as body:
+        body.write(data)
+        body.seek(0)
+        return judge.judge(task, body, digest="digest")
+
+
+def test_an_archive_of_very_many_reports() -> None:
+    """As of a build that writes one for each class: none of them costs memory once it is read."""
+    found = read(Judge(), packed(*((f"{n}.xml", PASSING) for n in range(4_000))), archive=True)
+    assert Judgement({"passed": 4_000}) == found
+
+
+def test_what_is_read_fits_into_the_container() -> None:
+    """Beside an aggregator with a large fleet, and the kernel ends the reader first."""
+    program = (
+        "import json, resource; from pathlib import Path; from reporter.aggregator.judging import "
+        "child; child._limit(); print(json.dumps([Path('/proc/self/oom_score_adj').read_text(), "
+        "resource.getrlimit(resource.RLIMIT_AS)[0]]))"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    score, most = json.loads(said.stdout)
+    pod = aggregator_pod("r", "n", "i", "a")["spec"]["containers"][0]
+    limit = int(pod["resources"]["limits"]["memory"].removesuffix("Mi")) * 2**20
+    interpreter, aggregator = 32 * 2**20, 210 * 10**6  # docs/aggregator.md
+    assert aggregator + interpreter + child.MEMORY <= limit * 0.9
+    assert (1000, True) == (int(score), most < limit)
+
+
+def test_one_result_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks: two could take more memory than there is."""
+    alive: list[subprocess.Popen[bytes]] = []
+    others: list[int] = []
+
+    class Counted(subprocess.Popen):
+        def __init__(self, *words: object, **options: object) -> None:
+            others.append(sum(each.poll() is None for each in alive))
+            super().__init__(*words, **options)
+            alive.append(self)
+
+    monkeypatch.setattr(process.subprocess, "Popen", Counted)
+    judge = Judge()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: read(judge, PASSING), range(4)))
+    assert ([Judgement({"passed": 1})] * 4, [0] * 4) == (found, others)
+
+
+def test_a_result_that_takes_the_aggregator_with_it_each_time(tmp_path: Path) -> None:
+    """The third restart does not read it any more, nor does a later one; others are read."""
+    begun = tmp_path / "begun"
+    begun.mkdir()
+
+    program = """if True:
+        import os
+        from pathlib import Path
+        from reporter.aggregator.judging import process
+        from reporter.aggregator.judging.task import Task
+        process.subprocess.Popen = lambda *_, **__: os.kill(os.getpid(), 9)
+        judge = process.Judge(Path(os.environ["BEGUN"]))
+        judge.judge(Task("junit", (), False, 1, "r", "results/global"), None, digest="digest")
+    """
+    environment = {
+        **os.environ,
+        "BEGUN": str(begun),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+
+    def die() -> None:
+        """Be killed, as the whole container is, when the reading has begun."""
+        ended = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+        assert -9 == ended.returncode
+
+    die()
+    assert Judgement({"passed": 1}) == read(Judge(begun), PASSING)
+    assert [] == list(begun.iterdir())
+    for _ in range(3):
+        die()
+    deadly = Judgement(note="the aggregator was killed 3 times while it was read", complete=False)
+    assert [deadly] * 2 == [read(Judge(begun), PASSING) for _ in range(2)]
+    event = b'{"Action":"pass","Test":"A"}'
+    assert Judgement({"passed": 1}) == read(Judge(begun), event, result_format="gojson")
+
+
+def test_nothing_can_be_noted(tmp_path: Path) -> None:
+    """The disk is full, or the directory gone: that costs no verdict."""
+    assert Judgement({"passed": 1}) == read(Judge(tmp_path / "missing"), PASSING)

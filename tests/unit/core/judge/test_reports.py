@@ -154,6 +154,12 @@ def test_suites_of_junit(report, counts, names):
 
 BOMB = b'<!DOCTYPE a [<!ENTITY b "%s"><!ENTITY c "&b;&b;">]><testsuite name="&c;"/>' % (b"x" * 99)
 
+NAMES = b"<testsuite>" + b"".join(b"<a%d/>" % number for number in range(10_001))
+LONG = b"<testsuite>" + b"".join(b'<a b%d%s=""/>' % (n, b"x" * 60_000) for n in range(80))
+TOO_MANY = "more than 10000 different names of tags and attributes, or too long ones"
+RUN = b'{"Action":"run","Test":"%d%s"}\n'
+RUNS = b"".join(RUN % (number, b"x" * 60_000) for number in range(80))
+
 
 @pytest.mark.parametrize(
     ("result_format", "report", "note"),
@@ -166,6 +172,9 @@ BOMB = b'<!DOCTYPE a [<!ENTITY b "%s"><!ENTITY c "&b;&b;">]><testsuite name="&c;
         ("junit", b"<testsuite>" + b"<a>" * 64, "nested more than 64 levels deep"),
         ("junit", b'<testsuite a="' + b"x" * 2_000_000, "a tag is larger than 1048576 bytes"),
         ("junit", b'<?xml version="1.0" encoding="none"?><a/>', "not valid XML: unknown encoding"),
+        ("junit", NAMES, TOO_MANY),
+        ("junit", LONG, TOO_MANY),
+        ("gojson", RUNS, "the names of running tests have more than 4194304 characters"),
         ("gojson", b"", "no tests in it"),
         ("gojson", b"\n\n", "no tests in it"),
         ("gojson", b"FAIL\tpkg [build failed]\n", "line 1 is not an event of go test -json"),
@@ -258,6 +267,23 @@ def test_output_of_go_is_kept_from_its_end():
     said = item.items[0].details["output"]
     assert said.endswith("     1999")
     assert 8_000 < len(said) <= 8_192
+
+
+def test_output_of_go_in_single_characters():
+    """A text takes as much memory as eighty of its characters, so they are joined."""
+    found = read("gojson", events(*(("run", f"Test{number}") for number in range(20))))
+    piece = b"".join(
+        b'\n{"Action":"output","Test":"Test%d","Package":"p","Output":"\xc4\x81"}' % number
+        for number in range(20)
+    )
+    tracemalloc.start()
+    for _ in range(2_000):
+        found.feed(piece)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 20 * 20_000
+    found.feed(b"\n" + events(("fail", "Test7")))
+    assert "\u0101" * 2_000 == found.item().items[0].details["output"]
 
 
 MANUAL = b"""\
