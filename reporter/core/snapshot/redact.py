@@ -18,8 +18,11 @@ _ENVIRONMENT: Final = frozenset(
     }
 )
 _APPLIED: Final = ("last-applied", "objectset.rio.cattle.io/applied", "kapp.k14s.io/original")
-_SCHEMA: Final = frozenset({"properties", "patternProperties", "definitions"})
-"""What is below these describes fields, and has no values of them."""
+_FIELDS: Final = frozenset({"properties", "patternProperties", "definitions"})
+"""In a schema, what is below these describes fields and has no values of them."""
+_TYPES: Final = frozenset(
+    {"array", "boolean", "integer", "null", "number", "object", "string"},
+)
 _BEGINNING: Final = frozenset("{[ \n\t\r")
 _DEEPEST_TEXT: Final = 3  # JSON in a string in JSON in a string
 _LONGEST_TEXT: Final = 2**20
@@ -86,7 +89,7 @@ class _Redaction:
                 else:
                     found[name] = self._text(value)
             elif kind is dict or kind is list:
-                if name in _ENVIRONMENT and above not in _SCHEMA:
+                if name in _ENVIRONMENT and not (above in _FIELDS and _schema(value)):
                     self._environment(value)
                 self.inside(value, name)
 
@@ -146,3 +149,26 @@ class _Redaction:
             return value
         self.blanked += 1
         return BLANK
+
+
+def _schema(found: Any) -> bool:
+    """Whether it is the schema of a field. Others have members of the schemas' names, too."""
+    if type(found) is not dict:
+        return False
+    kind = found.get("type")
+    if kind is not None:
+        return all(type(each) is str and each in _TYPES for each in _several(kind))
+    reference = found.get("$ref")
+    return (
+        (type(reference) is str and "#" in reference)
+        or type(found.get("properties")) is dict
+        or any(_schemas(found.get(name)) for name in ("allOf", "anyOf", "oneOf"))
+    )
+
+
+def _schemas(found: Any) -> bool:
+    return type(found) is list and bool(found) and all(map(_schema, found))
+
+
+def _several(found: Any) -> list[Any]:
+    return found if type(found) is list else [found]
