@@ -83,6 +83,10 @@ def run(
     except (ReporterError, OSError) as error:
         log.get().error("Aggregator cannot run", error=error)
         return failed
+    except Exception:
+        # Python's own exit code for it is 1: a verdict, after which the Job starts no other Pod.
+        log.get().critical("Unexpected error", exc_info=True)
+        return failed
     finally:
         if api is not None:
             api.close()
