@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from reporter.core.host.numbers import known, short
-from reporter.core.host.system import BLANKED
+from reporter.core.host.system import BLANKED, without_user
 
 Facts = dict[str, Any]
 
@@ -31,7 +31,7 @@ def mounts(text: str) -> tuple[list[Facts], int]:
                     found.append(
                         known(
                             path=short(at),
-                            device=short(_without_password(_plain(device))),
+                            device=short(without_user(_plain(device))),
                             type=short(kind),
                             options=_options(options),
                         )
@@ -59,8 +59,3 @@ def _options(text: str) -> list[str]:
         blank = equals and _SECRET.match(name)
         said.append(short(f"{name}={BLANKED}" if blank else option))
     return [each for each in said if each]
-
-
-def _without_password(device: str) -> str:
-    """Blank what stands before an `@` in an address: it may be a user with a password."""
-    return re.sub(r"//[^/@]+@", f"//{BLANKED}@", device)

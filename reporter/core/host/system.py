@@ -18,7 +18,12 @@ _OS: Final = {
     "IMAGE_VERSION": "image_version",
     "BUILD_ID": "build_id",
 }
-_SECRET = re.compile(r"passw|secret|token|credential|(^|[._-])(key|psk|auth)$", re.IGNORECASE)
+_SECRET = re.compile(
+    r"passw|pass$|secret|token|credential|(^|[^a-z])(key|psk|auth)$", re.IGNORECASE
+)
+_WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
+_USER = re.compile(r"(//|^[\w.]+=iscsi:)[^/]*@")
+_QUERY = re.compile(r"\?.*", re.DOTALL)
 BLANKED: Final = "(blanked)"
 _MOST: Final = 4_096  # entries of a list
 
@@ -39,22 +44,33 @@ def os_release(text: str) -> Facts:
 
 
 def arguments(line: str) -> list[str]:
-    """Return the words of a command line; values of what may be a credential are blanked."""
-    separator = "\0" if "\0" in line else None
+    """Return the words of a command line; values of what may be a credential are blanked.
+
+    So are users and queries of addresses. A word may name more than one thing:
+    `systemd.setenv=NAME=VALUE`.
+    """
+    given = line.split("\0") if "\0" in line else _WORD.findall(line)
     found: list[str] = []
     blank_next = False
-    for word in line.split(separator)[:_MOST]:
-        said = short(word)
+    for word in given[:_MOST]:
+        # Before it is cut short: what tells a password may stand behind it.
+        said = short(_QUERY.sub(f"?{BLANKED}", without_user(word)))
         if said is None:
             continue
-        name, equals, _ = said.partition("=")
+        *names, _ = parts = said.split("=")
+        secret = next((at for at, name in enumerate(names, 1) if _SECRET.search(name)), 0)
         if blank_next and not said.startswith("-"):
             said = BLANKED
-        elif equals and _SECRET.search(name):
-            said = f"{name}={BLANKED}"
-        blank_next = not equals and said.startswith("-") and bool(_SECRET.search(said))
+        elif secret:
+            said = "=".join([*parts[:secret], BLANKED])
+        blank_next = not names and said.startswith("-") and bool(_SECRET.search(said))
         found.append(said)
     return found
+
+
+def without_user(address: str) -> str:
+    """Blank what stands before an `@` in an address: it may be a user with a password."""
+    return _USER.sub(rf"\1{BLANKED}@", address)
 
 
 def cpu(text: str) -> Facts:

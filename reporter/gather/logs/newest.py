@@ -19,7 +19,8 @@ _AT: Final = "var/log"
 _NAMES: Final = (
     # The kernel's, the system's, those of the node's programs; not who has logged in.
     "boot.log",
-    "cloud-init*.log",
+    # Not cloud-init-output.log: what kubeadm prints there can join the cluster.
+    "cloud-init.log",
     "containerd*.log",
     "crio*.log",
     "daemon.log",

@@ -39,6 +39,7 @@ FILES = {
     "sys/bus/pci/drivers/nvme/x": "",
     "sys/bus/pci/devices/0000:00:04.0/vendor": "0x1d0f\n",
     "var/log/kern.log": "one\ntwo\n",
+    "var/log/cloud-init-output.log": "kubeadm join --token abc\n",
     "var/log/secure": "who has logged in\n",
     "var/log/pods/a/0.log": "an application's\n",
 }

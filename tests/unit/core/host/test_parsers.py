@@ -111,6 +111,17 @@ def test_os_release(text, expected):
         ("kubelet\0--config=/a b\0\0", ["kubelet", "--config=/a b"]),
         ("k\0--auth-token\0abc\0--v=1\0", ["k", "--auth-token", "(blanked)", "--v=1"]),
         ("k\0--password\0--v=1\0", ["k", "--password", "--v=1"]),
+        ("inst.ks=https://user:hunt@er2@host/ks@1", ["inst.ks=https://(blanked)@host/ks@1"]),
+        ("proxy=http://u:p@h:3128 a=b@c", ["proxy=http://(blanked)@h:3128", "a=b@c"]),
+        ("ks=http://h/a?token=abc&b=c x=y", ["ks=http://h/a?(blanked)", "x=y"]),
+        (f"k\0x=http://u:{'p' * 2000}@h/\0", ["k", "x=http://(blanked)@h/"]),
+        ("netroot=iscsi:u:p@10.0.0.1::3260", ["netroot=iscsi:(blanked)@10.0.0.1::3260"]),
+        ("cifspass=x root=UUID=a", ["cifspass=(blanked)", "root=UUID=a"]),
+        ("systemd.setenv=DB_PASSWORD=x=y", ["systemd.setenv=DB_PASSWORD=(blanked)"]),
+        (
+            'a="b c" systemd.setenv="KEY=x y" z',
+            ['a="b c"', 'systemd.setenv="KEY=(blanked)', "z"],
+        ),
         ("", []),
     ],
 )
@@ -221,7 +232,7 @@ def test_resolver():
 def test_mounts_of_containers_are_counted_and_passwords_blanked():
     found, others = mounts.mounts(
         "/dev/sda1 / ext4 rw,relatime 0 0\n"
-        "//u:p@host/a /mnt/a\\040b cifs rw,username=me,password=x,vers=3 0 0\n"
+        "//u:p@ss@host/a /mnt/a\\040b cifs rw,username=me,password=x,vers=3 0 0\n"
         "tmpfs /var/lib/kubelet/pods/1/volumes/x tmpfs rw 0 0\n"
         "broken\n"
     )
