@@ -21,11 +21,6 @@ UNIT_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell nproc))
 PYTEST = $(BIN)/python -m pytest -q $(PYTEST_ARGS)
 # Neighbouring tests share servers: each worker begins with a part of its own, then helps the others.
 PARALLEL = -n $(WORKERS) --dist worksteal
-# On the real cluster they mostly wait: each of the four groups (tests/conftest.py) has a control
-# plane of its own, and begins at once.
-GROUPED = -n $(if $(filter 0,$(WORKERS)),0,4) --dist loadgroup --no-loadscope-reorder
-# Two of those groups wait while the rest works.
-ALL_AT_ONCE = $(GROUPED) $(if $(filter 0,$(WORKERS)),,-n $(shell expr 2 + $(WORKERS)))
 
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' reporter/__init__.py)
 REVISION = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
@@ -86,13 +81,15 @@ endef
 
 test-cluster: $(READY) ## run the tests against a real API server and, as root, a real node
 	@$(bed)
-	$(PYTEST) $(GROUPED) -m "(cluster or node) and not long" \
+	$(PYTEST) -m "(cluster or node) and not long" \
 	  --ignore tests/unit --ignore tests/property --ignore tests/browser --ignore tests/long
 
 test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk
 	@$(bed)
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
-	PROPERTY_EXAMPLES=100 $(PYTEST) $(ALL_AT_ONCE) -m "long or hypothesis"
+	$(PYTEST) $(PARALLEL) -m "long and not cluster and not node"
+	PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "hypothesis and not long"
+	$(PYTEST) -m "long and (cluster or node)"
 
 test-coverage: $(READY) ## measure coverage; core, wire and untar must be complete
 	@PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "not cluster and not node and not long" \

@@ -1,8 +1,7 @@
 """The real cluster as fixtures: one control plane and one node for a process's whole run.
 
 Where one of them is not possible its tests are skipped with the reason, or fail when the
-environment has REQUIRE_CLUSTER=1. The tests that share something on them are a group for
-pytest-xdist (`--dist loadgroup`): they stay in one process, in their order.
+environment has REQUIRE_CLUSTER=1.
 
 Properties are about what holds, not about how fast: no time limit for one example. `make test`
 tries a few on each version of Python; PROPERTY_EXAMPLES=NUMBER says how many, as `make test-long`
@@ -52,11 +51,8 @@ settings.load_profile("untimed")
 FIGURES = "figures"
 TEMPORARY = pytest.StashKey[Path]()
 REAL = ("cluster", "node")
-SHARED = ("stage", "cluster", "node", "controlplane")
-"""What tests share on the real cluster: the first of these fixtures that a test has is its group.
-
-Those that wait longest are first.
-"""
+SHARED = ("stage", "node", "controlplane", "cluster")
+"""What tests share on the real cluster: the first of these fixtures that a test has counts."""
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 
 
@@ -96,29 +92,20 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each group has a control plane of its own, which one of its tests may stop."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on the real cluster come first, those that share something after each other.
 
-    def group(item: pytest.Item) -> str:
+    So each thing is made once, and as little as possible of it runs while others are tested.
+    """
+
+    def shared(item: pytest.Item) -> int:
         fixtures = getattr(item, "fixturenames", ())
-        return next((each for each in SHARED if each in fixtures), SHARED[-1])
+        found = (place for place, name in enumerate(SHARED) if name in fixtures)
+        return next(found, len(SHARED))
 
     real = [item for item in items if any(map(item.get_closest_marker, REAL))]
-    for item in real:
-        item.add_marker(pytest.mark.xdist_group(group(item)))
-    real.sort(key=lambda item: SHARED.index(group(item)))
     chosen = set(real)
-    rest = [item for item in items if item not in chosen]
-    if getattr(config.option, "loadgroup", False):
-        rest.sort(key=_most_seconds, reverse=True)
-    items[:] = [*real, *rest]
-
-
-def _most_seconds(item: pytest.Item) -> float:
-    """How long it may take: of many, the longest begin first."""
-    found = item.get_closest_marker("timeout")
-    return float(found.args[0]) if found else 0.0
+    items[:] = [*sorted(real, key=shared), *(item for item in items if item not in chosen)]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

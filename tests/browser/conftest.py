@@ -11,14 +11,6 @@ import pytest
 from tests.browser.webdriver import CHROMIUM, DRIVER, Browser, driving
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process and one Chromium for all of them."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("browser"))
-
-
 def need_browser(more: object = True, name: str = "") -> None:
     """Leave a test out where there is no browser, or not what else it needs."""
     if CHROMIUM and DRIVER and more:

@@ -16,7 +16,7 @@ from tests.scenarios.stage import Stage
 pytestmark = [pytest.mark.long, pytest.mark.node]
 
 JOBS = 100
-AT_ONCE = 12
+AT_ONCE = 8
 
 
 def verdict(stage: Stage, form: str, number: int) -> Shown:

@@ -25,7 +25,7 @@ from tests.scenarios.stage import Stage
 pytestmark = [pytest.mark.long, pytest.mark.node]
 
 JOBS = 40
-AT_ONCE = 12
+AT_ONCE = 8
 LATEST = 4.0  # seconds after the reporter's start; the adapter lives longer than its restart takes
 SEED = int(os.environ.get("KILL_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 
