@@ -1,5 +1,6 @@
 """Who lives in a namespace: objects of every kind that the API server has, as it says itself."""
 
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -16,8 +17,13 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 8
 _NAMED: Final = 3
-_GIVEN: Final = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}
-"""What every namespace has."""
+_GIVEN: Final = re.compile(
+    r"serviceaccounts/(default|builder|deployer)"
+    r"|configmaps/(kube-root-ca\.crt|openshift-service-ca\.crt|istio-ca-root-cert)"
+    r"|secrets/(default|builder|deployer)-(dockercfg|token)-[a-z0-9]{5}"
+    r"|rolebindings\.(rbac\.authorization\.k8s\.io|authorization\.openshift\.io)/system:.+"
+)
+"""What every namespace has: in Kubernetes, in OpenShift, with Istio."""
 _NEEDED: Final = frozenset({"list", "delete"})
 """What cannot be deleted is a view of other things, such as the metrics of Pods."""
 
@@ -38,7 +44,7 @@ def in_the_way(reading: "Reading", namespace: str, run: str) -> str:
             for each in offered.resources
             if each.namespaced and each.verbs >= _NEEDED and each.kind != "Event"
         ]
-        namespaced = {each.kind for each in kinds}
+        namespaced = {(each.group, each.kind) for each in kinds}
         found: list[str] = []
         hidden: list[str] = []
 
@@ -77,13 +83,21 @@ def _objects(reading: "Reading", resource: Resource, namespace: str) -> Iterator
             return
 
 
-def _lives(found: Mapping[str, Any], resource: Resource, run: str, namespaced: set[str]) -> bool:
-    """Say whether it is there for its own sake: not ours, given, or made for another object."""
+def _lives(
+    found: Mapping[str, Any], resource: Resource, run: str, namespaced: set[tuple[str, str]]
+) -> bool:
+    """Say whether it is there for its own sake: not ours, given, or made for another object.
+
+    `namespaced` has group and kind of what can be in a namespace.
+    """
     metadata = section(found, "metadata")
     if text(section(metadata, "labels"), RUN_LABEL) == run:
         return False
-    if (resource.kind, text(metadata, "name")) in _GIVEN:
+    if _GIVEN.fullmatch(f"{resource.name}/{text(metadata, 'name')}"):
         return False
     # An owner in the namespace counts itself; without it the garbage collector takes both.
-    owners = {text(each, "kind") for each in items(metadata, "ownerReferences")}
+    owners = {
+        (text(each, "apiVersion").rpartition("/")[0], text(each, "kind"))
+        for each in items(metadata, "ownerReferences")
+    }
     return not owners & namespaced

@@ -164,7 +164,7 @@ class TestRemoves:
         add_namespace(fake)
         add_run(fake, DONE)
         widget = {"metadata": {"name": "theirs", "namespace": OWN}}
-        owner = {"kind": "Widget", "name": "theirs", "uid": "w"}
+        owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "theirs", "uid": "w"}
         part = {"metadata": {"name": "part", "namespace": OWN, "ownerReferences": [owner]}}
         fake.offered.lasting.add("example.com")
         fake.offered.serve(Kind("Widget", "example.com", "widgets"), [widget])
@@ -175,6 +175,22 @@ class TestRemoves:
         assert 1 == code
         assert f"  namespace/{OWN}: widget/theirs is in it\n" in err
         assert not fake.requests("GET", "/metrics.k8s.io/v1/namespaces")
+
+    def test_a_namespace_with_what_a_cluster_wide_object_owns_stays(
+        self, there: Home, fake: FakeKube
+    ) -> None:
+        """A kind of that name in the namespace is another group's: the owner is not here."""
+        add_namespace(fake)
+        add_run(fake, DONE)
+        owner = {"apiVersion": "management.example.com/v3", "kind": "Cluster", "name": "fleet"}
+        made = {"name": "theirs", "namespace": OWN, "ownerReferences": [{**owner, "uid": "c"}]}
+        fake.store.create("Secret", {"metadata": made})
+        fake.offered.lasting.add("cluster.example.com")
+        fake.offered.serve(Kind("Cluster", "cluster.example.com", "clusters"), [])
+        code, _, err = there.run("delete", "first")
+
+        assert 1 == code, err
+        assert f"  namespace/{OWN}: secret/theirs is in it\n" in err
 
     @pytest.mark.parametrize("trouble", ["group", "kind"])
     def test_a_namespace_of_which_not_all_is_known_stays(
@@ -194,9 +210,17 @@ class TestRemoves:
         assert f"  namespace/{OWN}: cannot tell what else is in it: {what}" in err
 
     def test_what_every_namespace_has_does_not_keep_it(self, there: Home, fake: FakeKube) -> None:
+        """In Kubernetes, with Istio, and in OpenShift."""
         add_namespace(fake)
         add_run(fake, DONE)
-        for kind, name in (("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")):
+        for given in (
+            *("ServiceAccount/default", "ConfigMap/kube-root-ca.crt"),
+            "ConfigMap/istio-ca-root-cert",
+            *("ConfigMap/openshift-service-ca.crt", "ServiceAccount/builder"),
+            *("ServiceAccount/deployer", "Secret/builder-dockercfg-x7d2k"),
+            *("Secret/default-token-9qhzl", "RoleBinding/system:image-pullers"),
+        ):
+            kind, name = given.split("/")
             fake.store.create(kind, {"metadata": {"name": name, "namespace": OWN}})
         code, _, err = there.run("delete", "first")
 
