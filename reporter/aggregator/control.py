@@ -211,14 +211,18 @@ class Control:
             self._log.info("Run closed: the set of results is final")
         if self.closed_at is None:
             self.closed_at = self._clock()
-        packed = self._store.snapshot().tar is not None
-        if self._store.phase is Phase.POST_PROCESSING and not packed:
+        if self._store.phase is Phase.POST_PROCESSING and self._store.snapshot().tar is None:
             await self._package()
-            packed = self._store.snapshot().tar is not None
-        if packed and not self._cleared:
+        tar = self._store.snapshot().tar
+        if tar is not None and not self._cleared:
             await self._clear()
-        if packed and self._upload is not None and self._store.phase is Phase.POST_PROCESSING:
-            await self._deliver(self._upload)
+        if (
+            tar is not None
+            and self._store.phase is Phase.POST_PROCESSING
+            # Without one: a process that had an upload was killed meanwhile.
+            and (self._upload is None or await self._upload.over(self._store))
+        ):
+            await self._close(tar)
 
     async def _package(self) -> None:
         if self._tar is None and self._clock() >= self._next_try:
@@ -234,11 +238,6 @@ class Control:
             await self._close(self._tar)
         else:
             await self._upload.begin(self._store, self._tar)
-
-    async def _deliver(self, upload: Delivery) -> None:
-        tar = self._store.snapshot().tar
-        if tar is not None and await upload.over(self._store):
-            await self._close(tar)
 
     async def _close(self, tar: Tar) -> None:
         snapshot = await self._store.advance_run(Phase.CLOSED, tar=tar)

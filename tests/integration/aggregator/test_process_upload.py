@@ -57,6 +57,22 @@ def test_killed_in_each_step_of_the_upload(start: Start, bucket: Bucket):
     assert 0 == run.stop()
 
 
+def test_a_restart_without_the_upload_that_was_under_way(start: Start, bucket: Bucket):
+    """The tarball is there, nobody wants it uploaded any more, and the run is over."""
+    bucket.script(Silence(after=100))
+    run = start(*bucket.flags, document=plan("e2e", []))
+    run.worker("e2e").put("global/e2e", b"the result")
+    bucket.heard(1)
+    packed = run.ask("/results")
+    run.kill()
+    run.flags = ()
+    run.start()
+
+    ended = run.wait_status(lambda status: status["final"])
+    assert ("complete", "failed") == (ended["status"], ended["upload"]["state"])
+    assert packed == run.ask("/results")
+
+
 def test_an_upload_that_fails_keeps_the_results(start: Start, bucket: Bucket):
     """The run is over, its verdict is its own, and the tarball is still there."""
     bucket.script(Say(403, b"<Code>ExpiredToken</Code>"))
