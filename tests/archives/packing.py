@@ -7,9 +7,10 @@ import hashlib
 import io
 import os
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO
+from types import MappingProxyType
+from typing import IO, Any
 
 from reporter.aggregator.finish.package import package
 from reporter.aggregator.finish.summary import Summaries
@@ -61,6 +62,7 @@ class Packing:
         *,
         stopping: Callable[[], bool] = lambda: False,
         read: bool = True,
+        definitions: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     ) -> dict[str, bytes | None]:
         """Pack; the members with the content of files, None for directories."""
         entry = Entry(KEY, record, superseded)
@@ -74,7 +76,7 @@ class Packing:
             quarantine=self.quarantine,
             unfinished=self.unfinished,
             stopping=stopping,
-            summaries=Summaries(snapshot, Judge(), {}, self.open, self.unfinished),
+            summaries=Summaries(snapshot, Judge(), definitions, self.open, self.unfinished),
         )
         found: dict[str, bytes | None] = {}
         if not read:

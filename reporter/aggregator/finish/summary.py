@@ -35,6 +35,7 @@ from reporter.core.run.plan import Plugin
 from reporter.core.run.record import TIMEOUTS, Rank, Record
 from reporter.core.run.results import ResultStatus
 from reporter.core.run.snapshot import Snapshot
+from reporter.core.snapshot.redact import BLANK, redact
 
 RESULTS: Final = b"sonobuoy_results.yaml"
 DEFINITION: Final = b"definition.json"
@@ -98,7 +99,7 @@ class Summaries:
         found = Folder({RESULTS: Content(whole, 0, whole.tell())})
         if name in self._definitions:
             text = self._file()
-            _write(text, [json.dumps(self._definitions[name], indent=1)])
+            _write(text, [_shown(self._definitions[name])])
             found[DEFINITION] = Content(text, 0, text.tell())
         try:
             yield found
@@ -189,6 +190,18 @@ def info(snapshot: Snapshot) -> Folder:
     """What is in `meta`: the plugins, which `sonobuoy results` looks for there."""
     data = json.dumps({"plugins": [plugin.name for plugin in snapshot.plan.plugins]}).encode()
     return Folder({b"info.json": Content(io.BytesIO(data), 0, len(data))})
+
+
+def _shown(definition: Mapping[str, Any]) -> str:
+    """A definition without what is secret in it: the tarball leaves the cluster."""
+    try:
+        document = json.loads(json.dumps(definition))
+        redact(document)
+    except RecursionError:  # no Pod has it so deep, and no tarball fails for it
+        return "{}"
+    config = document["spec"]["config"]
+    config.update(dict.fromkeys(config, BLANK))
+    return json.dumps(document, indent=1)
 
 
 def _error(home: str, record: Record) -> Item:

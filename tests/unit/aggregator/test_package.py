@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tracemalloc
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.finish.package import Interrupted, PackageFailed
+from reporter.core.run.definition import Definition, definition_document
 from reporter.core.run.record import Cause, Rank
 from reporter.untar import BadArchive
 from tests.archives.packing import Packing, archive, opaque
@@ -26,6 +28,38 @@ def test_the_error_of_a_replaced_report_whose_bytes_are_gone(tmp_path: Path) -> 
     said = b'{"error": "it broke", "cause": "worker_error"}'
     assert said == found["superseded/e2e/global/error.json"]
     assert "plugins/e2e/errors" in found
+
+
+def test_the_definition_without_its_secrets(tmp_path: Path) -> None:
+    """The tarball leaves the cluster; what is launched keeps its values."""
+    variables = [
+        {"name": "DB", "value": "hunter2"},
+        {"name": "REF", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+    ]
+    template = {"spec": {"containers": [{"name": "c", "image": "i", "env": variables}]}}
+    config = {"a.conf": "password: hunter2"}
+    made = definition_document(Definition("e2e", "Job", "link", template, config=config))
+    found = Packing(tmp_path, b"1").make(opaque(b"1"), definitions={"e2e": made})
+    data = found["plugins/e2e/definition.json"]
+    assert data is not None
+    shown = json.loads(data)["spec"]
+
+    assert b"hunter2" not in data
+    assert {"a.conf": "[redacted]"} == shown["config"]
+    assert ["c", "i"] == list(shown["template"]["spec"]["containers"][0].values())[:2]
+    assert variables[1] == shown["template"]["spec"]["containers"][0]["env"][1]
+    assert "hunter2" == variables[0]["value"]
+
+
+def test_a_definition_that_is_too_deep(tmp_path: Path) -> None:
+    """The tarball is made all the same."""
+    deep: dict[str, object] = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    made = {"spec": {"config": {}, "template": deep}}
+    found = Packing(tmp_path, b"1").make(opaque(b"1"), definitions={"e2e": made})
+
+    assert b"{}" == found["plugins/e2e/definition.json"]
 
 
 @pytest.mark.parametrize("rank", [Rank.RESULT, Rank.WORKER])
