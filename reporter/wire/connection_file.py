@@ -6,6 +6,7 @@ and whether that can be used; where it lies and who may read it is not here.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,8 @@ from reporter.core.objects import epoch, stamp, text
 from reporter.core.text import go_duration
 
 MAX_BYTES: Final = 1024 * 1024
+MAX_AGE: Final = 48 * 3600
+"""Seconds. A run's own file has no such limit: it is for that run, as are its certificates."""
 _SLACK = 300.0  # seconds that the writer's clock may be ahead of ours
 _CLIENT = ("client_cert", "client_key")
 
@@ -51,10 +54,10 @@ def encode(connection: ConnectionFile) -> bytes:
     return (json.dumps(fields, indent=1) + "\n").encode()
 
 
-def decode(data: bytes, *, now: float, max_age: float) -> ConnectionFile:
+def decode(data: bytes, *, now: float, max_age: float | None = None) -> ConnectionFile:
     """Read it. Raises UnusableFile when it is broken, too old, or its certificates have ended.
 
-    `now` is Unix seconds, `max_age` in seconds.
+    `now` is Unix seconds, `max_age` in seconds; without it MAX_AGE, none with a `server_name`.
     """
     fields = _fields(data)
     created = epoch(text(fields, "created_at"))
@@ -62,6 +65,8 @@ def decode(data: bytes, *, now: float, max_age: float) -> ConnectionFile:
         raise UnusableFile("is invalid: created_at is not a time")
     if created > now + _SLACK:
         raise UnusableFile(f"is invalid: created in the future, at {stamp(created)}")
+    if max_age is None:
+        max_age = math.inf if text(fields, "server_name") else MAX_AGE
     if now - created > max_age:
         age, limit = go_duration(int(now - created)), go_duration(int(max_age))
         raise UnusableFile(f"is too old: created {age} ago, the limit is {limit} (--max-age)")

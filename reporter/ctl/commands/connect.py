@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from reporter.ctl.exits import GOOD, CannotTell
-from reporter.ctl.run import origin
 from reporter.ctl.run.by_http import ByHttp
 from reporter.ctl.run.connection_file import own_place, read_connection, write_connection
 from reporter.ctl.run.origin import by_connection, pem_texts, variables
@@ -63,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     connection = _connection(options)
     try:
         # What will be refused later is said now.
-        decode(encode(connection), now=time.time(), max_age=float(origin.MAX_AGE))
+        decode(encode(connection), now=time.time())
         server = by_connection(connection)
     except UnusableFile as error:
         options.error(f"the given connection {error}")

@@ -8,7 +8,7 @@ from reporter.core.objects import text
 from reporter.core.run.view import over, uploaded
 from reporter.ctl import cluster
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
-from reporter.ctl.launch.expose import file_of
+from reporter.ctl.launch.expose import file_of, opens_nothing
 from reporter.ctl.launch.remove import PATIENCE, Removal
 from reporter.ctl.launch.standing import asked_there, named_run
 from reporter.ctl.quantities import wait_time
@@ -65,21 +65,27 @@ def run(options: argparse.Namespace) -> int:
         raise CannotTell(cluster.said(error)) from None
     kept = file_of(api, found, name)
     removal = Removal(api, found, name, tell=tell, patience=options.timeout)
-    stays = removal.aggregator() or removal.rest() or removal.namespace()
+    try:
+        stays = removal.aggregator() or removal.rest() or removal.namespace()
+    finally:
+        # The file is known to be this run's only as long as its Secret is there.
+        if kept is not None and opens_nothing(api, found, name):
+            kept.unlink(missing_ok=True)
+            tell(f"connection file {kept} deleted")
     gone = ", ".join(f"{kind} {count}" for kind, count in sorted(removal.removed.items()))
     if stays:
         tell(f"something of run {name} is left:\n  " + "\n  ".join(stays))
         return FAILED
-    if kept is not None:
-        kept.unlink(missing_ok=True)
-        tell(f"connection file {kept} deleted")
     tell(f"run {name} deleted from namespace {found}: {gone or 'nothing was left'}")
     return GOOD
 
 
 def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: str) -> str:
     """Say why nobody may want to lose it; empty where there is no reason."""
-    document = asked_there(options, namespace, name).look(entries=False).document
+    try:
+        document = asked_there(options, namespace, name).look(entries=False).document
+    except CannotTell as error:
+        return str(error)
     if document is None:
         if any(_exists(api, kind, namespace, name) for kind in ("StatefulSet", "Job")):
             return "its aggregator does not answer"

@@ -36,6 +36,9 @@ _LATER: Final = """\
 connection file: {path}, so far with the address inside the cluster; once the Service has another:
   kubectl get service {name} -n {namespace}
   status-ctl connect --connection {path} --url https://ADDRESS:PORT"""
+_BY_HAND: Final = """\
+the status is at {url}; to put that into the connection file:
+  status-ctl connect --connection {path} --url {url}"""
 _SETTLING: Final = 15.0  # seconds in which a node's rules or a balancer may learn of the Pod
 _ANSWER: Final = 3.0
 _PAUSE: Final = 0.5
@@ -161,8 +164,7 @@ def publish(
             settled = settled or min(end, clock() + _SETTLING)
             reached = next((url for url in found if not kept.trouble(url)), "")
             if reached or clock() >= settled:
-                kept.point_to(reached or found[0])
-                tell(f"the status is at {reached or found[0]}; connection file: {kept.path}")
+                _point(kept, reached or found[0], tell)
                 if not reached:
                     tell(f"it is not reachable from here: {kept.trouble(found[0])}")
                 return
@@ -173,6 +175,16 @@ def publish(
             tell(_LATER.format(name=name, namespace=chosen.namespace, path=kept.path))
             return
         sleep(_PAUSE)
+
+
+def _point(kept: Access, url: str, tell: Callable[[str], None]) -> None:
+    try:
+        kept.point_to(url)
+    except CannotTell as error:
+        tell(str(error))
+        tell(_BY_HAND.format(url=url, path=kept.path))
+        return
+    tell(f"the status is at {url}; connection file: {kept.path}")
 
 
 def file_of(
@@ -192,6 +204,17 @@ def file_of(
     # A run of that name in another cluster has another authority.
     authority = base64.b64encode(kept.ca.encode()).decode()
     return path if text(section(secret, "data"), "ca.crt") == authority else None
+
+
+def opens_nothing(api: ExposeApi, namespace: str, run: str) -> bool:
+    """Return whether the certificates of the run's status listener have gone."""
+    try:
+        api.get("Secret", namespace, status_name(run), timeout=TIMEOUT)
+    except NotFound:
+        return True
+    except KubeError:
+        return False
+    return False
 
 
 def printed(chosen: RunOptions, kept: Access, options: argparse.Namespace) -> list[str]:

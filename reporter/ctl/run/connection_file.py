@@ -25,7 +25,7 @@ def own_place(environ: Mapping[str, str]) -> Path | None:
 
 
 def read_connection(
-    path: Path, *, now: float, max_age: float, user: int | None = None
+    path: Path, *, now: float, max_age: float | None = None, user: int | None = None
 ) -> ConnectionFile:
     """Read the file. Raises UnusableFile, its text without the file's name, and FileNotFoundError.
 

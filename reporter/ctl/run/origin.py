@@ -25,7 +25,6 @@ from reporter.ctl.show.tell import tell
 from reporter.runtime.private_file import as_file
 from reporter.wire.connection_file import ConnectionFile, UnusableFile
 
-MAX_AGE = 48 * 3600
 HINTS = """\
 no run given, and none found. Try one of these:
   status-ctl {command} RUN [--context NAME]
@@ -80,8 +79,8 @@ def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
         "--max-age",
         metavar="TIME",
         type=length,
-        default=MAX_AGE,
-        help="maximum age of a connection file, as 48h or 30m (default: 48h)",
+        help="maximum age of a connection file, as 48h or 30m (default: 48h, none for the file of "
+        "`run --expose`)",
     )
     cluster.cluster_arguments(parser, everywhere=True)
 

@@ -666,9 +666,9 @@ class TestEnds:
         assert [] == standing(fake, "first")
 
     def test_an_aggregator_that_ended_without_a_word(
-        self, there: Home, controllers: Controllers
+        self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
-        """Its Job will not try again, so nobody waits for ever."""
+        """Its Job will not try again, so nobody waits for ever; `delete` asks."""
         controllers.ended = 1
         code, _, err = start(there, *self.UPLOAD, "--wait")
 
@@ -677,6 +677,12 @@ class TestEnds:
             "the aggregator has ended (job/first: failed: the Pod has ended) without the status "
             "of the run"
         ) in err
+        code, _, err = there.run("delete", "first")
+        assert 1 == code
+        assert "run first was not deleted: the aggregator has ended (job/first: failed: " in err
+        assert "use --yes to delete it anyway" in err
+        assert 0 == there.run("delete", "first", "--yes")[0]
+        assert [] == standing(fake, "first")
 
     def test_the_example_is_what_is_printed(self, there: Home) -> None:
         """deploy/examples/run-as-job: the command that it names makes its file, all but the URL."""

@@ -93,6 +93,22 @@ def test_the_file_goes_with_the_run(there: Home) -> None:
     assert there.connection.exists()
 
 
+def test_the_file_goes_when_the_secret_has_gone(there: Home, fake: FakeKube) -> None:
+    """Also when something else stays: the next deletion could not tell whose file it is."""
+    start(there, "--expose", "nodeport")
+    fake.fail(Answer(403), method="DELETE", path="/secrets", times=None)
+    assert 1 == there.run("delete", "first", "--yes", "--timeout", "1s")[0]
+    assert there.connection.exists()
+    fake.clear_faults()
+    fake.fail(Answer(403), method="DELETE", path="/configmaps", times=None)
+    code, _, err = there.run("delete", "first", "--yes", "--timeout", "1s")
+
+    assert 1 == code
+    assert f"connection file {there.connection} deleted" in err
+    assert not there.connection.exists()
+    assert ["ConfigMap/first", f"Namespace/{NAMESPACE}"] == standing(fake, "first")
+
+
 def test_somebody_elses_certificate_is_not_trusted(there: Home, fake: FakeKube) -> None:
     """Whoever has the address in the meantime has another certificate."""
     start(there, "--expose", "nodeport")
@@ -102,6 +118,18 @@ def test_somebody_elses_certificate_is_not_trusted(there: Home, fake: FakeKube) 
 
     assert 4 == code
     assert "certificate not trusted" in err
+
+
+def test_the_file_is_good_as_long_as_its_certificates(there: Home) -> None:
+    """They last for the run and two days more; only --max-age says otherwise."""
+    start(there, "--expose", "nodeport")
+    kept = json.loads(there.connection.read_text())
+    there.connection.write_text(json.dumps(kept | {"created_at": "2020-01-01T00:00:00Z"}))
+
+    assert (0, "quota/global\n", "") == there.run("status", "-o", "name")
+    code, _, err = there.run("status", "--connection", str(there.connection), "--max-age", "48h")
+    assert 4 == code
+    assert "is too old: created " in err
 
 
 def test_a_load_balancer_without_an_address(there: Home) -> None:

@@ -25,6 +25,7 @@ class World:
     """An API server, a connection file, and who is reachable; time goes by while one sleeps."""
 
     path = Path("/home/me/connection.json")
+    full = False
 
     def __init__(self, service: Callable[[float], Any], *reachable: str, node: Any = None) -> None:
         self._service, self._reachable = service, reachable
@@ -48,6 +49,8 @@ class World:
         return "" if url in self._reachable else f"{url}: timed out"
 
     def point_to(self, url: str) -> None:
+        if self.full:
+            raise CannotTell("cannot write the file: No space left on device")
         self.address = url
 
     def sleep(self, seconds: float) -> None:
@@ -91,6 +94,19 @@ def test_the_address_of_a_node(
     assert f"the status is at {address}; connection file: {world.path}" == world.told[0]
     unreached = [] if reachable else [f"it is not reachable from here: {address}: timed out"]
     assert unreached == world.told[1:]
+
+
+def test_the_address_is_not_lost_on_a_full_disk() -> None:
+    """The run continues; how to put the address into the file is said."""
+    world = World(node_port, OUTSIDE)
+    world.full = True
+    world.publish("nodeport")
+
+    assert [
+        "cannot write the file: No space left on device",
+        f"the status is at {OUTSIDE}; to put that into the connection file:\n"
+        f"  status-ctl connect --connection {world.path} --url {OUTSIDE}",
+    ] == world.told
 
 
 def test_a_load_balancer_takes_its_time() -> None:

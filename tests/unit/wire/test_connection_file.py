@@ -29,7 +29,7 @@ def fields(**changed):
     return json.dumps({key: value for key, value in (made | changed).items() if value is not None})
 
 
-def read(text, *, now=AT, max_age=2 * DAY):
+def read(text, *, now=AT, max_age=None):
     return decode(text.encode(), now=now, max_age=max_age)
 
 
@@ -45,6 +45,17 @@ def test_what_is_written_is_read_again():
     named = ConnectionFile("https://h:1", AT, PEM, PEM, "key", "r-status.ns.svc")
 
     assert named == read(encode(named).decode())
+
+
+def test_how_old_it_may_be():
+    """48 hours, for a run's own file as its certificates say; or as somebody says."""
+    own = fields(server_name="r-status.ns.svc", ca_cert="", client_cert="", client_key="")
+
+    assert read(own, now=AT + 30 * DAY).server_name
+    for text, limit in ((fields(), DAY), (own, DAY)):
+        assert read(text, now=AT + DAY - 1, max_age=limit)
+        with pytest.raises(UnusableFile, match="the limit is 24h0m0s"):
+            read(text, now=AT + DAY + 1, max_age=limit)
 
 
 @pytest.mark.parametrize(
