@@ -92,11 +92,17 @@ def _lines(name: str, value: Any) -> Iterator[tuple[str, str]]:
     elif name in _ORDERED:
         yield name, " ".join(map(_shown, value))
     else:
+        used: set[str] = set()
+        counted: Counter[str] = Counter()
         for at, each in enumerate(value):
             if isinstance(each, Mapping):
                 key = next((str(each[key]) for key in _KEYS if key in each), str(at))
                 rest = {k: v for k, v in each.items() if v != key} or {"there": True}
-                yield from _lines(f"{name}[{key}]", rest)
+                counted[key] += 1
+                while (label := f"{key} ({counted[key]})" if counted[key] > 1 else key) in used:
+                    counted[key] += 1
+                used.add(label)
+                yield from _lines(f"{name}[{label}]", rest)
             else:
                 yield f"{name}[{_shown(each)}]", "yes"
 

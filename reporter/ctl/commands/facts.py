@@ -32,6 +32,8 @@ exit codes:
   4    cannot tell: not reachable, forbidden, no such run, no results yet"""
 FORMS = ("table", "json", "yaml", "csv")
 _NODES_SHOWN = 3
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""With what a cell begins that a spreadsheet would calculate."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
     if not found.nodes:
         tell("there are no facts of nodes in it")
         return FAILED
+    if found.without and not options.node:
+        tell(f"no facts of these nodes of the run: {', '.join(found.without)}")
     if options.node:
         if options.node not in found.nodes:
             tell(f"there are no facts of node {options.node}; there are: {_some(found.nodes)}")
@@ -156,6 +160,8 @@ def _show_differences(nodes: Mapping[str, Mapping[str, Any]], options: argparse.
             for node in those
         )
         _put_csv(("fact", "node", "value", "majority"), told)
+    elif len(nodes) == 1:
+        tell(f"there are facts of one node only: {_some(nodes)}")
     elif not found:
         tell(f"the facts of {len(nodes)} nodes are the same")
     else:
@@ -191,5 +197,9 @@ def _put_csv(header: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
     written = csv.writer(sys.stdout, lineterminator="\n")
     written.writerow(header)
     for row in rows:
-        # A spreadsheet would take them for formulas.
-        written.writerow([f"'{cell}" if cell.startswith(("=", "+", "@")) else cell for cell in row])
+        written.writerow(map(_cell, row))
+
+
+def _cell(value: str) -> str:
+    # Python before 3.13 does not quote a CR, and what follows it would begin a cell.
+    return (f"'{value}" if value.startswith(_FORMULA) else value).replace("\r", " ")

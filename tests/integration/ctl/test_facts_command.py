@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from reporter.ctl.main import main
 from tests import forked
 from tests.integration.ctl.scripted import Home
 from tests.integration.ctl.test_retrieve_command import packed, serving
@@ -40,6 +41,11 @@ def results(tmp_path: Path) -> Path:
         path = tmp_path / "got" / PLACE.format(node)
         path.parent.mkdir(parents=True)
         path.write_bytes(data)
+    (tmp_path / "got" / PLACE.format("node4")).parent.mkdir(parents=True)
+    for plugin, node in (("host-facts", "node5"), ("other", "node6")):
+        error = tmp_path / f"got/plugins/{plugin}/errors/{node}/error.json"
+        error.parent.mkdir(parents=True)
+        error.write_text("{}")
     stranger = tmp_path / "got/plugins/other/results/global/facts.json"
     stranger.parent.mkdir(parents=True)
     stranger.write_text("[1]")
@@ -75,9 +81,10 @@ def test_what_differs_with_the_majority_named(results: Path, packed: bool) -> No
         with tarfile.open(source, "w:gz") as tar:
             tar.add(results, "")
 
-    code, out, _ = call(str(source), "--diff")
+    code, out, err = call(str(source), "--diff")
 
     assert 0 == code
+    assert "status-ctl: no facts of these nodes of the run: node4, node5" in err.splitlines()
     assert ["sysctls.vm.swappiness", "60", "(2", "of", "3)", "=1:", "node3"] == out.splitlines()[
         -1
     ].split()
@@ -99,6 +106,25 @@ def test_for_programs_and_spreadsheets(results: Path) -> None:
     } == by_name["sysctls.vm.swappiness"]
     assert ["fact", "node", "value", "majority"] == rows[0]
     assert ["sysctls.vm.swappiness", "node3", "'=1", "60"] in rows
+
+
+@pytest.mark.parametrize("value", ["=1", "+1", "-1", "@a", "\t=1", "\r=1", "-\r=1"])
+def test_no_cell_is_a_formula(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
+) -> None:
+    (tmp_path / "facts.json").write_bytes(facts("node1", sysctls={"a": value}))
+
+    assert 0 == main(["facts", f"{tmp_path}/facts.json", "-o", "csv"])
+    rows = list(csv.reader(io.StringIO(capsys.readouterr().out, newline="")))
+    assert ["node1", "sysctls.a", f"'{value}".replace("\r", " ")] in rows
+
+
+def test_one_node_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
+    (tmp_path / "facts.json").write_bytes(facts("node1"))
+
+    code, out, err = call(str(tmp_path), "--diff")
+
+    assert (0, "", "status-ctl: there are facts of one node only: node1\n") == (code, out, err)
 
 
 def test_one_node(results: Path) -> None:

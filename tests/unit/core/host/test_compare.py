@@ -30,6 +30,18 @@ def test_facts_as_names_and_values():
     } == lines(FACTS)
 
 
+def test_what_is_there_several_times_has_a_number():
+    """Mounts one upon another, routes through two interfaces; and a path that looks like that."""
+    devices = [("/a", "x"), ("/a (2)", "y"), ("/a", "x"), ("/a", "z")]
+
+    assert {
+        "mounts[/a].device": "x",
+        "mounts[/a (2)].device": "y",
+        "mounts[/a (3)].device": "x",
+        "mounts[/a (4)].device": "z",
+    } == lines({"mounts": [{"path": path, "device": device} for path, device in devices]})
+
+
 def changed(**changes):
     return {**FACTS, **changes}
 
