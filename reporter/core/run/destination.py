@@ -19,6 +19,8 @@ _URL = re.compile(
 _ESCAPE = re.compile(r"%([0-7][0-9A-Fa-f])")
 _SHAPES = (("x-amz-date", "x-amz-expires"), ("x-goog-date", "x-goog-expires"))
 _AZURE: Final = frozenset({"sv", "sr", "sig"})
+# Without one of them `Expires` may mean anything, seconds from now for instance.
+_SIGNED_AS_OF_OLD: Final = frozenset({"signature", "awsaccesskeyid", "googleaccessid"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def _expiry(query: str) -> float | None:
         since = _time(told.get(begin, ""))
         if since is not None and told.get(seconds, "").isdecimal():
             ends.append(since + int(told[seconds][:12]))
-    if told.get("expires", "").isdecimal():
+    if told.get("expires", "").isdecimal() and not _SIGNED_AS_OF_OLD.isdisjoint(told):
         ends.append(float(told["expires"][:12]))
     if (until := _time(told.get("se", ""))) is not None:
         ends.append(until)

@@ -128,7 +128,7 @@ def test_what_ends_before_the_verdict_is_no_verdict(tmp_path: Path, bucket: Buck
 
 @pytest.mark.parametrize(
     ("query", "code", "message"),
-    [("Expires=1", 2, "Invalid setting"), (SIGNATURE, 1, "Aggregator cannot run")],
+    [("Signature=x&Expires=1", 2, "Invalid setting"), (SIGNATURE, 1, "Aggregator cannot run")],
 )
 def test_nothing_begins_with_a_url_that_cannot_work(
     query: str, code: int, message: str, tmp_path: Path

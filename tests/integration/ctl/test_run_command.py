@@ -591,7 +591,11 @@ class TestUploads:
         ("content", "more", "said"),
         [
             ("http://store/5ec2e7", (), "the upload URL does not begin with https://"),
-            ("https://store/5ec2e7?Expires=99", (), "the upload URL expired at 1970-01-01T00:01"),
+            (
+                "https://store/k?Signature=5ec2e7&Expires=99",
+                (),
+                "the upload URL expired at 1970-01-01T00:01",
+            ),
             ("https://store/5ec2e7", ("--upload-ca", "url"), "url: not a certificate in PEM"),
             ("https://store/5ec2e7", ("--upload-ca", "absent"), "cannot read absent: No such file"),
             ("", ("-f", "-", "--upload-url-file", "-"), "only one of -f and --upload-url-file"),
@@ -612,7 +616,7 @@ class TestUploads:
     def test_the_run_may_last_longer_than_the_url(self, there: Home, fake: FakeKube) -> None:
         """Six hours and the start timeout; with a shorter limit it is right."""
         seconds = int(time.time()) + 3600
-        write(there, "url", f"{self.URL}&Expires={seconds}")
+        write(there, "url", f"{self.URL}&Signature=x&Expires={seconds}")
         code, _, err = start(there, "--dry-run", "--upload-url-file", "url")
 
         assert 2 == code

@@ -332,7 +332,7 @@ class TestBeforeTheRun:
     )
     def test_a_url_that_expires_too_soon(self, query: str, words: str, world: World):
         """Nothing is even connected."""
-        world.bucket.point(f"{query}&s={SIGNATURE}")
+        world.bucket.point(f"{query}&Signature={SIGNATURE}")
         with pytest.raises(SettingsError) as raised:
             world.upload().check(NOW, 3600.0)
         (problem,) = raised.value.problems
@@ -360,7 +360,7 @@ class TestAfterARestart:
 
     def test_the_url_has_expired_and_its_host_is_another(self, world: World):
         """It is logged, and the new host is shown."""
-        world.bucket.point(f"Expires=1767268801&s={SIGNATURE}")
+        world.bucket.point(f"Expires=1767268801&Signature={SIGNATURE}")
 
         async def story(store: QuickStore) -> None:
             await store.note_upload(TarUpload("before", UploadState.WAITING, NOW))

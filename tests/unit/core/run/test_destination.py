@@ -58,9 +58,14 @@ def test_what_is_no_such_url(url, problem):
         ("x-amz-expires=60&x-amz-date=20260101T120000Z", 60),
         ("X-Goog-Date=20260101T120000Z&X-Goog-Expires=900", 900),
         ("AWSAccessKeyId=x&Expires=1767268810&Signature=y", 10),
+        ("awsaccesskeyid=x&expires=1767268810", 10),
+        ("GoogleAccessId=x&Expires=1767268810", 10),
+        ("Expires=1767268810&Signature=y&Key-Pair-Id=x", 10),
+        ("expires=3600&token=x", None),
+        ("Expires=1767268810", None),
         ("sv=2024-11-04&sr=b&se=2026-01-01T13%3A00%3A00Z&sig=x", 3600),
         ("se=2026-01-02", 43_200),
-        ("Expires=1767268830&X-Amz-Date=20260101T120000Z&X-Amz-Expires=20", 20),
+        ("Expires=1767268830&Signature=y&X-Amz-Date=20260101T120000Z&X-Amz-Expires=20", 20),
         ("", None),
         ("X-Amz-Date=yesterday&X-Amz-Expires=60", None),
         ("X-Amz-Date=20260101T120000Z&X-Amz-Expires=soon", None),
@@ -77,7 +82,7 @@ def test_until_when_it_is_valid(query, seconds):
 
 def test_a_url_that_is_valid_long_enough():
     """Also one that does not say how long."""
-    until = read_destination("https://h/?Expires=1767268810")
+    until = read_destination("https://h/?Expires=1767268810&Signature=x")
 
     assert "" == expires_too_soon(until, NOON, NOON + 10)
     assert "" == expires_too_soon(read_destination("https://h/"), NOON, NOON + 1e9)
@@ -85,7 +90,7 @@ def test_a_url_that_is_valid_long_enough():
 
 def test_a_url_that_ends_before_the_run_may():
     """Both times are said."""
-    until = read_destination("https://h/?Expires=1767268810")
+    until = read_destination("https://h/?Expires=1767268810&Signature=x")
 
     assert (
         "the upload URL expires at 2026-01-01T12:00:10Z, but the run may last until "
