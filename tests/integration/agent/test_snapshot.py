@@ -248,7 +248,9 @@ def test_logs_of_init_containers_and_of_those_before_a_restart(fake: FakeKube, t
     pod = make_pod(job, name="loud", uid="2", restarts=2)
     fake.create_pod(pod)
     for container in ("adapter", "status-reporter"):
-        fake.store.logs["default", "loud", container] = b"x" * 9_000 + container.encode()
+        fake.store.logs["default", "loud", container] = (
+            b"x" * 63 + b"\n"
+        ) * 99 + container.encode()
     taken = take(fake, pod_logs="true", log_kib="1")
     home = "podlogs/default/loud/logs"
     logs = {name: data for name, data in taken.files.items() if name.startswith("podlogs/")}
@@ -258,8 +260,22 @@ def test_logs_of_init_containers_and_of_those_before_a_restart(fake: FakeKube, t
         f"{home}/adapter.previous.txt",
         f"{home}/status-reporter.txt",
     } == set(logs)
-    assert logs[f"{home}/adapter.txt"].endswith(b"xadapter")
-    assert {1024} == set(map(len, logs.values()))
+    assert all(data.startswith(b"x" * 63 + b"\n") for data in logs.values())
+    assert logs[f"{home}/adapter.txt"].endswith(b"x\nadapter")
+    assert all(1024 - 64 < len(data) <= 1024 for data in logs.values())
+    assert "of each log the newest 1 KiB are kept" == taken.index["podlogs"]["truncated"]
+
+
+@pytest.mark.parametrize("apart", [b"\n", b" ", b""], ids=["line", "word", "nothing"])
+def test_a_log_that_is_cut_within_a_credential(fake: FakeKube, take: Take, apart: bytes) -> None:
+    """Without its `://` nobody could tell what it is."""
+    fake.create_pod(make_pod(make_job("j"), name="pod"))
+    rest = b"y" * (1024 - len(f"{SECRET}@h/") - len(apart))
+    log = b"x" * 1000 + f"GET https://u:{SECRET}@h/".encode() + apart + rest
+    fake.store.logs["default", "pod", "adapter"] = log
+    taken = take(fake, pod_logs="true", log_kib="1")
+
+    assert (rest if apart else None) == taken.files.get("podlogs/default/pod/logs/adapter.txt")
     assert "of each log the newest 1 KiB are kept" == taken.index["podlogs"]["truncated"]
 
 
