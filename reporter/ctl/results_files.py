@@ -114,7 +114,7 @@ def _plugin(name: str, data: bytes, node: str) -> PluginResults | None:
     if not isinstance(root, dict):
         raise ValueError("not a mapping")
     _check_tree(root)
-    top = _named(root, node, 0) if node else root
+    top = _node(root, node) if node else root
     if top is None:
         return None
     tests = list(_tests(top, (name,), 0))
@@ -148,12 +148,10 @@ def _check_tree(root: object) -> None:
             waiting += value.values() if isinstance(value, dict) else value
 
 
-def _named(item: Mapping[str, Any], name: str, depth: int) -> Mapping[str, Any] | None:
-    """Return the item of that name that comes first."""
-    if item.get("name") == name:
-        return item
-    below = items(item, "items") if depth < _DEEPEST else ()
-    return next(filter(None, (_named(each, name, depth + 1) for each in below)), None)
+def _node(root: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """Return the items of a node. Its tests, and those of others, may have its name."""
+    found = (each for each in items(root, "items") if text(section(each, "meta"), "type") == "node")
+    return next((each for each in found if each.get("name") == name), None)
 
 
 def _tests(item: Mapping[str, Any], path: tuple[str, ...], depth: int) -> Iterator[Test]:

@@ -38,7 +38,7 @@ items:
   status: passed
   meta: {type: node}
   items:
-  - {name: log, status: passed, meta: {file: results/node1/log}}
+  - {name: node2, status: passed, meta: {file: results/node1/log}}
 - name: node2
   status: failed
   meta: {type: node}
@@ -114,6 +114,8 @@ def test_what_failed_comes_with_its_text(results: Path) -> None:
         (("--mode", "detailed", "--failed"), 1, ["timeout", "degraded", "failed"]),
         (("--plugin", "unit"), 1, ["failed"]),
         (("--plugin", "logs", "--node", "node1", "--mode", "detailed"), 0, ["passed"]),
+        # A test of node1 has the name of that node.
+        (("--node", "node2", "--mode", "detailed"), 1, ["timeout"]),
     ],
 )
 def test_as_data(results: Path, words, code, statuses) -> None:
@@ -158,7 +160,7 @@ def test_as_junit(results: Path) -> None:
         ("unit.junit.xml.disks", "opens"): [],
         ("unit.junit.xml.disks", "waits"): ["skipped"],
         ("unit.junit.xml.disks", "closes"): ["failure"],
-        ("logs.node1", "log"): [],
+        ("logs.node1", "node2"): [],
         ("logs.node2", "no answer"): ["failure"],
         ("mine", "a"): ["error"],
         ("mine", "b"): [],
