@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "source",
         metavar="FILE|RUN",
         nargs="?",
-        help="a tarball or directory, or the name of a run (default: the only one)",
+        help="a tarball or directory, or a run as NAME or run/NAME (default: the only one)",
     )
     parser.add_argument("--node", metavar="NAME", help="all facts of this node")
     parser.add_argument("--diff", action="store_true", help="only what differs between nodes")
@@ -88,10 +88,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _found(options: argparse.Namespace) -> Found:
-    source = options.source
-    if source is not None and ("/" in source or Path(source).exists()):
-        return read_facts(Path(source))
-    options.run_name = None if source is None else origin.run_name(source)
+    source = origin.file_or_run(options)
+    if source is not None:
+        return read_facts(source)
     with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
         if not download(origin.choose(options), cast("BinaryIO", file)):
             raise BadArchive("SHA-256 mismatch")

@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "source",
         metavar="FILE|RUN",
         nargs="?",
-        help="a tarball or directory, or the name of a run (default: the only one)",
+        help="a tarball or directory, or a run as NAME or run/NAME (default: the only one)",
     )
     parser.add_argument("--plugin", metavar="NAME", default="", help="only this plugin")
     parser.add_argument("--node", metavar="NAME", default="", help="only this node")
@@ -93,10 +93,9 @@ def _asked(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
 
 
 def _found(options: argparse.Namespace) -> Results:
-    source, asked = options.source, (options.plugin, options.node)
-    if source is not None and ("/" in source or Path(source).exists()):
-        return read_results(Path(source), *asked)
-    options.run_name = None if source is None else origin.run_name(source)
+    source, asked = origin.file_or_run(options), (options.plugin, options.node)
+    if source is not None:
+        return read_results(source, *asked)
     with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
         if not download(origin.choose(options), cast("BinaryIO", file)):
             raise BadArchive("SHA-256 mismatch")

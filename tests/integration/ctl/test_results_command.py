@@ -77,9 +77,9 @@ def packed(results: Path) -> Path:
     return path
 
 
-def call(*arguments: str) -> tuple[int, str, str]:
+def call(*arguments: str, command: str = "results") -> tuple[int, str, str]:
     """Run it: exit code, output, standard error."""
-    command = [LAUNCHER, "results", *arguments]
+    command = [LAUNCHER, command, *arguments]
     done = forked.run(command, capture_output=True, timeout=BOUND)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -215,3 +215,14 @@ def test_wrong_usage(results: Path) -> None:
     assert 2 == code
     assert "--mode dump cannot be used with --failed" in err
     assert 4 == call("./none.tar.gz")[0]
+
+
+@pytest.mark.parametrize("command", ["results", "facts"])
+def test_a_run_is_named_like_everywhere(command) -> None:
+    """As NAME or run/NAME: neither is taken for a file."""
+    for name in ("mine", "run/mine"):
+        code, _, err = call(name, "--url", "https://127.0.0.1:1", command=command)
+        assert (2, True) == (code, "a RUN and --url cannot be used together" in err), err
+    code, _, err = call("not_a_run", command=command)
+    assert (2, True) == (code, "no such file, and not a run name: 'not_a_run'" in err), err
+    assert 4 == call("run/none.tar.gz", command=command)[0]
