@@ -1,5 +1,6 @@
 """The newest part of the logs of a Pod's containers, of the one before a restart too."""
 
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from reporter.errors import InvalidRequest, KubeError, NotFound
 _LOG = "/api/v1/namespaces/{namespace}/pods/{pod}/log"
 _SHORTEST_LINE = 16
 """Bytes of a line on average, at least: the kubelet can only be asked for a number of lines."""
+_APART = re.compile(rb"[\s\"'<>]")
+"""Is in no credential of a URL."""
 
 
 class Streams(Protocol):
@@ -71,6 +74,8 @@ def collect_logs(api: Streams, site: Site, most: int, pod: LoggedPod) -> Collect
         except KubeError as error:
             found.error = f"{pod.namespace}/{pod.name}: {error}"
             continue
+        if cut:
+            found.truncated = f"of each log the newest {most // 1024} KiB are kept"
         said, blanked = _blanked(data)
         if not said:
             continue
@@ -82,8 +87,6 @@ def collect_logs(api: Streams, site: Site, most: int, pod: LoggedPod) -> Collect
         except OSError as error:
             found.error = f"{pod.namespace}/{pod.name}: {error}"
             continue
-        if cut:
-            found.truncated = f"of each log the newest {most // 1024} KiB are kept"
         found.count += 1
         found.size += len(said)
         found.redacted += blanked
@@ -105,7 +108,17 @@ def _tail(
         total += len(piece)
         while size - len(pieces[0]) >= most:
             size -= len(pieces.popleft())
-    return b"".join(pieces)[-most:], total > most
+    data = b"".join(pieces)
+    return (_from_a_line_on(data[-most - 1 :]), True) if total > most else (data, False)
+
+
+def _from_a_line_on(data: bytes) -> bytes:
+    """Leave out the line that was cut: it may begin amid a URL, with a password first."""
+    _, newline, rest = data.partition(b"\n")
+    if newline:
+        return rest
+    apart = _APART.search(data)
+    return data[apart.end() :] if apart else b""
 
 
 def _blanked(data: bytes) -> tuple[bytes, int]:
