@@ -44,4 +44,8 @@ def attached(folder: Path, *, up: bool = False) -> Iterator[None]:
             yield
         finally:
             process.stdin.close()
-            process.wait(DOWN_SECONDS)
+            try:
+                process.wait(DOWN_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()  # `with` would wait for it without end
+                raise
