@@ -202,12 +202,12 @@ class Service:
         store = self._make.store()
         parts.push_async_callback(store.close)
         await store.open_run(self._plan, now=self._wall())
+        if self._package_again and await store.package_again():
+            self._log.info("The run is packed once more")
         if upload is not None:
             await upload.resume(store, lasting_at_most)
         else:
             await give_up_unwanted(store, self._wall())
-        if self._package_again and await store.package_again():
-            self._log.info("The run is packed once more")
         return store
 
     async def _listen(self, parts: AsyncExitStack, listener: Listener) -> tuple[str, int]:

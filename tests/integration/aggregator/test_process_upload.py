@@ -73,6 +73,28 @@ def test_a_restart_without_the_upload_that_was_under_way(start: Start, bucket: B
     assert packed == run.ask("/results")
 
 
+def test_packed_once_more_without_the_upload(start: Start, bucket: Bucket):
+    """What ended for want of a tarball is not announced again when nobody wants it."""
+    run = start(*bucket.flags, "--package-give-up-seconds", "0", document=plan("e2e", []))
+    run.arm("EIO package member")
+    run.worker("e2e").put("global/e2e", b"the result")
+    given_up = run.wait_status(lambda status: status["final"])
+    assert (None, "there is no tarball") == (given_up["tar-info"], given_up["upload"]["error"])
+    run.kill()
+    run.arm("")
+    run.flags = ("--package-again",)
+    run.start()
+
+    ended = run.wait_status(lambda status: status["final"] and status["tar-info"])
+    error = "UPLOAD_URL_FILE is no longer set"
+    assert ("complete", "failed", error) == (
+        ended["status"],
+        ended["upload"]["state"],
+        ended["upload"]["error"],
+    )
+    assert not bucket.requests
+
+
 def test_an_upload_that_fails_keeps_the_results(start: Start, bucket: Bucket):
     """The run is over, its verdict is its own, and the tarball is still there."""
     bucket.script(Say(403, b"<Code>ExpiredToken</Code>"))
