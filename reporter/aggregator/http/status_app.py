@@ -59,7 +59,8 @@ class StatusApp:
 
     `metrics` gets the `Accept` header. `interval` is that of the heartbeats, `clock` the monotonic
     clock they are measured with, `wall` gives Unix time. Without `events` there is no `/events`,
-    without `results` no `/results`. `retrieved` is told of each whole download of the tarball.
+    without `results` no `/results`. `retrieved` is told of each whole download of the tarball by
+    somebody who keeps it.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class StatusApp:
             _, answer = await self._serve(request)
             answer = UNREADABLE if isinstance(answer, File) else answer
         self._observer.request(route, answer.status, seconds, request.content.total_bytes)
-        if isinstance(answer, File) and answer.whole and path_of(request.raw_path) == "/results":
+        if isinstance(answer, File) and answer.whole and _kept(request):
             with suppress(StoreError):  # the store itself says so and goes on trying
                 await self._retrieved(at=self._wall())
         if isinstance(answer, Stream):
@@ -195,6 +196,11 @@ class StatusApp:
                 answer = await asyncio.to_thread(_encoded, moment, part, tag, zipped)
                 self._made[part, zipped] = answer
             return answer
+
+
+def _kept(request: web.BaseRequest) -> bool:
+    """Whether a download is of the tarball, by somebody who does not only look into it."""
+    return path_of(request.raw_path) == "/results" and request.headers.get("Results-Kept") != "no"
 
 
 async def _not_noted(*, at: float) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, Final, TextIO
 
 from reporter.core.objects import number, section, text
@@ -102,13 +103,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def download(chosen: origin.Origin, file: BinaryIO) -> bool:
-    """Write the tarball to a file; return whether it is what was announced.
+    """Write the tarball to a file that nobody keeps; return whether it is what was announced.
 
     Raises CannotTell and OSError.
     """
     server, announced = _announced(chosen)
     try:
-        found = _fetch(server, file, number(announced, "size") or 0)
+        # Else `delete` would take the results for downloaded.
+        found = _fetch(server, file, number(announced, "size") or 0, {"Results-Kept": "no"})
     except NoAnswer as error:
         raise CannotTell(str(error)) from None
     return found == text(announced, "sha256")
@@ -174,7 +176,12 @@ def _unfinished(goal: Path) -> Iterator[tuple[Path, BinaryIO]]:
         new.unlink(missing_ok=True)
 
 
-def _fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
+def _fetch(
+    server: StatusServer,
+    file: BinaryIO,
+    size: int,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Write the body to the file and return its SHA-256, empty once it is longer than `size`.
 
     What was cut off is resumed, as long as each time more of it comes. Raises NoAnswer,
@@ -185,7 +192,7 @@ def _fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
     try:
         while True:
             try:
-                for at, piece in _pieces(server, written):
+                for at, piece in _pieces(server, written, headers):
                     if at < written:
                         digest, written = hashlib.sha256(), 0
                         file.seek(0)
@@ -206,10 +213,12 @@ def _fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
         bar.clear()
 
 
-def _pieces(server: StatusServer, at: int) -> Iterator[tuple[int, bytes]]:
+def _pieces(
+    server: StatusServer, at: int, headers: Mapping[str, str]
+) -> Iterator[tuple[int, bytes]]:
     """Yield pieces of the body and where each belongs: from `at` on, or all if it must be so."""
-    headers = {"Range": f"bytes={at}-"} if at else {}
-    with server.open("/results", headers, timeout=_SILENCE) as response:
+    part = {"Range": f"bytes={at}-"} if at else {}
+    with server.open("/results", {**headers, **part}, timeout=_SILENCE) as response:
         if response.status in {401, 403}:
             raise CannotTell(f"{server.url}: {refusal(response.read(300))} (forbidden)")
         resumed = response.headers.get("Content-Range", "").startswith(f"bytes {at}-")

@@ -346,12 +346,13 @@ async def test_after_the_tarball(tmp_path, keep):
 
 @situation
 async def test_a_whole_download_is_noted(tmp_path):
-    """Not one of a part or of another result, nor a look at the headers."""
+    """Not one of a part or of another result, nor a look at the headers or into the tarball."""
     async with serving(tmp_path, keep_blobs=True) as site:
         await site.put(NODE1, b"x")
         await site.pack()
         await site.get("/results", "Range: bytes=1-")
         await site.get("/results", method="HEAD")
+        await site.get("/results", "Results-Kept: no")
         await site.get("/results/sysd/node1")
         await site.get("/results/e2e/global")
         assert site.noted.empty()

@@ -149,6 +149,7 @@ class TestFile:
         assert (0, f"{NAME}\n") == (code, out)
         assert GOOD == (home.folder / NAME).read_bytes()
         first, second = (each.headers for each in server.requests if each.target == "/results")
+        assert "results-kept" not in first
         assert (None, f"bytes={cut}-") == (first.get("range"), second.get("range"))
 
     def test_another_part_than_was_asked_for(self, home: Home) -> None:
