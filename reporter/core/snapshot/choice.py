@@ -7,13 +7,26 @@ from typing import Final
 from reporter.core.resources import Resource
 from reporter.core.snapshot.options import SnapshotOptions
 
-_OPENSHIFT_TOKENS: Final = "their names or fields are credentials"
+_CREDENTIALS: Final = "their names or fields are credentials"
+_OF_CREDENTIALS: Final = {
+    "oauth.openshift.io": (
+        *("oauthaccesstokens", "oauthauthorizetokens", "useroauthaccesstokens"),
+        "oauthclients",
+    ),
+    "dex.coreos.com": (
+        *("authcodes", "authrequests", "connectors", "devicerequests", "devicetokens"),
+        *("oauth2clients", "offlinesessionses", "passwords", "refreshtokens", "signingkeies"),
+    ),
+    "management.cattle.io": ("clusterregistrationtokens", "samltokens", "tokens"),
+    "ext.cattle.io": ("tokens",),
+}
 NEVER: Final = {
     ("events.k8s.io", "events"): "the same objects as the events of the core group",
-    ("oauth.openshift.io", "oauthaccesstokens"): _OPENSHIFT_TOKENS,
-    ("oauth.openshift.io", "oauthauthorizetokens"): _OPENSHIFT_TOKENS,
-    ("oauth.openshift.io", "useroauthaccesstokens"): _OPENSHIFT_TOKENS,
-    ("oauth.openshift.io", "oauthclients"): _OPENSHIFT_TOKENS,
+    **{
+        (group, plural): _CREDENTIALS
+        for group, plurals in _OF_CREDENTIALS.items()
+        for plural in plurals
+    },
 }
 """Left out whatever is asked for."""
 

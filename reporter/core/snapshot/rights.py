@@ -38,6 +38,11 @@ def rules(resources: Iterable[Resource], options: SnapshotOptions) -> list[dict[
 def remarks(options: SnapshotOptions) -> list[str]:
     """Say what the rights beyond plain reading mean, a line each."""
     said = []
+    if not options.all_namespaces:
+        secrets = ", the Secrets of all namespaces too" if options.secrets == "metadata" else ""
+        said.append(
+            "these rights hold in all namespaces, not only in those that are chosen" + secrets
+        )
     if options.secrets == "metadata":
         said.append(
             "the snapshot's account may list Secrets: only their metadata is collected, but the "

@@ -119,6 +119,27 @@ def test_what_is_collected(wished: dict[str, str], chosen: tuple[Resource, ...])
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "oauthaccesstokens.oauth.openshift.io",
+        "signingkeies.dex.coreos.com",
+        "refreshtokens.dex.coreos.com",
+        "offlinesessionses.dex.coreos.com",
+        "passwords.dex.coreos.com",
+        "tokens.management.cattle.io",
+    ],
+)
+def test_what_is_a_credential_as_a_whole_is_never_collected(name: str) -> None:
+    """Not even if it is asked for by name."""
+    plural, _, group = name.partition(".")
+    resource = Resource(group, "v1", plural, "Any", False, LISTED)
+    found = choose((resource,), options(resources=name))
+
+    assert () == found.chosen
+    assert ["their names or fields are credentials"] == [each.reason for each in found.left_out]
+
+
+@pytest.mark.parametrize(
     ("wished", "more"),
     [
         ({}, []),
@@ -148,4 +169,9 @@ def test_what_rights_mean_is_said() -> None:
     said = " ".join(remarks(options(secrets="metadata", kubelet="true", pod_logs="true")))
 
     assert [] == remarks(SnapshotOptions())
+    for narrow in (options(namespaces="a"), options(namespace_selector="team=a")):
+        (width,) = remarks(narrow)
+        assert "all namespaces, not only in those that are chosen" in width
+    first, *_ = remarks(options(namespaces="a", secrets="metadata"))
+    assert "Secrets of all namespaces" in first
     assert all(words in said for words in ("reads their values", "runs commands", "logs"))
