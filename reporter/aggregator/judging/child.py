@@ -40,10 +40,14 @@ def _limit() -> None:
     """Bound what it may take. A limit that is lower already stays."""
     with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
         used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    for kind, most in ((resource.RLIMIT_AS, used + MEMORY), (resource.RLIMIT_CPU, SECONDS)):
+    # The soft limit of the processor ends it with a signal of its own, the hard one with SIGKILL.
+    for kind, most, more in (
+        (resource.RLIMIT_AS, used + MEMORY, 0),
+        (resource.RLIMIT_CPU, SECONDS, 10),
+    ):
         _, hard = resource.getrlimit(kind)
-        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (bound, bound))
+        last = most + more if hard == resource.RLIM_INFINITY else min(most + more, hard)
+        resource.setrlimit(kind, (min(most, last), last))
     os.nice(5)  # requests and the disk go first
     # Where the kernel ends one process of a container and not all, it is to be this one.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123

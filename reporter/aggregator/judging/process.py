@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -10,11 +11,14 @@ from typing import IO, Final
 
 from reporter.aggregator.judging.task import Judgement, Task, read_judgement
 from reporter.errors import ReporterError
+from reporter.runtime import log
 
 _PROGRAM: Final = "from reporter.aggregator.judging.child import main; main()"
 _HANG: Final = 1_200.0  # seconds; the processor's time is bounded by the process itself
 _TRIES: Final = 3
+_PAUSE: Final = 2.0  # seconds; whoever needed the memory may have ended by then
 _TOO_MUCH: Final = "it takes too much memory or time to read"
+_KILLED: Final = f"the process that read it was killed {_TRIES} times"
 _DEADLY: Final = f"the aggregator was killed {_TRIES} times while it was read"
 
 
@@ -35,16 +39,17 @@ class Judge:
         self._turn = threading.Lock()
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
-        self._stopped = False
+        self._stopped = threading.Event()
 
     def judge(
         self, task: Task, body: IO[bytes], listing: IO[bytes] | None = None, *, digest: str = ""
     ) -> Judgement:
         """Read the body and say what is in it; its items are written to `listing`.
 
-        A body whose reading fails is unknown, and so is one with whose reading we were killed some
-        times; it is known by its `digest`. Raises `Stopped`, and OSError when no process can be
-        started.
+        Both are files without a buffer of ours; the body is read from its beginning. A body whose
+        reading fails is unknown, and so is one whose reader was killed some times, or with whose
+        reading we were; it is known by its `digest`. Raises `Stopped`, and OSError when no process
+        can be started.
         """
         with self._turn:
             name = f"{digest}.{task.result_format}{'' if listing is None else '.items'}"
@@ -59,24 +64,44 @@ class Judge:
                         noted.unlink(missing_ok=True)
 
     def _read(self, task: Task, body: IO[bytes], listing: IO[bytes] | None) -> Judgement:
+        """Read it, and again if somebody has killed the reader: that says nothing about it."""
+        begin = 0 if listing is None else listing.tell()
+        for attempt in range(_TRIES):
+            if attempt:
+                self._stopped.wait(_PAUSE)
+                os.lseek(body.fileno(), 0, os.SEEK_SET)  # the reader's position is this one
+                if listing is not None:
+                    listing.seek(begin)
+                    listing.truncate()
+            code, answer = self._process(task, body, listing)
+            if code == 0:
+                return read_judgement(answer) or Judgement(note=_TOO_MUCH, complete=False)
+            if code is None or code > 0 or code == -signal.SIGXCPU:
+                return Judgement(note=_TOO_MUCH, complete=False)
+            log.get().warning("The process that reads a result was killed", signal=-code)
+        return Judgement(note=_KILLED, complete=False)
+
+    def _process(
+        self, task: Task, body: IO[bytes], listing: IO[bytes] | None
+    ) -> tuple[int | None, bytes]:
+        """Return how it ended, and its answer; None if we have ended it for its time."""
         write_to = "" if listing is None else str(listing.fileno())
+        late = False
         with self._started(task, body, write_to) as process:
-            assert process.stdout is not None
             try:
                 answer, _ = process.communicate(timeout=_HANG)
             except subprocess.TimeoutExpired:
+                late = True
                 process.kill()
                 answer, _ = process.communicate()
-        with self._lock:
-            if self._stopped:
-                raise Stopped("stopped while a result was judged")
-        found = read_judgement(answer) if process.returncode == 0 else None
-        return found or Judgement(note=_TOO_MUCH, complete=False)
+        if self._stopped.is_set():
+            raise Stopped("stopped while a result was judged")
+        return None if late else process.returncode, answer
 
     @contextlib.contextmanager
     def _started(self, task: Task, body: IO[bytes], write_to: str):  # type: ignore[no-untyped-def]
         with self._lock:
-            if self._stopped:
+            if self._stopped.is_set():
                 raise Stopped("stopped before a result was judged")
             process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-c", _PROGRAM, task.text(), write_to],
@@ -84,6 +109,7 @@ class Judge:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[int(write_to)] if write_to else [],
+                start_new_session=True,  # what ends our group's processes is not meant for it
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
             self._running.add(process)
@@ -96,7 +122,7 @@ class Judge:
     def stop(self) -> None:
         """End what is being read, and read nothing more."""
         with self._lock:
-            self._stopped = True
+            self._stopped.set()
             for process in self._running:
                 process.kill()
 

@@ -5,6 +5,7 @@ It looks at the rows, so a restart goes on where the process was killed.
 
 import asyncio
 import contextlib
+import errno
 from typing import Final
 
 from reporter.aggregator.judging.process import Judge, Stopped
@@ -23,7 +24,10 @@ from reporter.runtime import log
 
 _AT_ONCE: Final = 2
 _TRIES: Final = 5
-_PAUSE: Final = 2.0  # seconds between two of them
+_OUR_TRIES: Final = 64  # an hour
+_PAUSE: Final = 2.0  # seconds between two of them, the first ones
+_LONGEST_PAUSE: Final = 60.0
+_OURS: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _MESSAGE: Final = 1024  # bytes
 FAILED_TESTS: Final = "TestsFailed"
 
@@ -80,15 +84,24 @@ class Judging:
                 await asyncio.sleep(_PAUSE)
 
     async def _judgement(self, key: Key, record: Record) -> Judgement:
-        """Return what is in a result; what cannot be read in some tries is unknown."""
-        why = ""
-        for _ in range(_TRIES):
+        """Return what is in a result; what cannot be read in some tries is unknown.
+
+        That we lack memory, processes or threads says nothing about it: we wait much longer then.
+        """
+        why, failed, pause = "", 0, _PAUSE
+        for _ in range(_OUR_TRIES):
             try:
                 return await asyncio.to_thread(self._read, key, record)
-            except OSError as error:
-                why = error.strerror or type(error).__name__
-                log.get().warning("Result could not be read", key=str(key), error=why)
-            await asyncio.sleep(_PAUSE)
+            except (OSError, MemoryError, RuntimeError) as error:  # the last one: no new thread
+                why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                failed += getattr(error, "errno", errno.EAGAIN) not in _OURS
+            if failed == _TRIES:
+                break
+            log.get().warning(
+                "Result could not be read", key=str(key), error=why, next_try_seconds=pause
+            )
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
         return Judgement(note=f"it cannot be read: {why}")
 
     def _read(self, key: Key, record: Record) -> Judgement:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from reporter.aggregator.judging import child, process
 from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.judging.task import Judgement, Task
+from reporter.aggregator.uploads import judging as uploads
 from reporter.aggregator.uploads.judging import Judging
+from reporter.aggregator.uploads.reports import INVALID
 from reporter.core.launch.aggregator_pod import aggregator_pod
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Record, Verdict
@@ -52,9 +57,11 @@ def packed(*files: tuple[str, bytes]) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def judging(here: Scene, plan: Plan = PLAN) -> AsyncIterator[None]:
+async def judging(
+    here: Scene, plan: Plan = PLAN, judge: Judge | None = None
+) -> AsyncIterator[None]:
     """Judge what is in until the end of the block."""
-    task = asyncio.create_task(Judging(here.layout, here.store, plan, Judge()).run())
+    task = asyncio.create_task(Judging(here.layout, here.store, plan, judge or Judge()).run())
     try:
         yield
     finally:
@@ -169,13 +176,20 @@ def test_an_error_that_gives_way_to_a_result_and_a_verdict_that_comes_too_late(
     play(tmp_path, story, plan=PLAN)
 
 
-def read(judge: Judge, data: bytes, *, archive: bool = False, result_format: str = "junit"):
+def read(
+    judge: Judge,
+    data: bytes,
+    *,
+    archive: bool = False,
+    result_format: str = "junit",
+    listing: IO[bytes] | None = None,
+) -> Judgement:
     """Judge one body, whose digest is `digest`."""
     task = Task(result_format, (), archive, len(data), "r", "results/global")
     with tempfile.TemporaryFile() as body:
         body.write(data)
         body.seek(0)
-        return judge.judge(task, body, digest="digest")
+        return judge.judge(task, body, listing, digest="digest")
 
 
 def test_an_archive_of_very_many_reports() -> None:
@@ -257,3 +271,92 @@ def test_a_result_that_takes_the_aggregator_with_it_each_time(tmp_path: Path) ->
 def test_nothing_can_be_noted(tmp_path: Path) -> None:
     """The disk is full, or the directory gone: that costs no verdict."""
     assert Judgement({"passed": 1}) == read(Judge(tmp_path / "missing"), PASSING)
+
+
+FIRST = """
+import os, sys
+print(end=".", file=open(os.environ["COUNT"], "a"), flush=True)
+tries = os.path.getsize(os.environ["COUNT"])
+"""
+
+
+@pytest.fixture
+def tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Callable[[], int]]:
+    """Have the reader do something first, and return how often it was started by then."""
+
+    def begin(first: str) -> Callable[[], int]:
+        count = tmp_path / "count"
+        monkeypatch.setenv("COUNT", str(count))
+        monkeypatch.setattr(process, "_PAUSE", 0)
+        monkeypatch.setattr(process, "_PROGRAM", f"{FIRST}{first}\n{process._PROGRAM}")
+        return lambda: count.stat().st_size
+
+    return begin
+
+
+KILL = "    sys.stdin.buffer.read(); os.write(int(sys.argv[2]), b'half'); os.kill(os.getpid(), %d)"
+KILLED = Judgement(note="the process that read it was killed 3 times", complete=False)
+TOO_MUCH = Judgement(note="it takes too much memory or time to read", complete=False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(("kills", "found"), [(2, Judgement({"passed": 1})), (9, KILLED)])
+def test_a_reader_that_somebody_kills(tries, number: int, kills: int, found: Judgement) -> None:
+    """That says nothing about the result: it is read again from its beginning, a few times."""
+    tried = tries(f"if tries <= {kills}:\n{KILL % number}")
+    with tempfile.TemporaryFile("w+b", buffering=0) as listing:
+        listing.write(b"before\n")
+        assert found == read(Judge(), PASSING, listing=listing)
+        listing.seek(0)
+        said = listing.read()
+    assert (3, b"before\n", found is not KILLED) == (tried(), said[:7], b"half" not in said)
+
+
+def test_a_reader_that_takes_too_long(tries) -> None:
+    """The kernel ends it at its limit; once is enough to know."""
+    tried = tries(
+        "from reporter.aggregator.judging import child; child.SECONDS = 1; child._limit()\n"
+        "while True: pass"
+    )
+    assert (TOO_MUCH, 1) == (read(Judge(), PASSING), tried())
+
+
+def test_a_signal_to_our_group_does_not_reach_the_reader(tries) -> None:
+    """As from a terminal: we end, and the next process judges it."""
+    tried = tries("assert os.getpgid(0) != os.getpgid(os.getppid())")
+    assert (Judgement({"passed": 1}), 1) == (read(Judge(), PASSING), tried())
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ([errno.EAGAIN] * 20, ("passed", "", "")),
+        ([errno.ENOMEM] * 999, ("unknown", INVALID, "it cannot be read: Cannot allocate memory")),
+        ([None] * 20, ("passed", "", "")),  # no thread
+        ([errno.EIO] * 4, ("passed", "", "")),
+        ([errno.EIO] * 5, ("unknown", INVALID, "it cannot be read: Input/output error")),
+    ],
+)
+def test_no_process_can_be_started(tmp_path: Path, monkeypatch, errors, expected) -> None:
+    """That is our trouble and may pass: we wait for long, but not for ever."""
+    left = iter(errors)
+    judge = Judge()
+    started = judge._started
+
+    def start(*words: object) -> object:
+        with contextlib.suppress(StopIteration):
+            if (number := next(left)) is None:
+                raise RuntimeError("can't start new thread")
+            raise OSError(number, os.strerror(number))
+        return started(*words)
+
+    monkeypatch.setattr(judge, "_started", start)
+    monkeypatch.setattr(uploads, "_PAUSE", 0)
+
+    async def story(here: Scene) -> None:
+        await here.put(JUNIT, PASSING)
+        async with judging(here, judge=judge):
+            (found,) = await judged(here, JUNIT)
+        assert expected == (found.verdict, found.reason, found.message)
+
+    play(tmp_path, story, plan=PLAN)
