@@ -80,7 +80,8 @@ class Upload:
     """The upload of one run's tarball, which lies in `folder`.
 
     `url_file` has the URL, `ca` the CA of its host where that is not one of the system's. After
-    `give_up` seconds, all tries included, it has failed. `clock` is monotonic, `wall` Unix time.
+    `give_up` seconds, all tries included, it has failed; but each process tries it once at least,
+    however long there was none, and no try takes longer. `clock` is monotonic, `wall` Unix time.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Upload:
         self._trust, self._limits, self._reached_within = _AuthoritiesOf(ca), limits, reached_within
         self._stopping = threading.Event()
         self._failures, self._next_try = 0, -math.inf
+        self._first: float | None = None  # Unix time of the first try of this process
         self._log = log.get()
 
     def check(self, now: float, seconds: float) -> None:
@@ -165,9 +167,12 @@ class Upload:
         if self._clock() < self._next_try:
             return False
         assert upload.since is not None
-        end = upload.since + self._give_up
+        if self._first is None:
+            self._first = self._wall()
+        settling = min(self._reached_within, self._give_up)
+        end = max(upload.since + self._give_up, self._first + settling)
         try:
-            await self._in_thread(tar, end)
+            await self._in_thread(tar, max(end, self._first + self._give_up))
         except _Stopped:
             if self._stopping.is_set():
                 return False  # the next process begins again

@@ -253,6 +253,45 @@ def test_a_process_that_stops_leaves_it_to_the_next(world: World):
     assert BODY == world.bucket.requests[-1].body
 
 
+class TestLongAway:
+    """The process that comes back after the time is over tries it, from its start to its end."""
+
+    def test_the_store_takes_it(self, world: World):
+        """The aggregator was away, not the store."""
+        world.play(self._begin(world))
+        world.wall += 10_000
+        ended = world.to_its_end()
+        assert (UploadState.UPLOADED, NOW) == (ended.state, ended.since)
+        assert [BODY] == [each.body for each in world.bucket.requests]
+
+    def test_the_store_refuses_for_now(self, world: World):
+        """One more failure ends it."""
+        world.play(self._begin(world))
+        world.wall += 10_000
+        world.bucket.script(Say(503))
+        ended = world.to_its_end()
+        assert UploadState.FAILED is ended.state
+        assert "given up after 3600 s: 503 Service Unavailable" == ended.error
+        assert 1 == len(world.bucket.requests)
+
+    def test_the_network_of_the_new_pod_is_late(self, world: World):
+        """What fails in the first seconds is tried again."""
+        world.options["reached_within"] = 30.0
+        world.play(self._begin(world))
+        world.wall += 10_000
+        world.bucket.script(Cut(0), Say())
+        assert UploadState.UPLOADED is world.to_its_end().state
+
+    @staticmethod
+    def _begin(world: World) -> Callable[[QuickStore], Awaitable[None]]:
+        async def begun(store: QuickStore) -> None:
+            upload = world.upload()
+            await upload.resume(store, 60.0)
+            await upload.begin(store, TAR)
+
+        return begun
+
+
 def test_a_url_that_is_replaced_meanwhile(world: World):
     """It is read for each try: somebody may mount a new one."""
     world.bucket.script(Say(503), Say())
