@@ -37,7 +37,9 @@ from reporter.core.run.definition import definition_document
 from reporter.core.run.plan import Plan
 from reporter.metrics.aggregator import Metrics, Now
 from reporter.runtime import log
+from reporter.runtime.private_file import write_private
 from reporter.settings.aggregator import Settings
+from reporter.wire.launch_file import encode
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -73,6 +75,19 @@ class Assembly:
             on_commit=self.metrics.observe_commit,
             windows=Windows(self.chosen.retry_window_seconds, self.chosen.retry_window_cap_seconds),
         )
+
+    def keep_launch(self) -> None:
+        """Keep what is launched beside the run's plan, for a start without its file.
+
+        Blocks, for a thread. Raises OSError.
+        """
+        if self.launch is None:
+            return
+        document = encode(self.launch).encode()
+        place = self.layout.launch
+        # A full disk must not keep a run from going on.
+        if not place.exists() or place.read_bytes() != document:
+            write_private(place, document)
 
     def intake(self, store: Store) -> Intake:
         """Make what takes bodies in."""

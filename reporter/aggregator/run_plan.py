@@ -68,7 +68,10 @@ def read_plan(path: Path) -> Plan:
 
 
 def launch_of(chosen: Settings, plan: Plan) -> Launch | None:
-    """Return what is to be launched, if anything is. Raises SettingsError with every problem."""
+    """Return what is to be launched, if anything is; without its file, what the run has kept.
+
+    Raises SettingsError with every problem.
+    """
     if not chosen.launch:
         return None
     if not chosen.pod_namespace:
@@ -78,7 +81,7 @@ def launch_of(chosen: Settings, plan: Plan) -> Launch | None:
 
     path = Path(chosen.launch)
     try:
-        launch = decode(path.read_bytes())
+        launch = decode(_read_launch(path, Path(chosen.state)))
     except OSError as error:
         raise SettingsError([f"{path}: {error.strerror}"]) from None
     except SettingsError as error:
@@ -88,3 +91,20 @@ def launch_of(chosen: Settings, plan: Plan) -> Launch | None:
     if missing:
         raise SettingsError([f"{path}: plugin {name} of the plan is missing" for name in missing])
     return launch
+
+
+def _read_launch(path: Path, state: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        from reporter.aggregator.store.layout import Layout
+
+        try:
+            kept = Layout(state, state).launch.read_bytes()
+        except OSError:
+            raise error from None
+        log.get().warning(
+            "Launch file is missing, the run continues with its stored one",
+            problem=f"{path}: {error.strerror}",
+        )
+        return kept

@@ -202,6 +202,8 @@ class Service:
         store = self._make.store()
         parts.push_async_callback(store.close)
         await store.open_run(self._plan, now=self._wall())
+        # Only now: before that, the state may turn out to be another run's.
+        await asyncio.to_thread(self._make.keep_launch)
         if self._package_again and await store.package_again():
             self._log.info("The run is packed once more")
         if upload is not None:

@@ -24,6 +24,7 @@ class Layout:
         self.podlogs = state / "podlogs"
         self.judging = state / "judging"
         self.database = state / "run.db"
+        self.launch = state / "launch.json"
         self.quarantine = output / "quarantine"
         self.unfinished = output / ".staging"
         self._numbers = itertools.count()

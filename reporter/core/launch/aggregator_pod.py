@@ -70,7 +70,8 @@ def aggregator_pod(
         "restartPolicy": "Never" if ends else "Always",
         "containers": [container],
         "volumes": [
-            {"name": "plan", "configMap": {"name": run}},
+            # Without it a Pod that replaces another goes on with what is in the state.
+            {"name": "plan", "configMap": {"name": run, "optional": True}},
             {"name": "tmp", "emptyDir": {}},
             *([{"name": DATA, **data}] if data else []),
             *([_secret_volume("status-tls", status_secret)] if status_secret else []),

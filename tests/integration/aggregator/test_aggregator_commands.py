@@ -15,8 +15,12 @@ from pathlib import Path
 import pytest
 
 from reporter import __version__
+from reporter.core.launch.run_objects import objects
+from reporter.core.launch.run_options import RunOptions
 from reporter.settings import aggregator as settings
+from tests.fakekube import FakeKube
 from tests.integration.aggregator_process import BOUND, KEYS, PLAN, Aggregator, Site, site
+from tests.integration.launch.world import launch_of, plan_of
 
 
 @pytest.fixture
@@ -72,6 +76,8 @@ class TestRefusals:
         assert ["missing.json: No such file or directory"] == self.refusals(
             here.start(PLAN="missing.json")
         )
+        # As a Job it is tried again: the ConfigMap may not be mounted yet.
+        assert (4, "") == here.start(PLAN="missing.json", EXIT_WHEN_FINISHED="true").end()
 
     def test_nobody_gets_the_certificates(self, here):
         """Without an export no worker could ever connect."""
@@ -93,6 +99,32 @@ class TestRefusals:
         assert "plan.json" in said["problem"]
         assert "running" == again.status()["status"]
         assert (0, "") == again.end(signal.SIGTERM)
+
+    def test_a_new_pod_without_the_config_map(self, here):
+        """What is launched is in the state as well, before anything is launched."""
+        plan = plan_of()
+        options = RunOptions(namespace="default", plan=plan, launch=launch_of(plan))
+        (made,) = (each for each in objects(options) if each["kind"] == "ConfigMap")
+        for name, content in made["data"].items():
+            (here.folder / name).write_text(content)
+        with FakeKube() as fake:
+            fake.write_token(fake.token("admin"))
+            variables = {
+                "SERVER": fake.server,
+                "CA_FILE": fake.ca_file,
+                "TOKEN_FILE": fake.token_file,
+                "LAUNCH": "launch.json",
+                "POD_NAMESPACE": "default",
+                "EXPORT_CERTS": "",
+            }
+            assert (0, "") == here.start(**variables).ready().end(signal.SIGTERM)
+            for name in made["data"]:
+                (here.folder / name).unlink()
+            again = here.start(**variables).ready()
+            assert again.said("Plan file is missing, the run continues with its stored plan")
+            assert again.said("Launch file is missing, the run continues with its stored one")
+            assert plan.run == again.status()["run"]
+            assert (0, "") == again.end(signal.SIGTERM)
 
     @pytest.mark.parametrize("broken", ["half-written", "empty", "a directory", "an invalid plan"])
     def test_the_plan_is_broken_after_the_first_start(self, here, broken):

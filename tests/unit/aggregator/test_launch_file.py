@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from reporter.aggregator.assembly import Assembly
 from reporter.aggregator.run_plan import launch_of
 from reporter.core.run.plan import Plan, Plugin
 from reporter.errors import SettingsError
@@ -33,6 +35,32 @@ def test_a_launch_that_fits_its_plan(tmp_path: Path) -> None:
     path.write_text(encode(made(PLAN)))
 
     assert made(PLAN) == launch_of(given(path), PLAN)
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    """The run has it beside its plan; one that is there counts, and has to be right."""
+    state, path = tmp_path / "state", tmp_path / "launch.json"
+    state.mkdir()
+    Assembly(given(path, STATE=str(state), OUTPUT="out"), PLAN, None, made(PLAN)).keep_launch()
+
+    chosen = given(path, STATE=str(state))
+    assert made(PLAN) == launch_of(chosen, PLAN)
+    assert 0o600 == (state / "launch.json").stat().st_mode & 0o777
+    path.write_text("{")
+    with pytest.raises(SettingsError, match=re.escape("launch.json: not JSON")):
+        launch_of(chosen, PLAN)
+
+
+def test_what_is_kept_is_not_written_again(tmp_path: Path) -> None:
+    """A disk that is full must not keep a run from going on."""
+    state = tmp_path / "state"
+    state.mkdir()
+    again = Assembly(given("", STATE=str(state), OUTPUT="out"), PLAN, None, made(PLAN))
+    again.keep_launch()
+    before = (state / "launch.json").stat()
+    again.keep_launch()
+
+    assert before == (state / "launch.json").stat()
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,14 @@ def test_the_aggregator_reads_what_was_meant(situation: str) -> None:
             assert any(values[name].startswith(f"{mount}/") for mount in mounts)
 
 
+@pytest.mark.parametrize("exits", [False, True])
+def test_a_new_pod_does_not_need_the_config_map(exits: bool) -> None:
+    """Once it is gone: plan and launch are in the aggregator's state, too."""
+    volumes = pod_of(replace(ALL, exit=exits))["volumes"]
+
+    assert {"name": "plan", "configMap": {"name": "r1", "optional": True}} in volumes
+
+
 def test_files_of_configurations_are_in_the_config_map_under_their_keys() -> None:
     data = one(objects(ALL), "ConfigMap")["data"]
     keys = ALL.launch.config_keys
