@@ -17,13 +17,18 @@ _ENVIRONMENT: Final = frozenset(
         *("extraEnv", "extraEnvs", "extraEnvVar", "extraEnvVars", "Env", "variables"),
     }
 )
-_APPLIED: Final = ("last-applied", "objectset.rio.cattle.io/applied", "kapp.k14s.io/original")
+_APPLIED: Final = (
+    *("last-applied", "objectset.rio.cattle.io/applied", "kapp.k14s.io/original"),
+    "kubernetes.io/change-cause",  # a command line of kubectl, perhaps of `set env`
+)
 _FIELDS: Final = frozenset({"properties", "patternProperties", "definitions"})
 """In a schema, what is below these describes fields and has no values of them."""
 _TYPES: Final = frozenset(
     {"array", "boolean", "integer", "null", "number", "object", "string"},
 )
 _BEGINNING: Final = frozenset("{[ \n\t\r")
+_MEMBERS: Final = frozenset({"name", "key", "valueFrom", "secretRef", "configMapRef"})
+"""Of a variable: these have no value of it."""
 _DEEPEST_TEXT: Final = 3  # JSON in a string in JSON in a string
 _LONGEST_TEXT: Final = 2**20
 
@@ -81,13 +86,19 @@ class _Redaction:
     def _mapping(self, found: dict[str, Any], above: str) -> None:
         if found.get("kind") == "Secret":
             self._secret(found)
+        elif found.get("kind") == "SecretList" and type(found.get("items")) is list:
+            for each in found["items"]:
+                if type(each) is dict:  # mostly without a kind
+                    self._secret(each)
         for name, value in found.items():
             kind = type(value)
             if kind is str:
-                if above == "annotations" and any(each in name for each in _APPLIED):
-                    found[name] = self._blank(value)
-                else:
-                    found[name] = self._text(value)
+                whole = (
+                    any(each in name for each in _APPLIED)
+                    if above == "annotations"
+                    else name in _ENVIRONMENT and ("=" in value or value[:1] in _BEGINNING)
+                )
+                found[name] = self._blank(value) if whole else self._text(value)
             elif kind is dict or kind is list:
                 if name in _ENVIRONMENT and not (above in _FIELDS and _schema(value)):
                     self._environment(value)
@@ -115,8 +126,15 @@ class _Redaction:
             if type(each) is dict:
                 if "value" in each:
                     each["value"] = self._blank(each["value"])
+                elif len(each) == 1:  # {NAME: value}
+                    self._sole(each)
             elif type(each) is str and "=" in each:
                 found[at] = each.partition("=")[0] + "=" + self._blank(each)
+
+    def _sole(self, found: dict[str, Any]) -> None:
+        (name, value), *_ = found.items()
+        if name not in _MEMBERS and type(value) is not dict and type(value) is not list:
+            found[name] = self._blank(value)
 
     def _secret(self, found: dict[str, Any]) -> None:
         for member in ("data", "stringData"):
