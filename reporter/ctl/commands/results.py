@@ -1,10 +1,12 @@
 """`status-ctl results`: what the tests of a run say, what failed first."""
 
 import argparse
+import io
 import json
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 from xml.sax.saxutils import escape, quoteattr
@@ -13,7 +15,8 @@ from reporter.core.judge.counting import SKIPPED
 from reporter.core.text import clean
 from reporter.ctl.commands.retrieve import download
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
-from reporter.ctl.results_files import BAD, PluginResults, Results, Test, read_results
+from reporter.ctl.results_files import read_results
+from reporter.ctl.results_found import BAD, PluginResults, Results, Test
 from reporter.ctl.run import origin
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table, terminal_columns
@@ -33,6 +36,7 @@ exit codes:
   130  Ctrl-C"""
 FORMS = ("table", "json", "yaml", "junit")
 _LINES: Final = 20  # of the text of one test in a report
+_LINES_AT_ONCE: Final = 1000
 _LINE: Final = 512  # bytes
 _NO_XML: Final = {code: None for code in range(32) if code not in (9, 10, 13)} | {
     0xFFFE: None,
@@ -75,6 +79,12 @@ def run(options: argparse.Namespace) -> int:
         raise CannotTell(f"cannot read {error.filename}: {error.strerror}") from None
     for problem in found.problems:
         tell(problem)
+    for plugin in found.plugins:
+        if plugin.unlisted:
+            tell(
+                f"plugin {plugin.name}: {plugin.unlisted} tests are counted but not listed, "
+                "the list would be too long; narrow it with --failed or --node"
+            )
     if not found.plugins:
         tell(_nothing(options))
         return FAILED
@@ -93,21 +103,33 @@ def _asked(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
 
 
 def _found(options: argparse.Namespace) -> Results:
-    source, asked = origin.file_or_run(options), (options.plugin, options.node)
+    source = origin.file_or_run(options)
     if source is not None:
-        return read_results(source, *asked)
+        return _read(source, options)
     with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
         if not download(origin.choose(options), cast("BinaryIO", file)):
             raise BadArchive("SHA-256 mismatch")
         file.flush()
-        return read_results(Path(file.name), *asked)
+        return _read(Path(file.name), options)
+
+
+def _read(path: Path, options: argparse.Namespace) -> Results:
+    dumped = options.mode == "dump"
+    every = options.mode == "detailed" or options.output == "junit"
+    return read_results(
+        path,
+        options.plugin,
+        options.node,
+        every=every and not options.failed,
+        written=dumped,
+    )
 
 
 def _show(found: Results, options: argparse.Namespace) -> None:
     every = options.mode == "detailed" and not options.failed
     if options.mode == "dump":
         for plugin in found.plugins:
-            show.put(_dumped(plugin))
+            _dump(plugin)
     elif options.output == "junit":
         show.put(_junit(found, failed=options.failed))
     elif options.output != "table":
@@ -121,11 +143,18 @@ def _show(found: Results, options: argparse.Namespace) -> None:
         _report(found, options)
 
 
-def _dumped(plugin: PluginResults) -> Iterator[str]:
-    """Yield the lines as they are, indentation included, but for what a terminal would obey."""
-    for line in plugin.written.decode(errors="replace").splitlines():
-        indented = len(line) - len(line.lstrip(" "))
-        yield " " * indented + clean(line, 1 << 20)
+def _dump(plugin: PluginResults) -> None:
+    """Write the lines as they are, indentation included, but for what a terminal would obey."""
+    assert plugin.written is not None, "read without its file"
+    plugin.written.seek(0)
+    lines = io.TextIOWrapper(plugin.written, "utf-8", "replace")
+    while batch := [line.removesuffix("\n") for line in islice(lines, _LINES_AT_ONCE)]:
+        show.put(_safe(line) for line in batch)
+
+
+def _safe(line: str) -> str:
+    indented = len(line) - len(line.lstrip(" "))
+    return " " * indented + clean(line, 1 << 20)
 
 
 def _report(found: Results, options: argparse.Namespace) -> None:
