@@ -1,0 +1,101 @@
+"""Starting a run: all is checked and created, or nothing stays; then it is said what there is."""
+
+import argparse
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reporter.core.launch.pod_security import pod_security
+from reporter.core.launch.request import Request, make_launch
+from reporter.core.launch.run_objects import objects
+from reporter.core.launch.run_options import RunOptions
+from reporter.core.objects import text
+from reporter.core.run.destination import read_destination
+from reporter.ctl import cluster
+from reporter.ctl.launch import expose
+from reporter.ctl.launch.check import Checked, check, wait_for_account
+from reporter.ctl.launch.create import Creation, NotCreated
+from reporter.ctl.launch.templates import templates
+from reporter.ctl.show import output as show
+from reporter.ctl.show.tell import tell
+from reporter.errors import KubeError
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+
+def start(
+    api: "KubeApi",
+    chosen: RunOptions,
+    wanted: Request,
+    options: argparse.Namespace,
+    kept: expose.Access | None,
+) -> RunOptions | None:
+    """Check and create everything; nothing if it cannot be. What was made does not stay then."""
+    creation = Creation(api, chosen.namespace, secrets.token_hex(8), tell=tell)
+    complete = False
+    try:
+        if chosen.create_namespace:
+            creation.create([each for each in objects(chosen) if text(each, "kind") == "Namespace"])
+            wait_for_account(api, chosen.namespace)
+        found = _checked(api, chosen)
+        if found.problems:
+            tell("the run cannot be started:\n  " + "\n  ".join(found.problems))
+            return None
+        if not found.conditions:
+            launch = make_launch(replace(wanted, write_conditions=False))
+            chosen = replace(chosen, launch=launch)
+            tell("you may not grant jobs/status: verdicts are not written on the Jobs")
+        for remark in found.remarks:
+            tell(remark)
+        creation.create([each for each in objects(chosen) if text(each, "kind") != "Namespace"])
+        complete = True
+    except NotCreated as error:
+        tell(f"the run cannot be started:\n  {error}")
+        return None
+    except KubeError as error:
+        tell(f"the run cannot be started:\n  {cluster.words(error)}")
+        return None
+    except KeyboardInterrupt:
+        tell("interrupted; what was created is removed")
+        raise
+    finally:
+        if not complete:
+            if kept is not None:
+                kept.remove()
+            for line in creation.undo():
+                tell(f"not removed: {line}")
+    _announce(chosen, options)
+    return chosen
+
+
+def _checked(api: "KubeApi", chosen: RunOptions) -> Checked:
+    made = objects(chosen)
+    return check(
+        api,
+        chosen.namespace,
+        [each for each in made if text(each, "kind") != "Namespace"],
+        templates(chosen, made),
+        chosen.launch.pull_secrets,
+        shared=not chosen.create_namespace,
+    )
+
+
+def _announce(chosen: RunOptions, options: argparse.Namespace) -> None:
+    """Say what was created, and what a person may not expect of it."""
+    plugins, entries = len(chosen.plan.plugins), len(chosen.plan.keys)
+    where = f"{'new ' if chosen.create_namespace else ''}namespace {chosen.namespace}"
+    tell(f"run {chosen.run} created in {where} (plugins: {plugins}, expected results: {entries})")
+    level, reasons = pod_security(chosen.launch.definitions)
+    for reason in reasons if chosen.create_namespace else ():
+        tell(f"the namespace allows Pod Security level {level}: {reason}")
+    skipped = {each for plugin in chosen.plan.plugins for each in plugin.skipped}
+    for each in sorted(skipped):
+        tell(f"node {each.node} is left out: {each.reason}")
+    if chosen.storage is None:
+        tell("no volume: the results are lost when the aggregator's Pod is replaced")
+    if chosen.upload is not None:
+        host = read_destination(chosen.upload.url).shown
+        tell(f"the results will be uploaded to {host} before the run is over")
+    if not options.wait and options.output == "name":
+        show.put_names([f"run/{chosen.run}"])
