@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from reporter.agent.snapshot.limits import Ended
 from reporter.agent.snapshot.tree import Site, encoded, write
 from reporter.core.snapshot.index import Collected
 from reporter.core.snapshot.paths import host_path
@@ -23,7 +24,7 @@ class Contents(Protocol):
 
 
 def collect_host(api: Contents, site: Site, node: str) -> Collected:
-    """Ask one kubelet through the API server; one that does not answer is told. Raises `Ended`."""
+    """Ask one kubelet through the API server; one that does not answer is told."""
     found, names = Collected(), {"name": node}
 
     def configz() -> dict[str, Any]:
@@ -44,6 +45,9 @@ def collect_host(api: Contents, site: Site, node: str) -> Collected:
             write(site.root, host_path(node, what), data)
             found.count += 1
             found.size += len(data)
+        except Ended as why:
+            found.truncated = str(why)
+            break
         except (KubeError, OSError, ValueError, RecursionError) as error:
             found.error = f"{node}: {error}"
     return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from reporter.agent.snapshot.limits import Ended
 from reporter.agent.snapshot.tree import Site, write
 from reporter.core.objects import items, number, section, text
 from reporter.core.snapshot.index import Collected
@@ -59,7 +60,7 @@ def logged_pod(pod: Mapping[str, Any]) -> LoggedPod:
 
 
 def collect_logs(api: Streams, site: Site, most: int, pod: LoggedPod) -> Collected:
-    """Take the logs of a Pod, at most `most` bytes each. What is refused is told. Raises `Ended`.
+    """Take the logs of a Pod, at most `most` bytes each. What is refused is told.
 
     A container that has no log, because it never ran, is no reason to miss the others.
     """
@@ -71,6 +72,9 @@ def collect_logs(api: Streams, site: Site, most: int, pod: LoggedPod) -> Collect
             data, cut = site.course.tried(partial(_tail, api, pod, container, previous, most))
         except (NotFound, InvalidRequest):
             continue
+        except Ended as why:
+            found.truncated = str(why)
+            break
         except KubeError as error:
             found.error = f"{pod.namespace}/{pod.name}: {error}"
             continue

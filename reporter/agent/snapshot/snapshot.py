@@ -134,28 +134,30 @@ class Snapshot:
         whole = self._parts[name] = Collected()
         began = time.monotonic()
         self._work.tell(name, len(self._found), len(self._choice.chosen))
+        asked: list[Future[Collected]] = []
         try:
-            for done in as_completed(each(pool)):
-                found = done.result()
-                whole.count += found.count
-                whole.size += found.size
-                whole.redacted += found.redacted
-                whole.truncated = whole.truncated or found.truncated
-                whole.error = whole.error or found.error
+            asked.extend(each(pool))  # keeps those from before it breaks off: they are written
         except Ended as why:
             whole.truncated = str(why)
         except KubeError as error:
             whole.error = str(error)
+        for done in as_completed(asked):
+            found = done.result()
+            whole.count += found.count
+            whole.size += found.size
+            whole.redacted += found.redacted
+            whole.truncated = whole.truncated or found.truncated
+            whole.error = whole.error or found.error
         whole.seconds = time.monotonic() - began
 
     def _hosts(self, pool: ThreadPoolExecutor) -> Iterable[Future[Collected]]:
         ask = Ask(_NODES, metadata_only=True)
         collect = partial(collect_host, self._api, self._site)
-        return [pool.submit(collect, node) for node in self._names(ask)]
+        return (pool.submit(collect, node) for node in self._names(ask))
 
     def _logs(self, pool: ThreadPoolExecutor) -> Iterable[Future[Collected]]:
         collect = partial(collect_logs, self._api, self._site, self._options.log_kib * 1024)
-        return [pool.submit(collect, pod) for pod in self._pods()]
+        return (pool.submit(collect, pod) for pod in self._pods())
 
     def _pods(self) -> Iterable[LoggedPod]:
         for namespace in (None,) if self._namespaces is None else self._namespaces:

@@ -279,6 +279,31 @@ def test_a_log_that_is_cut_within_a_credential(fake: FakeKube, take: Take, apart
     assert "of each log the newest 1 KiB are kept" == taken.index["podlogs"]["truncated"]
 
 
+@pytest.mark.parametrize("ending", [False, True], ids=["list", "time"])
+def test_logs_from_before_the_list_of_pods_broke_off(
+    crowded: FakeKube, take: Take, ending: bool
+) -> None:
+    """They are there, and so the index counts them."""
+    for name in ("pod-0001", "pod-0003"):
+        crowded.store.logs["a", name, "adapter"] = b"said\n"
+    where = lambda entry: "continue" in entry.query  # noqa: E731
+    if ending:
+        on_continue(crowded, "/api/v1/pods", take.stop.set, 1)
+    else:
+        crowded.fail(Answer(403), path="/api/v1/pods", where=where, times=None)
+    taken = take(crowded, resources="nodes", pod_logs="true")
+    crowded.clear_faults()
+    crowded.store.logs.clear()
+    said = taken.index["podlogs"]
+
+    written = [data for name, data in taken.files.items() if name.startswith("podlogs/")]
+    assert (len(written), sum(map(len, written))) == (said["count"], said["bytes"])
+    if ending:
+        assert "terminated" == said["truncated"]
+    else:
+        assert (2, True) == (said["count"], "error" in said)
+
+
 def test_what_kubelets_say(fake: FakeKube, take: Take) -> None:
     """One that does not answer is told, and the other is there."""
     for name in ("n1", "n2"):
