@@ -7,6 +7,7 @@ is made of directories that can be entered and files that can be read.
 import argparse
 import os
 import stat
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,17 +68,21 @@ class Left:
     removed: int = 0
 
 
-def exceeded(directory: Path, limits: Limits) -> str:
+def exceeded(directory: Path, limits: Limits, ours: Collection[str] = ()) -> str:
     """Say which limit the output is over, `bytes` or `files`; empty where it is over none.
 
-    Looks no further than that; what vanishes meanwhile does not count.
+    Looks no further than that; what vanishes meanwhile does not count, nor do the entries of the
+    directory that are called like one of `ours`.
     """
+    left_out = {str(directory / name) for name in ours}
     size = files = 0
     waiting = [str(directory)]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
+                    if entry.path in left_out:
+                        continue
                     files += 1
                     try:
                         found = entry.stat(follow_symlinks=False)

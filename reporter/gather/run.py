@@ -1,7 +1,8 @@
 """Running gatherers: each for itself, one after the other, within limits.
 
-A gatherer works in a directory of its own, which takes its final name when it has ended, with all
-that it started, and its output is within the limits.
+A gatherer works in a directory of its own. When it has ended, with all that it started, its output
+is brought within the limits and put where the next one does not come across it; all get their final
+names at the end.
 """
 
 import json
@@ -9,6 +10,7 @@ import os
 import resource
 import select
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -29,6 +31,8 @@ _NAMED: Final = 20
 _STDERR: Final = 4096  # bytes that are kept
 _LOOK: Final = 0.1  # seconds between two looks at the output
 _SHARE: Final = 10  # looks take at most one part in so many of the time
+_PATIENCE: Final = 2.0  # seconds; a process stuck in the kernel cannot be waited for
+_FRAME: Final = 2  # directories that are ours: the one to work in, and the output's in it
 
 
 class Stop(Protocol):
@@ -62,6 +66,16 @@ def gatherers(directory: Path, host: Path) -> list[Gatherer]:
     return list(found.values())
 
 
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where the output goes, the shelf in it, and the names in it that no gatherer has made."""
+
+    out: Path
+    shelf: Path
+    ours: frozenset[str]
+    limits: Limits
+
+
 def run_all(
     programs: Sequence[Gatherer],
     out: Path,
@@ -73,32 +87,82 @@ def run_all(
 ) -> Iterator[Record]:
     """Run gatherers, and yield a record after each; after `stop` no further one is started.
 
-    Nothing else may be a child of this process: all of them are ended. Raises OSError when `out`
-    cannot be written to.
+    The output has its names when the iterator has ended. Nothing else may be a child of this
+    process: all of them are ended. Raises OSError when `out` cannot be written to.
     """
     adopt()
     limits = limits or Limits()
-    for program in programs:
-        if stop.is_set():
-            return
-        before = {each.name for each in out.iterdir()}
-        work = Path(tempfile.mkdtemp(prefix=".gathering-", dir=out))
-        place = work / program.name
-        place.mkdir()
-        told = {
-            **environ,
-            "GATHER_OUT": str(place),
-            "GATHER_HOST_ROOT": str(host),
-            "GATHER_DEADLINE": str(int(time.time() + limits.seconds)),
-        }
-        record = _Run(program, place, told, stop, limits).run()
-        beside = [each for each in work.iterdir() if each.name != program.name]
-        beside += [each for each in out.iterdir() if each.name not in {*before, work.name}]
+    shelf = Path(tempfile.mkdtemp(prefix=".gathered-", dir=out))
+    done: list[str] = []
+    try:
+        site = _Site(out, shelf, frozenset(each.name for each in out.iterdir()), limits)
+        for program in programs:
+            if stop.is_set():
+                return
+            work = Path(tempfile.mkdtemp(prefix=".gathering-", dir=out))
+            place = work / program.name
+            place.mkdir()
+            told = {
+                **environ,
+                "GATHER_OUT": str(place),
+                "GATHER_HOST_ROOT": str(host),
+                "GATHER_DEADLINE": str(int(time.time() + limits.seconds)),
+            }
+            # All have the same user. Closed, the others' output is at least not hit by accident.
+            shelf.chmod(0)
+            record = _Run(program, place, site, told, stop).run()
+            _reopen(shelf)
+            done.append(program.name)
+            yield _keep(record, work, site)
+    finally:
+        _put_in_place(done, shelf, out)
+
+
+def _keep(record: Record, work: Path, site: _Site) -> Record:
+    """Put the output on the shelf, with the record in it; whatever the gatherer has done to it."""
+    try:
+        if not _reopen(work):
+            record = replace(record, status=FAILED, error="output lost: its directory was removed")
+        beside = [each for each in work.iterdir() if each.name != record.name]
+        beside += [each for each in site.out.iterdir() if each.name not in {*site.ours, work.name}]
         names = sorted(each.name[:255] for each in beside)
         record = replace(record, outside=tuple(names[:_NAMED]))
         for each in beside:
             _clear(each)
-        yield _keep(record, work, out, limits)
+        record = _settled(record, work / record.name, site.limits)
+        (work / record.name).rename(site.shelf / record.name)
+        remove(work)
+    except OSError as error:
+        record = replace(record, status=FAILED, error=f"output lost: {error.strerror}")
+        with suppress(OSError):
+            (site.shelf / record.name).mkdir(exist_ok=True)
+            record = _written(record, site.shelf / record.name)
+    return record
+
+
+def _reopen(directory: Path) -> bool:
+    """Let a directory of ours be one again that can be entered; return whether it was there."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(directory.lstat().st_mode):
+            directory.chmod(0o700)
+            return True
+        directory.unlink()
+    directory.mkdir(0o700)
+    return False
+
+
+def _put_in_place(names: Sequence[str], shelf: Path, out: Path) -> None:
+    """Give the outputs their names. Raises OSError, but not before all have been tried."""
+    lost: OSError | None = None
+    _reopen(shelf)
+    for name in names:
+        try:
+            (shelf / name).rename(out / name)
+        except OSError as error:
+            lost = lost or error
+    remove(shelf)
+    if lost is not None:
+        raise lost
 
 
 def _clear(path: Path) -> None:
@@ -108,9 +172,8 @@ def _clear(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _keep(record: Record, work: Path, out: Path, limits: Limits) -> Record:
-    """Give the output its name, with the record in it."""
-    place = work / record.name
+def _settled(record: Record, place: Path, limits: Limits) -> Record:
+    """Bring the output within the limits, and write the record into it."""
     with suppress(OSError):
         # As far as it goes: what cannot be kept must not cost what can.
         if not place.is_dir() or place.is_symlink():
@@ -129,14 +192,16 @@ def _keep(record: Record, work: Path, out: Path, limits: Limits) -> Record:
     cut_off = record.left.truncated and record.status == COMPLETE
     if cut_off or (record.limit and record.left.files):
         record = replace(record, status=PARTIAL)
+    return _written(record, place)
+
+
+def _written(record: Record, place: Path) -> Record:
     try:
         _clear(place / RECORD)
         document = json.dumps(record.document(), ensure_ascii=False, indent=1)
         (place / RECORD).write_bytes(document.encode("utf-8", "replace") + b"\n")
     except OSError as error:
         record = replace(record, error=f"{RECORD} not written: {error.strerror}")
-    place.rename(out / record.name)
-    remove(work)
     return record
 
 
@@ -147,14 +212,15 @@ class _Run:
         self,
         program: Gatherer,
         place: Path,
+        site: _Site,
         environ: Mapping[str, str],
         stop: Stop,
-        limits: Limits,
     ) -> None:
         self._program, self._place, self._environ = program, place, environ
-        self._stop, self._limits = stop, limits
+        self._site, self._stop, self._limits = site, stop, site.limits
+        self._measure = replace(site.limits, files=site.limits.files + _FRAME)
         self._began = time.monotonic()
-        self._end = self._began + limits.seconds
+        self._end = self._began + site.limits.seconds
         self._stderr = b""
 
     def run(self) -> Record:
@@ -176,6 +242,8 @@ class _Run:
             why = self._watch(process)
         finally:
             code = self._finish(process)
+        if code is None:
+            return self._record(FAILED, stopped=why == "stop", error="cannot be killed")
         if why == "stop":
             return self._record(FAILED, stopped=True)
         if why:
@@ -211,7 +279,7 @@ class _Run:
             if now >= self._end:
                 return "seconds"
             if now >= next_look:
-                if over := exceeded(self._place, self._limits):
+                if over := exceeded(self._site.out, self._measure, self._site.ours):
                     return over
                 took = time.monotonic() - now
                 next_look = now + max(_LOOK, _SHARE * took)
@@ -228,12 +296,17 @@ class _Run:
             self._stderr += piece[: _STDERR - len(self._stderr)]
         return True
 
-    def _finish(self, process: "subprocess.Popen[bytes]") -> int:
-        """End it and all that it started, wherever that went; return its exit code."""
+    def _finish(self, process: "subprocess.Popen[bytes]") -> int | None:
+        """End it and all that it started, wherever that went; return its exit code.
+
+        Or None if it does not end: on a disk or a mount that does not answer nothing can kill it.
+        """
         if process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-        code = process.wait()
+        code = None
+        with suppress(subprocess.TimeoutExpired):
+            code = process.wait(_PATIENCE)
         end_orphans()
         if process.stderr is not None:
             process.stderr.close()

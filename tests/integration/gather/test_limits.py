@@ -165,8 +165,8 @@ def test_too_many_files(programs: Path) -> None:
         f"""#!{sys.executable}
 import os
 place = os.getcwd()
-os.chdir("..")  # where nobody counts yet
-above = os.getcwd()
+above = "{programs.parent}"  # where nobody counts yet
+os.chdir(above)
 for _ in range(3000):
     os.mkdir("d")
     os.chdir("d")
@@ -202,6 +202,71 @@ def test_nothing_that_a_program_leaves_can_spoil_the_archive(programs: Path) -> 
     assert (["outside"], ["tells"]) == (records["forges"]["outside"], records["takes"]["outside"])
     assert ["gather.json"] == os.listdir(out / "replaces")
     assert "complete" == records["replaces"]["status"]
+
+
+def test_nothing_that_a_program_does_around_it_costs_the_others(programs: Path) -> None:
+    """Its directory's parent goes, is closed, or leads elsewhere; the others' output is sought."""
+    script(programs, "10-first", "echo mine >a")
+    script(programs, "20-removes", 'rm -rf "$(dirname "$GATHER_OUT")"')
+    script(programs, "30-closes", 'echo b >b; chmod 0 "$(dirname "$GATHER_OUT")"')
+    script(programs, "40-links", 'up=$(dirname "$GATHER_OUT"); rm -rf "$up"; ln -s / "$up"')
+    script(programs, "50-forges", "for a in ../../*/; do echo forged >$a/a; done; rm -rf ../../*/*")
+
+    mode = Path("/").stat().st_mode
+    code, records, out = gather(programs)
+
+    assert 1 == code
+    lost = ("failed", "output lost: its directory was removed")
+    assert lost == (records["removes"]["status"], records["removes"]["error"])
+    assert lost == (records["links"]["status"], records["links"]["error"])
+    assert ("complete", "b\n") == (records["closes"]["status"], (out / "closes/b").read_text())
+    assert "mine\n" == (out / "first/a").read_text()
+    assert mode == Path("/").stat().st_mode
+
+
+def test_what_is_written_beside_the_directory_counts(programs: Path) -> None:
+    """It would fill the disk while the program runs."""
+    script(programs, "10-first", "head -c 90000 /dev/zero >a")
+    script(
+        programs, "20-in", "head -c 60000 /dev/zero >../a; head -c 60000 /dev/zero >b; sleep 600"
+    )
+    script(programs, "30-above", "head -c 90000 /dev/zero | tee ../../a >../../b; sleep 600")
+
+    _, records, _ = gather(programs)
+
+    assert ("complete", 90_000) == (records["first"]["status"], records["first"]["bytes"])
+    assert ("bytes", "partial", ["a"]) == tuple(
+        records["in"][name] for name in ("limit", "status", "outside")
+    )
+    assert ("bytes", ["a", "b"]) == (records["above"]["limit"], records["above"]["outside"])
+
+
+def test_one_that_cannot_be_killed_does_not_hold_the_others(programs: Path) -> None:
+    """As on a disk that does not answer. Here somebody traces it, who alone learns of its end."""
+    script(
+        programs,
+        "10-stuck",
+        f"""#!{sys.executable}
+import ctypes, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(0x59616D61, ctypes.c_ulong(-1))  # PR_SET_PTRACER: anybody
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+stuck = os.getpid()
+if not os.fork():
+    os.setsid()
+    if not libc.ptrace(0x4206, stuck, 0, 0):  # PTRACE_SEIZE
+        open("traced", "x").close()
+time.sleep(600)""",
+    )
+
+    code, records, out = gather(programs, *BRIEF)
+
+    assert (out / "stuck/traced").exists()
+    assert (1, "failed", "cannot be killed") == (
+        code,
+        records["stuck"]["status"],
+        records["stuck"]["error"],
+    )
 
 
 def test_ctrl_c_ends_what_runs_and_keeps_what_is_there(tmp_path: Path) -> None:
