@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Final, cast
 from xml.sax.saxutils import escape, quoteattr
 
 from reporter.core.judge.counting import SKIPPED
+from reporter.core.launch.snapshot_plugin import PLUGIN
 from reporter.core.text import clean
 from reporter.ctl.commands.retrieve import download
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
@@ -21,6 +22,7 @@ from reporter.ctl.run import origin
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table, terminal_columns
 from reporter.ctl.show.tell import tell
+from reporter.ctl.snapshot_index import snapshot_lines
 from reporter.untar import BadArchive
 
 DESCRIPTION = """\
@@ -116,13 +118,17 @@ def _found(options: argparse.Namespace) -> Results:
 def _read(path: Path, options: argparse.Namespace) -> Results:
     dumped = options.mode == "dump"
     every = options.mode == "detailed" or options.output == "junit"
-    return read_results(
+    found = read_results(
         path,
         options.plugin,
         options.node,
         every=every and not options.failed,
         written=dumped,
     )
+    if any(plugin.name == PLUGIN for plugin in found.plugins):
+        for line in snapshot_lines(path):
+            tell(line)
+    return found
 
 
 def _show(found: Results, options: argparse.Namespace) -> None:

@@ -22,6 +22,7 @@ from reporter.ctl.run.server import NoAnswer, StatusServer
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import redraws
 from reporter.ctl.show.tell import tell
+from reporter.ctl.snapshot_index import snapshot_lines
 from reporter.untar import BadArchive, Caps, extract
 
 DESCRIPTION = """\
@@ -160,6 +161,8 @@ def _deliver(
             for note in done.notes:
                 tell(note)
     _put(announced, path if directory is None else directory, files, options)
+    for line in snapshot_lines(path if directory is None else directory):
+        tell(line)
     return GOOD
 
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from reporter.ctl.snapshot_index import snapshot_lines
 from tests import forked
 
 LAUNCHER = str(Path("cmd/status-ctl.py").absolute())
@@ -100,6 +101,40 @@ def test_what_failed_comes_with_its_text(results: Path) -> None:
         "\ndegraded: mine > a\n"
         "\nfailed: unit > junit.xml > disks > closes\n    is open\n    line 7 [31m\n"
     ) == out[out.index("\n\n") + 1 :]
+
+
+@pytest.mark.parametrize("tarball", [False, True])
+def test_a_snapshot_that_misses_something(results: Path, *, tarball: bool) -> None:
+    """Its plugin has passed all the same; only who looks at the index would know."""
+    folder = results / "plugins" / "cluster-snapshot"
+    folder.mkdir()
+    (folder / "sonobuoy_results.yaml").write_text("name: cluster-snapshot\nstatus: passed\n")
+    (results / "resources").mkdir()
+    named = [{"resource": f"r{at}", "truncated": "full", "redacted": 2} for at in range(7)]
+    index = {
+        "complete": False,
+        "stopped": "out of time",
+        "resources": [*named, {"resource": "pods", "group": "metrics.k8s.io", "error": "no"}],
+        "groupErrors": [{"group": "a.example.com"}],
+        "podlogs": {"truncated": "full", "redacted": 1},
+    }
+    (results / "resources" / "index.json").write_text(json.dumps(index))
+    _, _, err = call(str(packed(results) if tarball else results), "--plugin", "cluster-snapshot")
+
+    assert (
+        "status-ctl: the snapshot is not complete: out of time; truncated: r0, r1, r2, r3, r4 "
+        "and 3 more; failed: pods.metrics.k8s.io; API groups that did not answer: a.example.com\n"
+        "status-ctl: values redacted in the snapshot: 15\n"
+    ) == err
+
+
+@pytest.mark.parametrize("index", ["{", "[]", '{"complete": true, "resources": [7]}'])
+def test_a_snapshot_of_which_nothing_is_to_be_said(results: Path, index: str) -> None:
+    """Whatever lies there under that name."""
+    (results / "resources").mkdir()
+    (results / "resources" / "index.json").write_text(index)
+
+    assert () == snapshot_lines(packed(results)) == snapshot_lines(results)
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,16 @@ def left(home: Home) -> list[str]:
 class TestFile:
     """The tarball as a file."""
 
+    @pytest.mark.parametrize("more", [(), ("--extract",)])
+    def test_of_a_snapshot_it_is_said_what_is_missing(self, home: Home, more) -> None:
+        """On standard error: the path is all that is printed."""
+        index = b'{"complete": false, "resources": [{"resource": "pods", "error": "no"}]}'
+        with serving(packed(("resources/index.json", index))) as server:
+            found = home.run("retrieve", "--url", server.url, *more)
+
+        assert (0, f"{FOLDER if more else NAME}\n") == found[:2]
+        assert "status-ctl: the snapshot is not complete: failed: pods\n" == found[2]
+
     def test_under_its_own_name(self, home: Home) -> None:
         """The path is all that is printed."""
         with serving() as server:
