@@ -1,7 +1,7 @@
 """What `go test -json` prints: an event per line, an item for each test that has ended.
 
 A package may fail while none of its tests has: it does not compile, or its `TestMain` says so. A
-test that began and never ended is unknown.
+test that began and never ended is unknown, and so is a package: what is missing may have failed.
 """
 
 import json
@@ -13,7 +13,7 @@ from reporter.core.judge.tree import Tree
 from reporter.core.run.results import ResultStatus
 
 _LINE: Final = 2**20  # bytes
-_RUNNING: Final = 10_000  # tests that have begun and not ended, and failed packages
+_RUNNING: Final = 10_000  # tests, and packages, that have begun and not ended; failed packages
 _NAMES: Final = 4 * 2**20  # characters of their names
 _OUTPUT: Final = 8 * 2**10  # characters kept of one test's output, the newest
 _PIECES: Final = 64
@@ -34,6 +34,7 @@ class GoJson:
         self._lines = 0
         self._strange = 0  # the first line that is no event
         self._running: dict[tuple[str, str], _Output | None] = {}
+        self._open: set[str] = set()  # packages that have begun and not ended
         self._failed: set[str] = set()  # packages with a test that has failed
         self._names = 0  # characters
 
@@ -55,7 +56,9 @@ class GoJson:
         self._line(self._rest)
         for (package, test), output in self._running.items():
             self._leaf(test, ResultStatus.UNKNOWN, package, output)
-        self._running = {}
+        for package in sorted(self._open):
+            self._leaf(package or "package", ResultStatus.UNKNOWN, package, None)
+        self._running, self._open = {}, set()
         if self._strange:
             raise Unreadable(f"line {self._strange} is not an event of go test -json")
 
@@ -75,7 +78,11 @@ class GoJson:
     def _event(self, event: dict[str, Any]) -> None:
         action, package, test = (_text(event, name) for name in ("Action", "Package", "Test"))
         key = (package, test)
+        if (test and (action == "run" or action in _ENDS)) or action == "start":
+            self._begins(package)
         if not test:
+            if action in _ENDS:
+                self._ends(package)
             if action == "fail" and package not in self._failed:
                 self._leaf(package or "package", ResultStatus.FAILED, package, None)
         elif action in _ENDS:
@@ -96,6 +103,18 @@ class GoJson:
             self._running[key] = _Output() if len(self._running) < _OUTPUTS else None
         elif action == "output" and (kept := self._running.get(key)) is not None:
             kept.add(_text(event, "Output"))
+
+    def _begins(self, package: str) -> None:
+        if package not in self._open:
+            if len(self._open) == _RUNNING:
+                raise Unreadable(f"more than {_RUNNING} packages that have begun and not ended")
+            self._hold(package)
+            self._open.add(package)
+
+    def _ends(self, package: str) -> None:
+        if package in self._open:
+            self._names -= len(package)
+            self._open.remove(package)
 
     def _hold(self, *names: str) -> None:
         """Take the place for names that are kept."""

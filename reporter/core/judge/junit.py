@@ -1,12 +1,15 @@
 """JUnit's XML, as test runners write it: suites, also within suites, and their cases.
 
+A failure or an error of a suite itself, as of its setup, is a failed test with the suite's name. A
+suite that counts failures where no test has failed is not to be believed.
+
 A document type with declarations is refused: that is where entities come from. expat keeps a tag
 in memory until it ends, and every name of a tag or an attribute for ever, so these have caps of
 their own.
 """
 
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 from xml.parsers import expat
 
 from reporter.core.judge.counting import SKIPPED
@@ -19,7 +22,19 @@ _PIECE: Final = 64 * 2**10
 _NAMES: Final = 10_000  # different names of tags and attributes
 _NAMES_SIZE: Final = 4 * 2**20  # characters of all of them
 _TEXT: Final = 64 * 2**10  # characters of one element's text that are looked at
-_TEXTS: Final = ("failure", "error", "system-out", "system-err")
+_NAME: Final = 1024
+_FAILURES: Final = ("failure", "error")
+_FAILED: Final = frozenset({"fail", "failed", "failure", "error"})  # in attributes of a case
+_TEXTS: Final = (*_FAILURES, "system-out", "system-err")
+
+
+class _Suite(NamedTuple):
+    """A suite that is open; `failed` is how many tests had failed when it began."""
+
+    depth: int
+    name: str
+    failed: int
+    says_failed: bool
 
 
 class JUnit:
@@ -35,7 +50,9 @@ class JUnit:
         parser.StartDoctypeDeclHandler = self._doctype
         self._fed = 0
         self._names = self._names_size = 0
-        self._depth = self._suites = 0
+        self._depth = self._suites = self._failed = 0
+        self._within: list[_Suite] = []
+        self._denied = False
         self._case: dict[str, str] | None = None  # the attributes of the one that is open
         self._case_depth = 0
         self._found: dict[str, str] = {}
@@ -57,6 +74,8 @@ class JUnit:
     def close(self) -> None:
         """Take the end of the report."""
         self._parse(b"", last=True)
+        if self._denied:
+            raise Unreadable("a suite counts failures or errors, and no test in it has failed")
 
     def _parse(self, piece: bytes, *, last: bool) -> None:
         try:
@@ -92,13 +111,21 @@ class JUnit:
         if depth == 1 and name not in ("testsuites", "testsuite"):
             raise Unreadable("not a JUnit report: the root is neither testsuites nor testsuite")
         if self._case is not None:
-            if depth == self._case_depth + 1:
+            if depth == self._case_depth + 1 and not self._reading:
                 self._part(name, attributes)
         elif name == "testcase":
             self._case, self._case_depth = attributes, depth
-        elif name == "testsuite":
-            self._suites += 1
-            self._tree.enter(attributes.get("name") or f"testsuite-{self._suites:03}")
+        elif name in ("testsuites", "testsuite"):
+            title = attributes.get("name") or name
+            if name == "testsuite":
+                self._suites += 1
+                title = attributes.get("name") or f"testsuite-{self._suites:03}"
+                self._tree.enter(title)
+            says = any(_above_zero(attributes.get(each, "")) for each in ("failures", "errors"))
+            self._within.append(_Suite(depth, title[:_NAME], self._failed, says))
+        elif name in _FAILURES and depth == self._within[-1].depth + 1:
+            self._case, self._case_depth = {"name": self._within[-1].name}, depth
+            self._part(name, attributes)
 
     def _part(self, name: str, attributes: dict[str, str]) -> None:
         if name == "skipped":
@@ -122,12 +149,15 @@ class JUnit:
         depth = self._depth
         self._depth = depth - 1
         if self._case is not None:
+            if depth == self._reading:
+                self._text_ends(tag.rpartition(":")[2])
             if depth == self._case_depth:
                 self._case_ends(self._case)
-            elif depth == self._reading:
-                self._text_ends(tag.rpartition(":")[2])
-        elif tag.rpartition(":")[2] == "testsuite":
-            self._tree.leave()
+        elif depth == self._within[-1].depth:
+            suite = self._within.pop()
+            self._denied |= suite.says_failed and suite.failed == self._failed
+            if tag.rpartition(":")[2] == "testsuite":
+                self._tree.leave()
 
     def _text_ends(self, name: str) -> None:
         said = "".join(self._pieces)
@@ -138,11 +168,18 @@ class JUnit:
     def _case_ends(self, attributes: dict[str, str]) -> None:
         found, skipped = self._found, self._skipped
         self._case = None
-        if not found and not skipped and self._tree.passed():
+        failed = (
+            ("status" in attributes and attributes["status"].lower() in _FAILED)
+            or ("result" in attributes and attributes["result"].lower() in _FAILED)
+            or "failure" in found
+            or "error" in found
+        )
+        if not failed and not found and not skipped and self._tree.passed():
             return
         self._found, self._skipped = {}, False
         status: str = ResultStatus.PASSED
-        if "failure" in found or "error" in found:
+        if failed:
+            self._failed += 1
             status = ResultStatus.FAILED
         elif skipped:
             status = SKIPPED
@@ -150,3 +187,7 @@ class JUnit:
         of = attributes.get("classname", "")
         meta = {"classname": of[:_TEXT]} if of else None
         self._tree.leaf(attributes.get("name", ""), status, details, meta)
+
+
+def _above_zero(number: str) -> bool:
+    return number.strip().lstrip("0").isdecimal()

@@ -93,7 +93,9 @@ def test_reports_of_every_format(tmp_path: Path) -> None:
         archive = packed(("out/deep/junit.xml", FAILING), ("out/log.txt", b"<"))
         assert stored(sha(archive)) == await here.put(JUNIT, archive, ARCHIVE)
         assert "" == here.store.entry(JUNIT).record.verdict
-        await here.put(GO, b'{"Action":"pass","Test":"A","Package":"p"}\n')
+        await here.put(
+            GO, b'{"Action":"pass","Test":"A","Package":"p"}\n{"Action":"pass","Package":"p"}\n'
+        )
         await here.put(MANUAL, b"items: [{name: a, status: degraded}]")
         await here.put(RAW, packed(("a", b"1"), ("b/c", b"2")), ARCHIVE)
         await here.put(NAMED, packed(("a.xml", FAILING), ("b/wanted.txt", PASSING)), ARCHIVE)
@@ -264,7 +266,7 @@ def test_a_result_that_takes_the_aggregator_with_it_each_time(tmp_path: Path) ->
         die()
     deadly = Judgement(note="the aggregator was killed 3 times while it was read", complete=False)
     assert [deadly] * 2 == [read(Judge(begun), PASSING) for _ in range(2)]
-    event = b'{"Action":"pass","Test":"A"}'
+    event = b'{"Action":"pass","Test":"A"}\n{"Action":"pass"}'
     assert Judgement({"passed": 1}) == read(Judge(begun), event, result_format="gojson")
 
 

@@ -152,12 +152,102 @@ def test_suites_of_junit(report, counts, names):
     assert (counts, names, "") == (item.counts, [each.name for each in item.items], note)
 
 
+def events(*found: tuple[str, ...]) -> bytes:
+    """Events of `go test -json`: action, test, output, package."""
+    names = ("Action", "Test", "Output", "Package")
+    return b"\n".join(
+        json.dumps(dict(zip(names, (*each, "", "")[:3], strict=False)) | {"Package": "p"}).encode()
+        for each in found
+    )
+
+
+OPEN = [("start",), ("run", "TestA"), ("pass", "TestA")]
+END = [("pass",)]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (OPEN, {"passed": 1, "unknown": 1}),
+        (OPEN[1:], {"passed": 1, "unknown": 1}),
+        (OPEN[:1], {"unknown": 1}),
+        (OPEN[:2], {"unknown": 2}),
+        ([*OPEN, ("skip", "TestB"), *END], {"passed": 1, "skipped": 1}),
+        ([*OPEN, *END, ("output", "", "PASS")], {"passed": 1}),
+        ([*OPEN, *END, *OPEN], {"passed": 2, "unknown": 1}),
+        ([("start",), ("skip",), *OPEN, *END], {"passed": 1}),
+    ],
+)
+def test_a_package_of_go_without_an_end_is_unknown(found, expected):
+    """The stream broke off, and with it what failed later."""
+    item, note = judged("gojson", events(*found))
+    assert (expected, "") == (item.counts, note)
+    if "unknown" in expected:
+        assert ["p", "unknown", {}, {"package": "p"}] == plain(item)[-1]
+
+
+def test_every_open_package_of_go_is_named():
+    """Those of several, in any order; and one without a name."""
+    names = ("q", "", "a")
+    lines = [json.dumps({"Action": "start", "Package": name}).encode() for name in names]
+    item, _ = judged("gojson", b"\n".join([*lines, b'{"Action":"pass","Package":"q"}']))
+    assert [["package", "unknown"], ["a", "unknown"]] == [each[:2] for each in plain(item)]
+
+
+@pytest.mark.parametrize(
+    ("report", "counts", "first"),
+    [
+        (suite('<error message="no database"/><testcase/>'), {"failed": 1, "passed": 1}, "s"),
+        (
+            suite("<failure>no<error/> database</failure><testcase/>"),
+            {"failed": 1, "passed": 1},
+            "s",
+        ),
+        (b"<testsuites><error>no database</error></testsuites>", {"failed": 1}, "testsuites"),
+        (suite("<properties><error>x</error></properties><testcase/>"), {"passed": 1}, ""),
+        (suite('<testcase name="a" status="failed"/>'), {"failed": 1}, "a"),
+        (suite('<testcase name="a" result="ERROR"/>'), {"failed": 1}, "a"),
+        (suite('<testcase name="a" status="run" result="completed"/>'), {"passed": 1}, ""),
+    ],
+)
+def test_failures_of_junit_outside_of_a_case_s_elements(report, counts, first):
+    """A suite whose setup failed, and a case that says so in an attribute."""
+    found = read("junit", report)
+    assert (counts, "") == (found.item().counts, found.note)
+    assert first == (found.first.name if found.first else "")
+    assert found.first is None or found.first.text in ("", "no database")
+
+
+CASE = '<testcase name="a">{}</testcase>'
+
+
+@pytest.mark.parametrize(
+    ("report", "counts"),
+    [
+        ('<testsuites errors="1"><testsuite>{}</testsuite></testsuites>', "denied"),
+        ('<testsuite tests="2" failures="01">{}</testsuite>', "denied"),
+        ('<testsuite><testsuite errors="2">{}</testsuite></testsuite>', "denied"),
+        ('<testsuite failures="0" errors="">{}</testsuite>', "passed"),
+        ('<testsuite failures="none" errors="-1">{}</testsuite>', "passed"),
+    ],
+)
+def test_suites_of_junit_that_count_failures(report, counts):
+    """Where no test has failed the failed one is missing, so nobody knows."""
+    note = "a suite counts failures or errors, and no test in it has failed"
+    item, said = judged("junit", report.format(CASE.format("")).encode())
+    expected = ({"passed": 1, "unknown": 1}, note) if counts == "denied" else ({"passed": 1}, "")
+    assert expected == (item.counts, said)
+    item, said = judged("junit", report.format(CASE.format("<failure/>")).encode())
+    assert ({"failed": 1}, "") == (item.counts, said)
+
+
 BOMB = b'<!DOCTYPE a [<!ENTITY b "%s"><!ENTITY c "&b;&b;">]><testsuite name="&c;"/>' % (b"x" * 99)
 
 NAMES = b"<testsuite>" + b"".join(b"<a%d/>" % number for number in range(10_001))
 LONG = b"<testsuite>" + b"".join(b'<a b%d%s=""/>' % (n, b"x" * 60_000) for n in range(80))
 TOO_MANY = "more than 10000 different names of tags and attributes, or too long ones"
 RUN = b'{"Action":"run","Test":"%d%s"}\n'
+STARTS = b"".join(b'{"Action":"start","Package":"%d"}\n' % n for n in range(10_001))
 RUNS = b"".join(RUN % (number, b"x" * 60_000) for number in range(80))
 
 
@@ -175,6 +265,7 @@ RUNS = b"".join(RUN % (number, b"x" * 60_000) for number in range(80))
         ("junit", NAMES, TOO_MANY),
         ("junit", LONG, TOO_MANY),
         ("gojson", RUNS, "the names of running tests have more than 4194304 characters"),
+        ("gojson", STARTS, "more than 10000 packages that have begun and not ended"),
         ("gojson", b"", "no tests in it"),
         ("gojson", b"\n\n", "no tests in it"),
         ("gojson", b"FAIL\tpkg [build failed]\n", "line 1 is not an event of go test -json"),
@@ -210,15 +301,6 @@ def test_a_report_that_breaks_off_keeps_what_it_has_said():
     assert [["s", "failed", {}, {}, ["a", "failed", {"failure": "x"}, {}]]] == plain(item)
     item, _ = judged("junit", suite('<testcase name="a"/>')[:-13])
     assert "unknown" == verdict_of(item.counts)
-
-
-def events(*found: tuple[str, ...]) -> bytes:
-    """Events of `go test -json`: action, test, output, package."""
-    names = ("Action", "Test", "Output", "Package")
-    return b"\n".join(
-        json.dumps(dict(zip(names, (*each, "", "")[:3], strict=False)) | {"Package": "p"}).encode()
-        for each in found
-    )
 
 
 def test_tests_of_go():
