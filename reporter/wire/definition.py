@@ -1,7 +1,6 @@
 """Plugin definitions in YAML: bytes to `Definition`s, or every mistake with its line and field.
 
-Both shapes are read: ours, by the published schema `plugin.v1`, and Sonobuoy's. The only place of
-PyYAML's parser.
+Both shapes are read: ours, by the published schema `plugin.v1`, and Sonobuoy's.
 """
 
 import re

@@ -5,6 +5,7 @@ import random
 import pytest
 import yaml
 
+from reporter.aggregator.judging.parsers import PARSERS
 from reporter.core.judge.counting import verdict_of
 from reporter.core.judge.listing import lines
 from reporter.core.judge.report import FileReport
@@ -65,7 +66,7 @@ def mutations(seeds, seed, count):
 def test_every_report_has_an_outcome(result_format, seed, count):
     """Whatever is in it: counts, a verdict, and YAML that others can read."""
     for number, data in enumerate(mutations(SEEDS[result_format], seed, count)):
-        found = FileReport(result_format, "r", "results/global/r", Room())
+        found = FileReport(PARSERS[result_format], "r", "results/global/r", Room())
         half = len(data) // 2
         found.feed(data[:half])
         found.feed(data[half:])

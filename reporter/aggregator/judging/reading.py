@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import IO
 
+from reporter.aggregator.judging.parsers import PARSERS
 from reporter.aggregator.judging.task import Task
 from reporter.core.judge.listing import lines
 from reporter.core.judge.report import FileReport, Findings, selects
@@ -24,7 +25,7 @@ def read(task: Task, body: IO[bytes], listing: IO[str] | None) -> Findings:
     for path, pieces in _files(task, body):
         room = NOTHING if listing is None else _part(shared)
         free = (room.passed, room.others, room.text)
-        report = FileReport(task.result_format, os.path.basename(path), path, room)  # noqa: PTH119
+        report = FileReport(PARSERS[task.result_format], os.path.basename(path), path, room)  # noqa: PTH119
         for piece in pieces:
             report.feed(piece)
         item = report.item()

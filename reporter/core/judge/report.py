@@ -78,13 +78,14 @@ def _leaf(
 class FileReport:
     """One file, read piece by piece. Whatever is in it, `item` is what is known of it.
 
-    `path` is its path below the plugin's directory. `note` says why it was not read to its end.
+    `parser` makes the parser of its format, `path` is its path below the plugin's directory. `note`
+    says why it was not read to its end.
     """
 
-    def __init__(self, result_format: str, name: str, path: str, room: Room) -> None:
+    def __init__(self, parser: Callable[[Tree], Parser], name: str, path: str, room: Room) -> None:
         self._name, self._path = name, path
         self._tree = Tree(room)
-        self._parser: Parser | None = _PARSERS[result_format](self._tree)
+        self._parser: Parser | None = parser(self._tree)
         self._size = 0
         self.note = ""
 
@@ -150,30 +151,3 @@ class Findings:
         if not self.counts:
             self.counts[ResultStatus.UNKNOWN] = 1
             self.note = missing
-
-
-def _junit(tree: Tree) -> Parser:
-    from reporter.core.judge.junit import JUnit
-
-    return JUnit(tree)
-
-
-def _gojson(tree: Tree) -> Parser:
-    from reporter.core.judge.gojson import GoJson
-
-    return GoJson(tree)
-
-
-def _manual(tree: Tree) -> Parser:
-    from reporter.core.judge.manual import Manual
-
-    return Manual(tree)
-
-
-# Each parser is loaded only where it is needed: YAML alone costs more memory than the rest.
-_PARSERS: Final[Mapping[str, Callable[[Tree], Parser]]] = {
-    "junit": _junit,
-    "e2e": _junit,
-    "gojson": _gojson,
-    "manual": _manual,
-}

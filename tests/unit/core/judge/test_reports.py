@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from reporter.core.judge import limits, manual, report
+from reporter.aggregator.judging.parsers import PARSERS
+from reporter.core.judge import limits, report
 from reporter.core.judge.counting import count_in, custom, status_of, verdict_of
 from reporter.core.judge.listing import lines
 from reporter.core.judge.report import (
@@ -22,13 +23,14 @@ from reporter.core.judge.report import (
     unread_item,
 )
 from reporter.core.judge.tree import Item, Room
+from reporter.wire import manual
 
 HOME = "results/global"
 
 
 def read(result_format: str, data: bytes, room: Room | None = None, piece: int = 7) -> FileReport:
     """Feed a report in pieces."""
-    found = FileReport(result_format, "r", f"{HOME}/r", room or Room())
+    found = FileReport(PARSERS[result_format], "r", f"{HOME}/r", room or Room())
     for at in range(0, len(data), piece):
         found.feed(data[at : at + piece])
     return found
@@ -486,7 +488,7 @@ def test_the_first_failure_is_known_without_a_list():
 
 def test_a_million_cases_take_no_more_memory_than_the_listed_ones():
     """The last of them, too, has been read."""
-    found = FileReport("junit", "r", "r", Room(passed=100))
+    found = FileReport(PARSERS["junit"], "r", "r", Room(passed=100))
     found.feed(b"<testsuite>")
     tracemalloc.start()
     for _ in range(100):

@@ -11,12 +11,11 @@ import yaml
 
 from reporter.core.judge.limits import DEEPEST, Unreadable
 from reporter.core.judge.tree import Tree
+from reporter.wire.yaml_scalar import LOADER, scalar
 
 MOST_BYTES: Final = 16 * 2**20
 _MOST_EVENTS: Final = 400_000
 _MOST_VALUES: Final = 200_000  # of the written-out tree
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten times faster
-_RESOLVER: Final[Any] = yaml.resolver.Resolver()
 
 
 class Manual:
@@ -111,7 +110,7 @@ def _meta(found: dict[Any, Any]) -> dict[str, str]:
 def _first_document(data: bytes) -> Any:
     """Build the first document from events; an alias gives the value itself, not a copy."""
     anchors: dict[str, Any] = {}
-    events = _counted(yaml.parse(data, Loader=_LOADER))
+    events = _counted(yaml.parse(data, Loader=LOADER))
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
             return _value(next(events), events, anchors, 0)
@@ -146,27 +145,7 @@ def _value(event: Any, events: Iterator[Any], anchors: dict[str, Any], depth: in
         while not isinstance(each := next(events), yaml.SequenceEndEvent):
             found.append(_value(each, events, anchors, depth + 1))
     else:
-        found = _scalar(event)
+        found = scalar(event)
     if event.anchor is not None:
         anchors[event.anchor] = found
     return found
-
-
-def _scalar(event: Any) -> Any:
-    """Return numbers, truth and nothing as such; everything else is a text."""
-    if not event.implicit[0]:
-        return event.value
-    tag = _RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False))
-    kind = tag.rpartition(":")[2]
-    if kind == "null":
-        return None
-    if kind == "bool":
-        return event.value.lower() in ("true", "yes", "on")
-    try:
-        if kind == "int":
-            return int(event.value)
-        if kind == "float":
-            return float(event.value)
-    except ValueError:
-        return event.value
-    return event.value
