@@ -125,8 +125,11 @@ def test_slow_loris(start: Start, share: int) -> None:
     assert {True} == {b"upload stalled" in each.heard for each in (*bodies, *stalled)}
     failures = 'status_aggregator_tls_failures_total{reason="timeout"}'
     aggregator.wait_status(lambda _: aggregator.metrics()[failures] >= len(handshakes))
-    cut_off = sum(each.cut_off for each in (*heads, *bodies, *stalled))
-    assert aggregator.metrics()[failures] <= len(handshakes) + cut_off
+    if share > 1:
+        # Of hundreds at once some do not get through their handshake in time, and with TLS 1.3 a
+        # client may not notice that.
+        cut_off = sum(each.cut_off for each in (*heads, *bodies, *stalled))
+        assert aggregator.metrics()[failures] <= len(handshakes) + cut_off
     aggregator.wait_metrics({"status_aggregator_uploads": 0})
     aggregator.wait_status(lambda _: not unfinished(aggregator))
     assert 200 == load.put("by-node/n0/load").status
