@@ -67,8 +67,10 @@ def main(app: Path) -> str | None:
         )
     compile_packages(app / "site")
     # Not all of APP: compileall would do its packages again, since it takes unchecked bytecode for
-    # out of date.
-    for tree in (app / "cmd", app / "reporter", sysconfig.get_path("stdlib")):
+    # out of date. That is wanted for the server alone: its parsers of what strangers send keep
+    # their assertions.
+    server = app / "site" / "aiohttp"
+    for tree in (app / "cmd", app / "reporter", server, sysconfig.get_path("stdlib")):
         compileall.compile_dir(
             tree,
             maxlevels=20,

@@ -305,9 +305,10 @@ class TestImageTree:
             image_prune.prune(tmp_path)
 
     def test_what_is_not_ours_is_compiled_without_docstrings(self, tmp_path, monkeypatch):
-        """Ours and the standard library keep theirs, and their assertions."""
+        """Ours, the server and the standard library keep theirs, and their assertions."""
         trees = {
-            "foreign": "app/site",
+            "foreign": "app/site/foreign",
+            "server": "app/site/aiohttp",
             "ours": "app/reporter",
             "start": "app/cmd",
             "standard": "lib",
@@ -332,7 +333,7 @@ class TestImageTree:
             kept[name] = (module.get("__doc__"), module["checked"])
         whole = ("A long text.", True)
         assert {"foreign": (None, False)} | dict.fromkeys(
-            ("ours", "start", "standard"), whole
+            ("server", "ours", "start", "standard"), whole
         ) == kept
 
     def test_extension_of_another_python_is_named(self, tmp_path):
