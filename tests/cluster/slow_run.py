@@ -25,7 +25,8 @@ Object = dict[str, Any]
 NAME = "slow"
 NAMESPACE = "status-reporter-slow"
 BOUND = 300.0
-SLEEPS = "trap 'exit 143' TERM; sleep 3600 & wait"
+SLEEPS = "trap 'sleep 2; exit 143' TERM; sleep 3600 & wait"
+"""Ends in another second than it is asked to: in the same one it may have ended by itself."""
 RESULT = '{"status": "failure", "reason": "DiskFull", "message": "no room"}'
 WRITES = f"echo '{RESULT}' >/results/new; mv /results/new /results/adapter-result.json"
 ABSENT = {"configMapKeyRef": {"name": "absent", "key": "a"}}

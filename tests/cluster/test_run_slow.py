@@ -51,6 +51,11 @@ def test_a_failure_that_takes_its_time(slow_run: SlowRun, plugin: str) -> None:
     seconds, cause, words = LATER[plugin]
     found = slow_run.entry(plugin)
 
+    if plugin == "memory":
+        (container,) = slow_run.pod(plugin)["status"]["containerStatuses"]
+        if container["state"]["terminated"]["reason"] == "Error":
+            # On a busy machine containerd may hear of the end first, and of its cause never.
+            words = "ended: exit code 137 (Error), and its result never came"
     error = found["error"]
     assert (cause, True) == (error["cause"], words in error["text"]), error
     began = moment(slow_run.job(plugin)["metadata"]["creationTimestamp"])
