@@ -1,4 +1,4 @@
-"""The cluster network of a bed for people: Services have their addresses, and names in DNS.
+"""The cluster network of a bed for people: Services have addresses, node ports, and names in DNS.
 
     python -m tests.bed.network FOLDER
 
@@ -89,7 +89,10 @@ class Network:
                 continue
             names[name] = [address]
             for port in spec["ports"]:
-                wanted[address, port["port"]] = self._backends_of(metadata, port, own)
+                backends = self._backends_of(metadata, port, own)
+                wanted[address, port["port"]] = backends
+                if node_port := port.get("nodePort"):
+                    wanted[self._node.controlplane.gateway, node_port] = backends
         self._backends, self.names = wanted, Names(names)
         for place in wanted.keys() - self._listening.keys():
             self._listen(place)
@@ -110,12 +113,13 @@ class Network:
         ]
 
     def _listen(self, place: Address) -> None:
-        bridge = self._node.places.bridge
-        subprocess.run(
-            ["ip", "addr", "replace", f"{place[0]}/32", "dev", bridge],
-            capture_output=True,
-            check=False,
-        )
+        if place[0] != self._node.controlplane.gateway:
+            bridge = self._node.places.bridge
+            subprocess.run(
+                ["ip", "addr", "replace", f"{place[0]}/32", "dev", bridge],
+                capture_output=True,
+                check=False,
+            )
         listening = socket.create_server(place, backlog=128)
         self._listening[place] = listening
         threading.Thread(target=self._accept, args=(place, listening), daemon=True).start()

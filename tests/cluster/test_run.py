@@ -434,3 +434,49 @@ def test_an_image_of_ours_that_cannot_be_pulled(person: Person, run: str) -> Non
     assert seconds < 60
     assert 130 == process.returncode
     assert f"status-ctl delete {run}" in rest
+
+
+def test_a_plugins_image_that_cannot_be_pulled(person: Person, run: str) -> None:
+    """L19: `--wait` and `-o wide` have the kubelet's words while it is still being tried."""
+    image = "localhost:1/nobody/has:that"
+    greeting = FIRST.read_text().partition("\n---\n")[0].replace(BUSYBOX, image)
+    with person.start(
+        *("run", "-f", write(person.home, "greeting.yaml", greeting), "--name", run),
+        *("--storage", "none", "--wait", "--timeout", "4m"),
+    ) as process:
+        assert process.stderr is not None
+        # Before, it may be told that the Pod is being set up.
+        said = next(
+            line for line in process.stderr if "greeting/global: " in line and image in line
+        )
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=BOUND)
+    code, out, err = person.run("status", run, "-o", "wide")
+
+    assert re.search(r"Pending: (ErrImagePull|ImagePullBackOff): ", said)
+    assert image in said
+    assert 0 == code, err
+    assert re.search(rf"Pending: (ErrImagePull|ImagePullBackOff): .*{image}", out)
+
+
+def test_exposed_on_a_node(person: Person, run: str) -> None:
+    """The status by the connection file alone, the results also through a port-forward."""
+    greeting = write(person.home, "g.yaml", FIRST.read_text().partition("\n---\n")[0])
+    code, out, err = person.run(
+        *("run", "-f", greeting, "--name", run, "--storage", "none", "--expose", "nodeport"),
+        *("--wait", "--timeout", "4m", "-o", "name"),
+    )
+    assert (0, "greeting/global\n") == (code, out), err
+    file = person.home / "status-reporter" / "connection.json"
+    node = person.get("node", "node1", "default")["status"]["addresses"]
+    address = next(each["address"] for each in node if each["type"] == "InternalIP")
+    kept = json.loads(file.read_text())
+    assert kept["host_address"].startswith(f"https://{address}:"), err
+
+    by_file = ("--connection", str(file), "-o", "name")
+    assert (0, "greeting/global\n", "") == person.run("status", *by_file)
+    code, tarball, err = person.run("retrieve", run)
+    assert (0, True) == (code, (person.home / tarball.strip()).exists()), err
+    assert 0 == person.run("delete", run)[0]
+    assert not file.exists()
+    assert [] == person.left_of(run)
