@@ -1,9 +1,11 @@
-"""The results of a run uploaded to a real object store."""
+"""The results of a run uploaded to a real object store, and the URL looked for everywhere."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,29 @@ import pytest
 from tests.aggregators.object_store import ObjectStore
 from tests.aggregators.served import Aggregator, plan
 from tests.bed.binaries import BedUnavailable, program
-from tests.cluster.test_run import write
+from tests.bed.controlplane import ControlPlane
+from tests.cluster.test_run import Person, person, run, write
 from tests.ports import free_port
 
-pytestmark = pytest.mark.timeout(600)
+__all__ = ["person", "run"]
+
+pytestmark = [pytest.mark.node, pytest.mark.timeout(600)]
+
+PLUGIN = """\
+apiVersion: status-reporter.io/v1
+kind: Plugin
+metadata: {name: greeting}
+spec:
+  driver: Job
+  contract: result-file
+  template:
+    spec:
+      containers:
+        - name: adapter
+          image: docker.io/library/busybox:1.37
+          command: [sh, -c, 'echo "{\\"status\\":\\"success\\"}" >/results/new && mv /results/new \
+/results/adapter-result.json']
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +44,9 @@ def _store_program() -> None:
         program("versitygw")
     except BedUnavailable as reason:
         pytest.skip(str(reason))
+
+
+SEEN = ("pods", "jobs", "configmaps", "secrets", "services", "networkpolicies", "events")
 
 
 def secrets(url: str) -> tuple[str, ...]:
@@ -49,3 +73,55 @@ def test_a_store_takes_what_was_presigned_for_it(tmp_path: Path) -> None:
         assert "403 Forbidden (SignatureDoesNotMatch)" == ended["upload"]["error"]
         assert tarballs["good"] == store.object("good.tar.gz").read_bytes()
         assert not store.object("forged.tar.gz").exists()
+
+
+def test_a_run_that_ends_with_its_verdict(person: Person, run: str, tmp_path: Path) -> None:
+    """L16: uploaded, passed, its Job complete; and the URL is in its Secret and nowhere else."""
+    where = gateway(person.cluster)
+    with ObjectStore(tmp_path, where, free_port()) as store:
+        url = store.presigned("/results/run.tar.gz")
+        code, out, err = person.run(
+            *("run", "-f", write(tmp_path, "plugin.yaml", PLUGIN), "--name", run),
+            *("--upload-url-file", write(tmp_path, "url", url), "--upload-ca", str(store.ca)),
+            *("--plugin-timeout", "1h", "--exit", "--wait"),
+        )
+        assert 0 == code, err
+        packed = store.object("run.tar.gz").read_bytes()
+    namespace = f"status-reporter-{run}"
+    person.cluster.kubectl(
+        *("wait", f"job/{run}", "-n", namespace, "--for=condition=Complete", "--timeout=60s")
+    )
+    code, shown, _ = person.run("status", run, "-o", "json")
+    document = json.loads(shown)
+    assert (0, "passed", "uploaded") == (
+        code,
+        document["result_status"],
+        document["upload"]["state"],
+    )
+    assert document["tar-info"]["sha256"] == hashlib.sha256(packed).hexdigest()
+    seen = [out, err, shown, *everything(person.cluster, namespace, run)]
+    for secret in secrets(url):
+        assert not [each for each in seen if secret in each]
+    assert 0 == person.run("delete", run)[0]
+    assert [] == person.left_of(run)
+
+
+def gateway(cluster: ControlPlane) -> str:
+    """Return the address of this machine that Pods reach."""
+    path = "jsonpath={.status.addresses[?(@.type=='InternalIP')].address}"
+    return cluster.kubectl("get", "node", "node1", "-o", path).strip()
+
+
+def everything(cluster: ControlPlane, namespace: str, run: str) -> Iterator[str]:
+    """What anybody sees of a run: its objects, Events and logs, and the processes of its node."""
+    for kind in SEEN:
+        listed = json.loads(cluster.kubectl("get", kind, "-n", namespace, "-o", "json"))
+        for each in listed["items"]:
+            if (each["kind"], each["metadata"]["name"]) != ("Secret", f"{run}-upload"):
+                yield json.dumps(each)
+    yield cluster.kubectl("logs", f"job/{run}", "-n", namespace)
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            yield process.read_text(errors="replace")
+        except OSError:
+            continue  # it has ended
