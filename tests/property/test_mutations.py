@@ -1,6 +1,5 @@
 """200,000 damaged documents: none crashes a decoder, none is slow, none leaks through the cause."""
 
-import random
 import re
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from reporter.errors import InvalidPayload
 from reporter.wire.progress import decode_progress
 from reporter.wire.result import decode_result
+from tests.property.damaged import mutations
 
 SEEDS = (
     b'{"status":"success","reason":"R","message":"m"}',
@@ -28,27 +28,6 @@ CAUSE = re.compile(
 )
 
 
-def mutations(seed, count):
-    """Documents with one to four cuts, copies, flips or foreign tokens each."""
-    dice = random.Random(seed)
-    for _ in range(count):
-        data = bytearray(dice.choice(SEEDS))
-        for _ in range(dice.randint(1, 4)):
-            at = dice.randint(0, len(data))
-            match dice.randrange(5):
-                case 0:
-                    del data[at : at + dice.randint(1, 8)]
-                case 1:
-                    data[at:at] = dice.choice(TOKENS)
-                case 2:
-                    data[at : at + 1] = dice.randbytes(1)
-                case 3:
-                    data[at:at] = data[dice.randint(0, len(data)) :][: dice.randint(1, 16)]
-                case 4:
-                    del data[at:]
-        yield bytes(data)
-
-
 def why_refused(decode, data):
     """The cause, or None for a document that is accepted."""
     try:
@@ -67,7 +46,7 @@ def test_damaged_documents_give_a_value_or_a_cause_of_our_own_words(seed):
     A cause is made of our words and numbers only.
     """
     valid = 0
-    for data in mutations(seed, 20_000):
+    for data in mutations(SEEDS, TOKENS, seed, 20_000, copied=16):
         for decode in (decode_result, decode_progress):
             cause = why_refused(decode, data)
             valid += cause is None

@@ -1,7 +1,5 @@
 """Damaged reports of every format: each has an outcome, none is more than its own verdict."""
 
-import random
-
 import pytest
 import yaml
 
@@ -11,6 +9,7 @@ from reporter.core.judge.listing import lines
 from reporter.core.judge.report import FileReport
 from reporter.core.judge.tree import Room
 from reporter.core.run.results import ResultStatus
+from tests.property.damaged import mutations
 
 SEEDS = {
     "junit": (
@@ -38,34 +37,14 @@ TOKENS = (
 )  # fmt: skip
 
 
-def mutations(seeds, seed, count):
-    """Reports with one to four cuts, copies, flips or foreign tokens each."""
-    dice = random.Random(seed)
-    for _ in range(count):
-        data = bytearray(dice.choice(seeds))
-        for _ in range(dice.randint(1, 4)):
-            at = dice.randint(0, len(data))
-            match dice.randrange(5):
-                case 0:
-                    del data[at : at + dice.randint(1, 8)]
-                case 1:
-                    data[at:at] = dice.choice(TOKENS)
-                case 2:
-                    data[at : at + 1] = dice.randbytes(1)
-                case 3:
-                    data[at:at] = data[dice.randint(0, len(data)) :][: dice.randint(1, 60)]
-                case 4:
-                    del data[at:]
-        yield bytes(data)
-
-
 @pytest.mark.parametrize("result_format", SEEDS)
 @pytest.mark.parametrize(
     ("seed", "count"), [(0, 1_000), pytest.param(1, 199_000, marks=pytest.mark.long)]
 )
 def test_every_report_has_an_outcome(result_format, seed, count):
     """Whatever is in it: counts, a verdict, and YAML that others can read."""
-    for number, data in enumerate(mutations(SEEDS[result_format], seed, count)):
+    damaged = mutations(SEEDS[result_format], TOKENS, seed, count, copied=60)
+    for number, data in enumerate(damaged):
         found = FileReport(PARSERS[result_format], "r", "results/global/r", Room())
         half = len(data) // 2
         found.feed(data[:half])
