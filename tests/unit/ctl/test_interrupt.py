@@ -1,0 +1,81 @@
+"""Ctrl-C in a command that waits."""
+
+import signal
+import subprocess
+import sys
+
+from reporter.ctl.exits import INTERRUPTED
+from reporter.ctl.interrupt import at_once
+
+BOUND = 60.0
+MISSED = """
+import signal, threading, time
+from reporter.ctl.interrupt import at_once
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where tests run
+
+def elsewhere():
+    # The signal's handler runs in another thread: nothing interrupts the main one's sleep.
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+with at_once():
+    threading.Timer(0.1, elsewhere).start()
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        {tidy}
+        print("tidied up", flush=True)
+    finally:
+        print("the end", flush=True)
+{after}
+"""
+
+
+def ran(tidy: str, after: str = "") -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", MISSED.format(tidy=tidy, after=after)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=BOUND,
+    )
+    assert "" == done.stderr
+    return done.returncode, done.stdout
+
+
+def test_a_signal_that_comes_just_before_a_sleep() -> None:
+    """The sleep ends, and the command tidies up."""
+    assert (0, "tidied up\nthe end\n") == ran("pass")
+
+
+def test_ctrl_c_again_while_the_command_tidies_up() -> None:
+    """What tidies up is not interrupted."""
+    again = "signal.raise_signal(signal.SIGINT); time.sleep(0.2)"
+    assert (0, "tidied up\nthe end\n") == ran(again)
+
+
+def test_tidying_up_that_takes_too_long() -> None:
+    """The process ends without it."""
+    assert (INTERRUPTED, "") == ran("time.sleep(60)")
+
+
+def test_what_comes_after_is_as_before() -> None:
+    """A later Ctrl-C raises as Python does."""
+    after = """
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("raised", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    assert (0, "tidied up\nthe end\nraised True\n") == ran("pass", after)
+
+
+def test_where_ctrl_c_is_ignored() -> None:
+    """It stays ignored, as after `nohup` and behind `&` in a script."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with at_once():
+            signal.raise_signal(signal.SIGINT)
+            assert signal.SIG_IGN is signal.getsignal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
