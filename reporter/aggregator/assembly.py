@@ -25,6 +25,7 @@ from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.launch.launcher import Launcher
 from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.observer import Traffic
+from reporter.aggregator.run_log import RunLog
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import SqliteStore, Store
 from reporter.aggregator.store.layout import Layout
@@ -61,6 +62,7 @@ class Assembly:
         self.rhythm = from_settings.rhythm(chosen, plan)
         self.connections = from_settings.connections(chosen)
         self._health: Health | None = None
+        self.run_log = RunLog()
         self._judge = Judge(self.layout.judging)  # the only one: it reads one result at a time
 
     def _now(self) -> Now:
@@ -114,6 +116,7 @@ class Assembly:
             keep_blobs=self.chosen.keep_blobs,
             definitions={each.name: definition_document(each) for each in definitions},
             taken_by=self.launch.snapshot if self.launch else "",
+            log_written=self.run_log.settle,
             wall=self.wall,
         )
 

@@ -77,6 +77,14 @@ class Service:
 
     async def run(self) -> int:
         """Work until SIGTERM. Raises ReporterError and OSError when it cannot even start."""
+        log.keep(self._make.run_log.write)
+        try:
+            return await self._run()
+        finally:
+            log.keep(None)
+            await asyncio.to_thread(self._make.run_log.close)
+
+    async def _run(self) -> int:
         self._log.info(
             "Aggregator started",
             version=__version__,
@@ -203,6 +211,7 @@ class Service:
         parts.push_async_callback(store.close)
         await store.open_run(self._plan, now=self._wall())
         # Only now: before that, the state may turn out to be another run's.
+        self._make.run_log.open(self._make.layout.run_log)
         await asyncio.to_thread(self._make.keep_launch)
         if self._package_again and await store.package_again():
             self._log.info("The run is packed once more")

@@ -15,7 +15,7 @@ import select
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
@@ -79,6 +79,18 @@ class _Output:
 
 
 _output = _Output()
+
+
+_kept: Callable[[str], object] | None = None
+
+
+def keep(write: Callable[[str], object] | None) -> None:
+    """Give every event, as JSON on one line, to `write` as well; None ends that.
+
+    It must neither raise nor wait.
+    """
+    global _kept  # noqa: PLW0603 - there is one log
+    _kept = write
 
 
 def dropped() -> int:
@@ -146,6 +158,12 @@ def _json(logger: Any, method: str, event: Event) -> str:
         return dump(plain)
 
 
+def _keep(logger: Any, method: str, event: Event) -> Event:
+    if _kept is not None:
+        _kept(_json(logger, method, event))
+    return event
+
+
 def _console(colours: bool) -> Processor:
     render = structlog.dev.ConsoleRenderer(
         colors=colours,
@@ -173,6 +191,7 @@ def _from(level: str, *last: Processor) -> None:
             structlog.processors.add_log_level,
             structlog.processors.format_exc_info,
             _shape,
+            _keep,
             *last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),

@@ -29,7 +29,8 @@ from reporter.untar import BadArchive
 class Finish:
     """Makes the tarball of a run that takes nothing more.
 
-    `taken_by` names the plugin that took the cluster's snapshot. `wall` gives Unix seconds.
+    `taken_by` names the plugin that took the cluster's snapshot. `log_written` waits, not for long,
+    until what was logged is in its file. `wall` gives Unix seconds.
     """
 
     def __init__(
@@ -41,13 +42,14 @@ class Finish:
         keep_blobs: bool = False,
         definitions: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
         taken_by: str = "",
+        log_written: Callable[[], None] = lambda: None,
         wall: Callable[[], float] = time.time,
         step: Step = no_step,
     ) -> None:
         self._layout, self._intake, self._keep_blobs = layout, intake, keep_blobs
         self._taken_by, self._wall, self._step = taken_by, wall, step
         self._stopping, self._judge = threading.Event(), judge
-        self._definitions = definitions
+        self._definitions, self._log_written = definitions, log_written
 
     async def package(self, snapshot: Snapshot) -> Tar:
         """Make the tarball, or measure the one that is there.
@@ -75,6 +77,7 @@ class Finish:
             # Who put it there may have been killed before its name was durable.
             sync_name(target, self._step)
         else:
+            self._log_written()
             package(
                 snapshot,
                 target,
@@ -92,6 +95,7 @@ class Finish:
                     layout.unfinished,
                 ),
                 taken_by=self._taken_by,
+                run_log=layout.run_log,
             )
         digest, size = measure(target, stopping)
         return Tar(target.name, rfc3339(self._wall()), digest, size)

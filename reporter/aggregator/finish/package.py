@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import IO, Final
 
 from reporter.aggregator.finish.content import Content, Contents, Folder, homes
+from reporter.aggregator.finish.meta import meta
 from reporter.aggregator.finish.snapshot import part, taken, yield_to
-from reporter.aggregator.finish.summary import Summaries, info
+from reporter.aggregator.finish.summary import Summaries
 from reporter.aggregator.store.files import Step, no_step
 from reporter.core.run.record import Record
 from reporter.core.run.snapshot import Snapshot
@@ -57,22 +58,24 @@ def package(
     step: Step = no_step,
     summaries: Summaries,
     taken_by: str = "",
+    run_log: Path | None = None,
 ) -> None:
     """Write the tarball of a run to `target`, durably; nothing is left of it if that fails.
 
     `open_blob` opens the bytes with a digest, or raises FileNotFoundError. What is in the
     directories `podlogs` and `quarantine` is taken over; `unfinished` is one for unfinished things
     on the file system of `target`; `summaries` makes what is in a plugin's directory beside its
-    results. `taken_by` names the plugin that took the cluster's snapshot, which lies at the top.
-    Raises OSError, `BadArchive` and `PackageFailed`: `Interrupted`
-    once `stopping` says so.
+    results. `taken_by` names the plugin that took the cluster's snapshot, which lies at the top;
+    `run_log` is what was logged so far. Raises OSError, `BadArchive` and `PackageFailed`:
+    `Interrupted` once `stopping` says so.
     """
     new, go_on = unfinished / target.name, partial(_go_on, stopping)
     plugins, superseded = homes(snapshot)
     try:
         with contextlib.closing(summaries), os.fdopen(os.open(new, _NEW, 0o600), "wb") as file:
             writer = _Writer(file, Contents(open_blob, unfinished, go_on), go_on, step, summaries)
-            writer.add(b"meta", info(snapshot), snapshot.started_at)
+            with contextlib.ExitStack() as files:
+                writer.add(b"meta", meta(snapshot, run_log, files), snapshot.started_at)
             top = taken(snapshot, taken_by)
             writer.add(b"plugins", plugins, snapshot.started_at, top=top)
             if top is not None:

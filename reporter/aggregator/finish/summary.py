@@ -5,7 +5,6 @@ Blocks: for threads.
 """
 
 import contextlib
-import io
 import json
 import os
 import shutil
@@ -184,12 +183,6 @@ class Summaries:
         return self._files.enter_context(
             tempfile.TemporaryFile("w+b", buffering=0, dir=self._unfinished)
         )
-
-
-def info(snapshot: Snapshot) -> Folder:
-    """What is in `meta`: the plugins, which `sonobuoy results` looks for there."""
-    data = json.dumps({"plugins": [plugin.name for plugin in snapshot.plan.plugins]}).encode()
-    return Folder({b"info.json": Content(io.BytesIO(data), 0, len(data))})
 
 
 def _shown(definition: Mapping[str, Any]) -> str:

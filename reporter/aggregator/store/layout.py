@@ -25,6 +25,7 @@ class Layout:
         self.judging = state / "judging"
         self.database = state / "run.db"
         self.launch = state / "launch.json"
+        self.run_log = state / "run.log"
         self.quarantine = output / "quarantine"
         self.unfinished = output / ".staging"
         self._numbers = itertools.count()

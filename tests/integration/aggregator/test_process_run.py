@@ -14,6 +14,7 @@ import subprocess
 import tarfile
 from contextlib import closing, suppress
 
+from reporter.core.run.plan import parse_plan
 from tests.archives.packed import OURS
 from tests.fakekube import FakeKube, make_job, make_pod
 from tests.integration.aggregator_process import (
@@ -47,11 +48,8 @@ class TestRun:
         assert hashlib.sha256(tarball.read_bytes()).hexdigest() == done["tar-info"]["sha256"]
         assert tarball.stat().st_size == done["tar-info"]["size"]
         with tarfile.open(tarball) as packed:
-            files = {
-                m.name: packed.extractfile(m).read()
-                for m in packed
-                if m.isfile() and not m.name.endswith(OURS)
-            }
+            members = {m.name: packed.extractfile(m).read() for m in packed if m.isfile()}
+        files = {name: data for name, data in members.items() if not name.endswith(OURS)}
         assert {
             "plugins/e2e/results/global/result": b"global/e2e",
             "plugins/sysd/results/node1/result": b"by-node/node1/sysd",
@@ -75,6 +73,8 @@ class TestRun:
             "Aggregator stops",
             "Aggregator ended",
         ] == [event["message"] for event in running.events]
+        assert running.events[:9] == list(map(json.loads, members["meta/run.log"].splitlines()))
+        assert parse_plan(PLAN) == parse_plan(json.loads(members["meta/plan.json"]))
         assert len(running.lines) == len(running.events)
         assert {"info"} == {event["level"] for event in running.events}
 

@@ -23,11 +23,12 @@ def bucket(tmp_path: Path) -> Iterator[Bucket]:
 
 
 def words(aggregator: Aggregator) -> str:
-    """Everything that the process shows of itself, its arguments and environment too."""
+    """Everything that the process shows of itself, its arguments and environment too, and keeps."""
     process = Path(f"/proc/{aggregator.pid}")
     shown = [(process / name).read_text() for name in ("cmdline", "environ")]
     page = [aggregator.ask(path).decode() for path in ("/status", "/metrics")]
-    return "".join([*shown, *page, json.dumps(aggregator.events)])
+    kept = (aggregator.state / "run.log").read_text()
+    return "".join([*shown, *page, kept, json.dumps(aggregator.events)])
 
 
 def test_killed_in_each_step_of_the_upload(start: Start, bucket: Bucket):

@@ -79,7 +79,7 @@ def test_the_tarball_is_synced_before_and_after_its_rename(
     play(tmp_path, story, step=journal.append)
 
     assert [
-        *["package member"] * 3,  # two directories and a file, as there are no results
+        *["package member"] * 4,  # two directories and two files, as there are no results
         "fsync .gz",
         "package rename",
         "package sync directory",

@@ -150,7 +150,9 @@ def test_only_what_is_there_is_beside(tmp_path: Path) -> None:
 
     done = play(tmp_path, story)
 
-    assert ["meta", "meta/info.json", "plugins"] == list(members(done.layout.output / NAME))
+    assert ["meta", "meta/info.json", "meta/plan.json", "plugins"] == list(
+        members(done.layout.output / NAME)
+    )
 
 
 def test_it_can_be_made_twice(tmp_path: Path) -> None:

@@ -1,0 +1,147 @@
+"""What is kept of the log: across kills, within bounds, without secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reporter.aggregator.run_log import RunLog
+from reporter.runtime import log
+
+
+@contextmanager
+def kept(path: Path, **options: int) -> Iterator[RunLog]:
+    """A log that goes on in this file."""
+    run_log = RunLog(**options)
+    run_log.open(path)
+    try:
+        yield run_log
+    finally:
+        run_log.close(60.0)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Its lines; each is whole."""
+    text = path.read_text()
+    assert text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_killed_in_the_middle_of_a_line(tmp_path: Path) -> None:
+    """The next process goes on after the last whole one."""
+    path = tmp_path / "run.log"
+    path.write_text('{"a":1}\n{"b":')
+    with kept(path) as run_log:
+        run_log.write('{"c":3}')
+
+    assert [{"a": 1}, {"c": 3}] == lines(path)
+    assert 0o600 == path.stat().st_mode & 0o600
+
+
+def test_nothing_but_half_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text('{"b":')
+    with kept(path) as run_log:
+        run_log.write('{"c":3}')
+
+    assert [{"c": 3}] == lines(path)
+
+
+def test_what_was_said_before_the_file_was_known(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    run_log = RunLog()
+    run_log.write('{"first":1}')
+    run_log.open(path)
+    run_log.settle(60.0)
+
+    assert [{"first": 1}] == lines(path)
+    run_log.close()
+
+
+def test_a_state_that_is_another_runs(tmp_path: Path) -> None:
+    """No file is opened, and the end does not wait."""
+    run_log = RunLog()
+    run_log.write('{"first":1}')
+    run_log.settle()
+    run_log.close()
+
+
+@pytest.mark.parametrize("written", ["json", "console"])
+def test_every_event_is_kept_as_json(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], written: Any
+) -> None:
+    """Whatever standard output has, and without what a URL has of credentials."""
+    path = tmp_path / "run.log"
+    log.configure(written)
+    try:
+        with kept(path) as run_log:
+            log.keep(run_log.write)
+            error = ValueError('https://store/run?X-Amz-Signature=5f1d00d"quoted')
+            log.get().warning("Upload failed", error=error, proxy="http://me:hunter2@proxy:1")
+            log.get().debug("Too fine")
+    finally:
+        log.keep(None)
+        log.configure()
+    log.get().info("After the end")
+
+    (event,) = lines(path)
+    assert "Upload failed" == event["message"]
+    assert 'ValueError: https://store/run?X-Amz-Signature=[redacted]"quoted' == event["error"]
+    assert "http://[redacted]@proxy:1" == event["proxy"]
+    assert "Upload failed" in capfd.readouterr().out
+
+
+def test_a_log_that_is_too_long(tmp_path: Path) -> None:
+    """It ends with a line that says so, once, also after a restart."""
+    path = tmp_path / "run.log"
+    for _ in range(2):
+        with kept(path, largest=100) as run_log:
+            for number in range(50):
+                run_log.write(json.dumps({"number": number}))
+
+    *numbers, last = [line for line in lines(path) if "number" in line or "level" in line]
+    assert {"number": 0} == numbers[0]
+    assert "The log ends here: it is as long as what is kept of it" == last["message"]
+    assert path.stat().st_size < 500
+
+
+def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
+    """Nobody waits or fails; what was lost is counted once there is room."""
+    path = tmp_path / "missing" / "run.log"
+    with kept(path) as run_log:
+        run_log.write('{"lost":1}')
+        run_log.write("no JSON: ://")
+        run_log.settle(60.0)
+        path.parent.mkdir()
+        run_log.write('{"found":1}')
+
+    missing, found = lines(path)
+    assert ("Lines are missing here", 2) == (missing["message"], missing["lines"])
+    assert {"found": 1} == found
+
+
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    """A device that takes nothing: no line is lost for the program, none is half there."""
+    path = tmp_path / "run.log"
+    path.symlink_to("/dev/full")
+    with kept(path) as run_log:
+        run_log.write('{"lost":1}')
+        run_log.settle(60.0)
+
+
+def test_a_disk_that_is_too_slow(tmp_path: Path) -> None:
+    """Only so many lines wait for it."""
+    path, run_log = tmp_path / "run.log", RunLog(waiting=10)
+    for number in range(15):
+        run_log.write(json.dumps({"number": number}))
+    run_log.open(path)
+    run_log.close(60.0)
+
+    missing, *rest = lines(path)
+    assert 5 == missing["lines"]
+    assert [{"number": number} for number in range(10)] == rest
