@@ -33,7 +33,7 @@ NODES ?= 0
 # $(call need,VARIABLE,example): stops with one clear line where the variable is not given.
 need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ $(1)=$(2)" >&2; exit 2; fi
 
-.PHONY: help install demo test test-cluster test-long test-coverage test-coverage-html lint fmt \
+.PHONY: help install demo test test-cluster test-long test-python test-coverage test-coverage-html lint fmt \
   verify bench lock image image-dev image-push image-archive cluster cluster-down clean
 
 help: ## list the targets
@@ -57,20 +57,17 @@ demo: $(READY) ## run three example adapters without a cluster
 
 test: $(READY) ## run all tests that need no cluster (no root, no Go)
 	@$(PYTEST) -p tests.left_out $(PARALLEL) -m "not cluster and not node and not long"
-	version=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-	other=$$(scripts/python.sh other "$$version")
-	if [ -n "$$other" ]; then
-	  $(MAKE) test-other OTHER="$$other"
-	else
-	  echo "Run on Python $$version only: no other supported version was found on this machine."
-	fi
 
-# The unit and property tests once more, at the other end of the range of Python versions; what is
-# packed, deployed and documented is the same there.
-.PHONY: test-other
-test-other:
-	@name=$$("$(OTHER)" -c 'import sys; print("%d%d" % sys.version_info[:2])')
-	$(MAKE) -s .venv-$$name/.ready OTHER="$(OTHER)"
+test-python: $(READY) ## run the unit and property tests on another Python, 3.13 or 3.11
+	@version=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+	other=$$(scripts/python.sh other "$$version")
+	if [ -z "$$other" ]; then
+	  echo "Not run on another Python than $$version: no other supported version was found on this machine."
+	  exit
+	fi
+	name=$$("$$other" -c 'import sys; print("%d%d" % sys.version_info[:2])')
+	$(MAKE) -s .venv-$$name/.ready OTHER="$$other"
+	# What is packed, deployed and documented is the same there.
 	.venv-$$name/bin/python -m pytest -q $(PYTEST_ARGS) -n $(UNIT_WORKERS) --dist worksteal -m "not cluster and not node and not long" $(UNIT) \
 	  --ignore tests/unit/repository
 
@@ -84,8 +81,9 @@ test-cluster: $(READY) ## run the tests against a real API server and, as root, 
 	$(PYTEST) -m "(cluster or node) and not long" \
 	  --ignore tests/unit --ignore tests/property --ignore tests/browser --ignore tests/long
 
-test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk
+test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk; another Python
 	@$(bed)
+	$(MAKE) test-python
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
 	$(PYTEST) $(PARALLEL) -m "long and not cluster and not node"
 	PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "hypothesis and not long"

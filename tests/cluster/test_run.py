@@ -40,6 +40,10 @@ spec:
     - {{mountPath: /node, name: root, readOnly: false}}
 """
 """In the shape of Sonobuoy's: no podSpec, its volume `root`, and it sleeps for ever."""
+OBEYS = SONOBUOYS.replace(
+    "&& while true; do sleep 3600; done", "; trap 'exit 0' TERM; sleep 3600 & wait"
+)
+"""As above, but it ends when it is asked to: nobody waits for its grace period."""
 PASSES = '{"status": "success", "reason": "Fine", "message": "all is well"}'
 SLEEPS = yaml.safe_dump_all(
     {
@@ -57,6 +61,7 @@ SLEEPS = yaml.safe_dump_all(
                             "image": BUSYBOX,
                             "command": [
                                 *("/bin/sh", "-c"),
+                                "trap 'exit 143' TERM; "
                                 f"until [ -e /tmp/go ]; do sleep 0.2; done; {ending}",
                             ],
                         }
@@ -242,7 +247,7 @@ class TestDeletesInEachPhase:
     """L3: nothing of the run is left, whatever it was doing; DELETIONS=10 tries each ten times."""
 
     def start(self, person: Person, run: str, *more: str) -> subprocess.Popen[str]:
-        sonobuoys = write(person.home, "systemd-logs.yaml", SONOBUOYS)
+        sonobuoys = write(person.home, "systemd-logs.yaml", OBEYS)
         files = ("-f", str(FIRST), "-f", sonobuoys)
         return person.start("run", *files, "--name", run, "--storage", "none", *more)
 

@@ -104,7 +104,9 @@ def test_each_resource_is_named_and_secrets_are_not(there: Home) -> None:
     )
 
 
-def test_more_is_granted_only_where_it_is_asked_for_and_said(there: Home, fake: FakeKube) -> None:
+def test_more_is_granted_only_where_it_is_asked_for_and_said(
+    there: Home, fake: FakeKube, controllers: Controllers
+) -> None:
     """Each with what it means."""
     wished = [f"{OPTION}SECRETS=metadata", f"{OPTION}KUBELET=true", f"{OPTION}POD_LOGS=true"]
     made = printed(there, *wished)

@@ -106,7 +106,10 @@ class KilledAfter:
         return call
 
 
-@pytest.mark.parametrize("first", range(8))
+EIGHTHS = [pytest.param(n, marks=[pytest.mark.long] if n % 2 else []) for n in range(8)]
+
+
+@pytest.mark.parametrize("first", EIGHTHS)
 def test_a_launcher_killed_after_any_request(tmp_path: Path, first: int) -> None:
     """L4: whatever it was doing, the next one makes nothing twice, misses nothing, ends right."""
 

@@ -15,7 +15,7 @@ from tests.scripted_server import Act, Say, ScriptedServer
 
 FEATURES = "heartbeat, outcome, digest, progress-id"
 BEAT = Say(
-    body=b'{"interval_seconds":15,"status":"running"}',
+    body=b'{"interval_seconds":1,"status":"running"}',
     headers={"Aggregator-Features": FEATURES, "Cache-Control": "no-store"},
 )
 
