@@ -7,73 +7,32 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import random
-import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass, replace
-from http.client import responses
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
-from urllib3.util import SKIP_HEADER
-
+from reporter.aggregator.finish.object_store import (
+    LIMITS,
+    ObjectStore,
+    Stopped,
+    UploadFailed,
+    UploadRefused,
+)
 from reporter.aggregator.store import Store
 from reporter.core.retry import next_delay
-from reporter.core.run.destination import (
-    LONGEST_URL,
-    Destination,
-    expires_too_soon,
-    read_destination,
-)
+from reporter.core.run.destination import expires_too_soon
 from reporter.core.run.snapshot import Tar
-from reporter.core.run.tar_upload import (
-    LARGEST,
-    TarUpload,
-    UploadState,
-    Verdict,
-    error_code,
-    judge,
-)
-from reporter.errors import ReporterError, SettingsError
-from reporter.link.connection import AggregatorConnection, NoAnswer
-from reporter.link.request import Request
-from reporter.link.sockets import Socket, TimeLimits
+from reporter.core.run.tar_upload import TarUpload, UploadState
+from reporter.errors import SettingsError
+from reporter.link.sockets import TimeLimits
 from reporter.runtime import log
 
-_PIECE: Final = 256 * 1024
-_LIMITS: Final = TimeLimits(connect=10.0, handshake=10.0, send=60.0, answer=300.0)
 _REACHED_WITHIN: Final = 30.0  # seconds: a new Pod's network and name service may need some
 _FIRST_DELAY, _LONGEST_DELAY = 2.0, 60.0  # seconds between two tries
-
-
-class UploadRefused(ReporterError):
-    """Another try would not help."""
-
-
-class UploadFailed(ReporterError):
-    """It has failed this time. `retry_after` is what the store wishes, in seconds."""
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
-
-
-class _Stopped(Exception):
-    """The process is to stop, or the time is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class _AuthoritiesOf:
-    """Trust in the certificate authorities of a file, or without one in the system's."""
-
-    file: str
-
-    def secure(self, dial: Callable[[ssl.SSLContext], Socket]) -> Socket:
-        return dial(ssl.create_default_context(cafile=self.file or None))
 
 
 class Upload:
@@ -94,13 +53,15 @@ class Upload:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         rng: Callable[[], float] = random.random,
-        limits: TimeLimits = _LIMITS,
+        limits: TimeLimits = LIMITS,
         reached_within: float = _REACHED_WITHIN,
     ) -> None:
-        self._folder, self._url_file, self._give_up = folder, url_file, give_up
+        self._give_up = give_up
         self._clock, self._wall, self._rng = clock, wall, rng
-        self._trust, self._limits, self._reached_within = _AuthoritiesOf(ca), limits, reached_within
-        self._stopping = threading.Event()
+        self._reached_within, self._stopping = reached_within, threading.Event()
+        self._target = ObjectStore(
+            folder, url_file, ca, limits, self._stopping, clock=clock, wall=wall
+        )
         self._failures, self._next_try = 0, -math.inf
         self._first: float | None = None  # Unix time of the first try of this process
         self._log = log.get()
@@ -110,10 +71,10 @@ class Upload:
 
         Raises SettingsError, and UploadFailed where it is not reached.
         """
-        destination = self._destination()
+        destination = self._target.destination()
         if problem := expires_too_soon(destination, now, now + seconds):
             raise SettingsError([f"UPLOAD_URL_FILE: {problem}"])
-        self._reach(destination)
+        self._target.reach(destination, self._reached_within)
 
     async def resume(self, store: Store, seconds: float) -> None:
         """Note where the tarball of this run is to go, and log what has changed for the worse.
@@ -126,7 +87,7 @@ class Upload:
             return
         problem, host = "", "unknown" if upload is None else upload.host
         try:
-            destination = await asyncio.to_thread(self._destination)
+            destination = await asyncio.to_thread(self._target.destination)
         except SettingsError as error:
             problem = error.problems[0]
         else:
@@ -173,7 +134,7 @@ class Upload:
         end = max(upload.since + self._give_up, self._first + settling)
         try:
             await self._in_thread(tar, max(end, self._first + self._give_up))
-        except _Stopped:
+        except Stopped:
             if self._stopping.is_set():
                 return False  # the next process begins again
             return await self._ended(store, upload, self._too_long(upload))
@@ -189,7 +150,7 @@ class Upload:
 
     async def _in_thread(self, tar: Tar, end: float) -> None:
         """Put it once. A caller that is cancelled gets back when the thread is done: see `stop`."""
-        work = asyncio.ensure_future(asyncio.to_thread(self._put, tar, end))
+        work = asyncio.ensure_future(asyncio.to_thread(self._target.put, tar, end))
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -239,130 +200,6 @@ class Upload:
         return f"given up after {self._give_up:.0f} s" + (
             f": {upload.error}" if upload.error else ""
         )
-
-    # -- in a thread -----------------------------------------------------------------------------
-
-    def _destination(self) -> Destination:
-        """Read the URL. Raises SettingsError, without a word of it."""
-        try:
-            with self._url_file.open("rb") as file:
-                written = file.read(LONGEST_URL + 2).strip()
-        except OSError as error:
-            raise SettingsError([f"UPLOAD_URL_FILE: {self._url_file}: {error.strerror}"]) from None
-        try:
-            return read_destination(written.decode("latin-1"))
-        except ValueError as error:
-            raise SettingsError([f"UPLOAD_URL_FILE: {error}"]) from None
-
-    def _reach(self, destination: Destination) -> None:
-        """Make a TLS connection. Raises UploadFailed after some tries."""
-        until = self._clock() + self._reached_within
-        while True:
-            try:
-                with closing(self._connection(destination)) as connection:
-                    connection.connect()
-                return
-            except OSError as error:
-                lasting = isinstance(error, ssl.SSLCertVerificationError)
-                if lasting or self._clock() >= until or self._stopping.wait(1.0):
-                    said = f"cannot connect to the upload host {destination.shown}"
-                    raise UploadFailed(f"{said}: {_plain(error)}") from None
-
-    def _connection(self, destination: Destination) -> AggregatorConnection:
-        connection = AggregatorConnection(
-            destination.host, destination.port, self._trust, self._limits
-        )
-        connection.blocksize = _PIECE
-        return connection
-
-    def _put(self, tar: Tar, end: float) -> None:
-        try:
-            destination = self._destination()
-        except SettingsError as error:
-            raise UploadFailed(error.problems[0]) from None  # a Secret that is being replaced
-        path = self._folder / tar.name
-        try:
-            with path.open("rb", buffering=0) as file:
-                size = os.fstat(file.fileno()).st_size
-                if size != tar.size:
-                    raise UploadRefused(
-                        f"the tarball has {size} bytes, it was made with {tar.size}"
-                    )
-                if size > LARGEST:
-                    raise UploadRefused(
-                        f"the tarball has {size} bytes, and object stores take at most {LARGEST} "
-                        "in one upload"
-                    )
-                self._put_file(destination, file, size, end)
-        except OSError as error:
-            raise UploadFailed(f"the tarball cannot be read: {error.strerror}") from None
-
-    def _put_file(self, destination: Destination, file: IO[bytes], size: int, end: float) -> None:
-        sent = 0
-
-        def left() -> float:
-            return 0.0 if self._stopping.is_set() else end - self._wall()
-
-        def pieces() -> Iterator[bytes]:
-            nonlocal sent
-            while sent < size:
-                if left() <= 0:
-                    raise _Stopped
-                piece = file.read(min(_PIECE, size - sent))
-                if not piece:
-                    raise UploadRefused("the tarball was cut off while it was uploaded")
-                yield piece
-                sent += len(piece)  # only now it has left
-
-        headers = {
-            "Content-Length": str(size),
-            # A store refuses what was not signed with the URL.
-            "User-Agent": SKIP_HEADER,
-            "Accept-Encoding": SKIP_HEADER,
-            **({"x-ms-blob-type": "BlockBlob"} if destination.azure else {}),
-        }
-        request = Request("PUT", destination.target, headers, pieces())
-        try:
-            with closing(self._connection(destination)) as connection:
-                answer = connection.exchange(request, left)
-        except NoAnswer as error:
-            if left() <= 0:
-                raise _Stopped from None
-            raise UploadFailed(_plain(error.__cause__)) from None
-        verdict = judge(answer.status)
-        if verdict is Verdict.DONE and sent == size:
-            return
-        said = _said(answer.status)
-        if code := error_code(answer.body, destination.target):
-            said = f"{said} ({code})"
-        if 300 <= answer.status < 400:
-            said += ": redirects are not followed; the URL must name the host that stores it"
-        if verdict is Verdict.DONE:
-            said += f" came before all was sent ({sent} of {size} bytes)"
-        if verdict is Verdict.NEVER:
-            raise UploadRefused(said)
-        raise UploadFailed(said, answer.retry_after)
-
-
-def _said(status: int) -> str:
-    return f"{status} {responses.get(status, '')}".strip()
-
-
-def _plain(error: BaseException | None) -> str:
-    """Say what was wrong with a connection, in words that have nothing of the request."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not accepted: {error.verify_message}"
-    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionError) and not (
-        isinstance(error, ConnectionRefusedError)
-    ):
-        return "the connection was cut off"  # which of the ways it was is chance
-    if isinstance(error, ssl.SSLError):
-        return f"TLS: {(error.reason or 'unknown error').replace('_', ' ').lower()}"
-    if isinstance(error, TimeoutError):
-        return error.strerror or "timed out"
-    if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
-    return "its answer is not HTTP"
 
 
 async def give_up_unwanted(store: Store, now: float) -> None:

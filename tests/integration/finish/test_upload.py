@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.finish.upload import Upload, UploadFailed, give_up_unwanted
+from reporter.aggregator.finish.object_store import UploadFailed
+from reporter.aggregator.finish.upload import Upload, give_up_unwanted
 from reporter.core.run.plan import Plan
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.status import tar_upload
