@@ -11,9 +11,10 @@ from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table
 from reporter.ctl.show.tell import tell
 from reporter.gather.limits import add_options, chosen_limits
+from reporter.gather.one import Gatherer
 from reporter.gather.record import FAILED as NOT_GATHERED
 from reporter.gather.record import Record
-from reporter.gather.run import Gatherer, gatherers, run_all
+from reporter.gather.run import gatherers, run_all
 from reporter.runtime.lifecycle import Ending, install
 
 DESCRIPTION = """\
