@@ -10,9 +10,11 @@ from typing import Protocol, TypeVar
 
 from reporter.aggregator.store.contract import StoreError
 from reporter.aggregator.store.transaction import Changed, Operation, Run, Transaction
+from reporter.core.judge.counting import Sum
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Sent
+from reporter.core.run.results import result_counts
 from reporter.core.run.snapshot import Kind, kind_of
 
 T = TypeVar("T")
@@ -23,8 +25,9 @@ class Changes:
     """What has changed with a transaction, and how the run stands after it.
 
     `entries` and `progress` are in the order of their revisions; `revisions` has the keys of both.
-    `tally` counts all entries of the run, `due_at` is when time runs out for the first of them
-    (Unix s). `seconds` is how long it took, `operations` how many callers shared it.
+    `tally` counts all entries of the run, `tests` what is in their results; `due_at` is when time
+    runs out for the first of them (Unix s). `seconds` is how long it took, `operations` how many
+    callers shared it.
     """
 
     run: Run
@@ -32,6 +35,7 @@ class Changes:
     progress: Mapping[Key, Sent]
     revisions: Mapping[Key, int]
     tally: Mapping[Kind, int]
+    tests: Mapping[str, int]
     due_at: float | None
     seconds: float
     operations: int
@@ -44,6 +48,7 @@ class Feed:
         self._revision, self._sure = 0, False
         self._kinds: dict[Key, Kind] = {}
         self._tally: Counter[Kind] = Counter()
+        self._tests = Sum()
 
     def news(self, transaction: Transaction, made: Sequence[Changed]) -> Sequence[Changed]:
         """What is to be told after a transaction that made these changes; ask at its end.
@@ -71,10 +76,11 @@ class Feed:
             if isinstance(value, Entry):
                 entries[key] = value
                 self._count(key, kind_of(value))
+                self._tests.put(key, result_counts(value) or {})
             else:
                 progress[key] = value
-        tally = dict(+self._tally)
-        return Changes(run, entries, progress, revisions, tally, due_at, seconds, operations)
+        tally, tests = dict(+self._tally), self._tests.counts()
+        return Changes(run, entries, progress, revisions, tally, tests, due_at, seconds, operations)
 
     def refused(self) -> None:
         """Take note that a commit failed, or seemed to."""

@@ -29,6 +29,7 @@ class Published:
         self.due_at: float | None = None
         """When time runs out for the first entry, Unix seconds."""
         self._tally: Mapping[Kind, int] = {}
+        self._tests: Mapping[str, int] = {}
         # The last change of each key, in the order of the revisions.
         self._revisions: dict[Key, int] = {}
         # What readers share for as long as it is true.
@@ -47,6 +48,7 @@ class Published:
             self.entries.update(changes.entries)
             self.forget("entries")
         self.run, self.due_at, self._tally = changes.run, changes.due_at, changes.tally
+        self._tests = changes.tests
         for key, revision in changes.revisions.items():
             self._revisions.pop(key, None)
             self._revisions[key] = revision
@@ -84,6 +86,7 @@ class Published:
                 retrieved_at=self.run.retrieved_at,
                 upload=self.run.upload,
                 counted=self._tally,
+                tests=self._tests,
                 **others,
             )
         return self._snapshot

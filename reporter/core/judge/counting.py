@@ -1,7 +1,7 @@
 """From the outcomes of single tests to the status of what has them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reporter.core.run.results import ResultStatus
@@ -52,3 +52,36 @@ def count_in(counts: dict[str, int], more: Mapping[str, int]) -> None:
         known = word in KNOWN or word in counts or len(counts) < MOST_WORDS
         kept = word if known else ResultStatus.UNKNOWN
         counts[kept] = counts.get(kept, 0) + many
+
+
+def sum_of(each: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of counts, within the cap on words."""
+    found: dict[str, int] = {}
+    for counts in each:
+        count_in(found, counts)
+    return found
+
+
+class Sum:
+    """The sum of the counts of things that change, by their names."""
+
+    def __init__(self) -> None:
+        self._each: dict[object, Mapping[str, int]] = {}
+        self._sum: dict[str, int] = {}
+
+    def put(self, name: object, counts: Mapping[str, int]) -> None:
+        """Note the counts of a thing, in place of those it had."""
+        before = self._each.get(name, {})
+        if before == counts:
+            return
+        self._each[name] = counts
+        if custom(before):  # it is not known any more under which word they were counted
+            self._sum = sum_of(self._each.values())
+            return
+        for word, many in before.items():
+            self._sum[word] -= many
+        count_in(self._sum, counts)
+
+    def counts(self) -> dict[str, int]:
+        """Return the sum."""
+        return {word: many for word, many in self._sum.items() if many}

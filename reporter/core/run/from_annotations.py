@@ -47,6 +47,7 @@ def of_reading(reading: Reading) -> Look:
         "time": "",
         "final": final if isinstance(final, bool) else status in LAST,
         "result_status": text(ours, "result_status") or _rolled_up(plugins),
+        "result_counts": None,
         "error": None,
         "tar-info": dict(tar) if text(tar, "name") else None,
         "retrieved_at": text(ours, "retrieved_at") or None,

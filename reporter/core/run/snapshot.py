@@ -68,7 +68,7 @@ class Snapshot:
     has what is known of the entries' Pods, `launcher` how it is, where there is one. `retrieved_at`
     is when the tarball was first downloaded as a whole (Unix seconds), `upload` how its upload
     stands, where one was asked for. `ahead` says that some of it is newer than the revision.
-    `counted` is the tally, where it is kept.
+    `counted` is the tally and `tests` the tests of all results by status, where they are kept.
     """
 
     plan: Plan
@@ -86,6 +86,7 @@ class Snapshot:
     upload: TarUpload | None = None
     ahead: bool = False
     counted: Mapping[Kind, int] | None = field(default=None, compare=False, repr=False)
+    tests: Mapping[str, int] | None = field(default=None, compare=False, repr=False)
 
     @property
     def closed(self) -> bool:

@@ -3,10 +3,11 @@
 Who may see it, caching and the HTTP side are not here, nor the annotation's other shape.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from reporter.core.judge.counting import sum_of
 from reporter.core.run.beats import INTERVAL, Beat, age, stale
 from reporter.core.run.entry import Entry, Rank, State
 from reporter.core.run.launched import LauncherShown, PodShown
@@ -42,6 +43,7 @@ def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
         "time": rfc3339(now),
         "final": final(snapshot),
         "result_status": run_result_status(snapshot),
+        "result_counts": _result_counts(snapshot),
         "error": snapshot.error,
         "tar-info": tar_info(snapshot) if snapshot.tar is not None else None,
         "retrieved_at": retrieved_at(snapshot),
@@ -150,6 +152,13 @@ def _entry(
         "progress": None if sent is None else _progress(key, sent, shown),
         "pod": _pod(snapshot.pods.get(key)) if running else None,
     }
+
+
+def _result_counts(snapshot: Snapshot) -> Mapping[str, int] | None:
+    counts = snapshot.tests
+    if counts is None:
+        counts = sum_of(result_counts(entry) or {} for entry in snapshot.entries.values())
+    return counts or None
 
 
 def _pod(pod: PodShown | None) -> dict[str, Any] | None:

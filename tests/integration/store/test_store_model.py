@@ -17,9 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from reporter.aggregator.store import RunNotReady
 from reporter.aggregator.store.cached import CachedStore
+from reporter.core.judge.counting import sum_of
 from reporter.core.run.entry import Record
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, UpdateId
+from reporter.core.run.results import result_counts
 from reporter.core.run.snapshot import Phase, Snapshot, kind_of
 from tests.integration.store.model import Model
 from tests.integration.store.world import (
@@ -271,6 +273,8 @@ class Ledgers(RuleBasedStateMachine):
         assert PHASES[self.model.phase] == snapshot.phase
         assert snapshot.revision >= self.revision
         assert snapshot.tally == Counter(map(kind_of, snapshot.entries.values()))
+        told = [result_counts(entry) or {} for entry in snapshot.entries.values()]
+        assert snapshot.tests == sum_of(told)
         for before, then in self.seen[-5:]:
             ahead = before.ahead or snapshot.ahead
             old, new = lasting(then, ahead), lasting(now, ahead)

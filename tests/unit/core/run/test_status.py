@@ -70,6 +70,7 @@ def test_the_first_sample_of_the_proposal():
         "time": "2026-01-01T00:00:00.000000Z",
         "final": False,
         "result_status": "",
+        "result_counts": None,
         "error": None,
         "tar-info": None,
         "retrieved_at": None,
@@ -199,6 +200,15 @@ def test_the_verdict_on_an_entry(record, expected):
 def test_the_verdict_on_the_run(records, expected):
     """Failed at once, else nothing before the end."""
     assert expected == shown(snapshot(records))["result_status"]
+
+
+def test_the_tests_of_a_run():
+    """All that are counted so far, whoever counts them; an error of ours has no tests."""
+    many = replace(FAILED, counts={"passed": 8, "failed": 2})
+    found = snapshot({E2E: many, NODE1: PASSED, NODE2: ours()})
+    assert {"passed": 9, "failed": 2} == shown(found)["result_counts"]
+    assert {"worn": 3} == shown(replace(found, tests={"worn": 3}))["result_counts"]
+    assert shown(snapshot({NODE1: RESULT}))["result_counts"] is None
 
 
 def test_a_result_that_was_never_judged_did_not_pass():
