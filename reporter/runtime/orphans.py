@@ -7,12 +7,14 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_AWAITED = (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PATIENCE = 2.0  # seconds; a process stuck in the kernel cannot be waited for
 
 
@@ -32,6 +34,39 @@ def die_with_parent() -> Callable[[], None]:
             os._exit(1)
 
     return tie
+
+
+def end_when_killed() -> None:
+    """Go on in a child, which gets SIGTERM when this process is killed; only the child returns.
+
+    So there is somebody left who ends what the program has started. This process waits, passes on
+    the signals that ask to end, and exits as the child does. For a program without threads.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    parent, prctl = os.getpid(), _prctl()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    awaited = {each for each in _AWAITED if signal.getsignal(each) is not signal.SIG_IGN}
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    child = os.fork()
+    if not child:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
+        # Terminals and `timeout` signal a whole group, and a second signal ends without tidying up.
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it may still write to the terminal
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
+        return
+    while True:
+        came = signal.sigwait(awaited)
+        if came != signal.SIGCHLD:
+            os.kill(child, signal.SIGINT if came == signal.SIGINT else signal.SIGTERM)
+            continue
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
 
 
 def end_orphans() -> None:

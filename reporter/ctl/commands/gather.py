@@ -16,6 +16,7 @@ from reporter.gather.record import FAILED as NOT_GATHERED
 from reporter.gather.record import Record
 from reporter.gather.run import gatherers, run_all
 from reporter.runtime.lifecycle import Ending, install
+from reporter.runtime.orphans import end_when_killed
 
 DESCRIPTION = """\
 Runs gatherers on this machine, without a cluster: those that the agent's image has, or the programs
@@ -60,6 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run them and show what became of each; return the exit code."""
+    end_when_killed()
     stop = install()
     out: Path = options.out
     try:

@@ -269,21 +269,31 @@ time.sleep(600)""",
     )
 
 
-def test_ctrl_c_ends_what_runs_and_keeps_what_is_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_what_ends_the_command_ends_what_runs_and_keeps_what_is_there(
+    tmp_path: Path, kill: signal.Signals
+) -> None:
+    """Also where it cannot do that itself any more."""
     programs = tmp_path / "gatherers.d"
     programs.mkdir()
     os.mkfifo(tmp_path / "ready")
-    script(programs, "10-hangs", f"echo $$ >pids; echo >{tmp_path}/ready; sleep 600")
+    script(
+        programs,
+        "10-hangs",
+        f"setsid sleep 600 & echo $$ $! >pids; echo >{tmp_path}/ready; sleep 600",
+    )
     script(programs, LAST, "echo good >good")
     command = [LAUNCHER, "gather", "--out", str(tmp_path / "out"), "--gatherers", str(programs)]
 
     with Forked(command, env={"PATH": os.environ["PATH"]}, stderr=subprocess.PIPE) as process:
         (tmp_path / "ready").read_bytes()
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=BOUND)
+        process.send_signal(kill)
+        process.communicate(timeout=BOUND)  # until nobody can write there any more
 
     record = json.loads((tmp_path / "out/hangs/gather.json").read_text())
-    assert (130, True, "failed") == (process.returncode, record["stopped"], record["status"])
+    codes = {signal.SIGKILL: -signal.SIGKILL}
+    assert codes.get(kill, 130) == process.returncode
+    assert (True, "failed") == (record["stopped"], record["status"])
     assert [] == alive(tmp_path / "out/hangs/pids")
     assert ["hangs"] == os.listdir(tmp_path / "out")
 
