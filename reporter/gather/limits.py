@@ -8,22 +8,47 @@ import argparse
 import os
 import stat
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _DEEPEST = 64
 _MOVED = ".removed-by-status-reporter-"
 _OWNER_READS = 0o600
 _OWNER_ENTERS = 0o700
+_RECORD = 64 * 1024  # bytes: more than any `gather.json`
+_FRAME = 2  # its directory and `gather.json`
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one gatherer: seconds that it may take, bytes and files that it may write."""
+    """Of one gatherer: seconds that it may take, bytes and files that it may write.
+
+    The totals are those of all gatherers together. An aggregator with its default settings takes an
+    archive of that size, whatever is in it.
+    """
 
     seconds: float = 60.0
     bytes: int = 64 * 1024 * 1024
     files: int = 10_000
+    total_bytes: int = 384 * 1024 * 1024
+    total_files: int = 18_000
+
+    def after(self, left: "Left") -> "Limits":
+        """Return what is left for the next ones of what all together may write."""
+        return replace(
+            self,
+            total_bytes=max(0, self.total_bytes - left.bytes - _RECORD),
+            total_files=max(0, self.total_files - left.files - _FRAME),
+        )
+
+    @property
+    def next_one(self) -> "Limits":
+        """What the next one may write."""
+        return replace(
+            self,
+            bytes=min(self.bytes, self.total_bytes),
+            files=min(self.files, self.total_files),
+        )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         ("seconds", "how long a gatherer may run", default.seconds),
         ("bytes", "how much a gatherer may write", default.bytes),
         ("files", "how many files a gatherer may write", default.files),
+        ("total-bytes", "how much all gatherers may write", default.total_bytes),
+        ("total-files", "how many files all gatherers may write", default.total_files),
     ):
         parser.add_argument(
             f"--{name}",
@@ -45,7 +72,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def chosen_limits(options: argparse.Namespace) -> Limits:
     """Return what the options of `add_options` say."""
-    return Limits(options.seconds, options.bytes, options.files)
+    return Limits(
+        options.seconds,
+        options.bytes,
+        options.files,
+        options.total_bytes,
+        options.total_files,
+    )
 
 
 def _positive(written: str) -> int:

@@ -48,14 +48,15 @@ def run_all(
     process: all of them are ended. Raises OSError when `out` cannot be written to.
     """
     adopt()
-    limits = limits or Limits()
+    left = limits or Limits()
     shelf = Path(tempfile.mkdtemp(prefix=".gathered-", dir=out))
     done: list[str] = []
     try:
-        site = Site(out, shelf, frozenset(each.name for each in out.iterdir()), limits)
+        names = frozenset(each.name for each in out.iterdir())
         for program in programs:
             if stop.is_set():
                 return
+            site = Site(out, shelf, names, left.next_one)
             work = Path(tempfile.mkdtemp(prefix=".gathering-", dir=out))
             place = work / program.name
             place.mkdir()
@@ -63,14 +64,16 @@ def run_all(
                 **environ,
                 "GATHER_OUT": str(place),
                 "GATHER_HOST_ROOT": str(host),
-                "GATHER_DEADLINE": str(int(time.time() + limits.seconds)),
+                "GATHER_DEADLINE": str(int(time.time() + left.seconds)),
             }
             # All have the same user. Closed, the others' output is at least not hit by accident.
             shelf.chmod(0)
             record = Run(program, place, site, told, stop).run()
             reopen(shelf)
             done.append(program.name)
-            yield keep(record, work, site)
+            record = keep(record, work, site)
+            left = left.after(record.left)
+            yield record
     finally:
         put_in_place(done, shelf, out)
 

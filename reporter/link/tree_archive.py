@@ -21,6 +21,9 @@ _ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _DEEPEST = 200
 """Each level on the way down holds a descriptor."""
+_RATIO = 130
+_AHEAD = 16 * 2**20
+"""Content of at most 130 times the archive, and 16 MiB: it is within 64 MiB or 200 times."""
 
 
 def spool(beside: Path) -> BinaryIO:
@@ -89,25 +92,45 @@ def packed(directory: int, path: Path, exclude: Collection[Path], **options: Any
 
 
 class _Zipped:
-    """A file that compresses what is written to it.
+    """A file that compresses what is written to it, but not so much that it looks like a bomb.
 
-    Not gzip.GzipFile, which on a full disk tries to write again when the error can no longer be
+    An aggregator refuses archives that unpack to more than 64 MiB and 200 times their size. Not
+    gzip.GzipFile, which on a full disk tries to write again when the error can no longer be
     handled.
     """
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
-        # The fastest: a signal may have begun the process's last minute. 31 makes it gzip.
-        self._compressor = zlib.compressobj(1, zlib.DEFLATED, 31)
+        self._ahead = 0  # bytes by which there was more to compress than came out often enough
+        self._strategy = zlib.Z_DEFAULT_STRATEGY
+        self._compressor = self._begun()
 
     def write(self, data: bytes) -> int:
         """Compress and pass on."""
-        self._out.write(self._compressor.compress(data))
+        self._ahead += len(data)
+        self._put(self._compressor.compress(data))
+        if self._ahead > _AHEAD and self._strategy != zlib.Z_HUFFMAN_ONLY:
+            self._go_on(zlib.Z_HUFFMAN_ONLY)  # 8 times at most
+        elif self._ahead < 0 and self._strategy != zlib.Z_DEFAULT_STRATEGY:
+            self._go_on(zlib.Z_DEFAULT_STRATEGY)
         return len(data)
 
     def finish(self) -> None:
         """Write what is left; the file below stays open."""
-        self._out.write(self._compressor.flush())
+        self._put(self._compressor.flush())
+
+    def _go_on(self, strategy: int) -> None:
+        self.finish()
+        self._strategy = strategy
+        self._compressor = self._begun()
+
+    def _begun(self) -> "zlib._Compress":
+        # The fastest: a signal may have begun the process's last minute. 31 makes it gzip.
+        return zlib.compressobj(1, zlib.DEFLATED, 31, strategy=self._strategy)
+
+    def _put(self, data: bytes) -> None:
+        self._out.write(data)
+        self._ahead -= _RATIO * len(data)
 
 
 class _Walk:

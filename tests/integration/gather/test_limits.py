@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from reporter.gather.limits import Limits
+from reporter.settings import aggregator
 from tests.forked import Forked
 
 LAUNCHER = str(Path("cmd/status-ctl.py").absolute())
@@ -154,6 +156,45 @@ def test_output_over_the_limit_is_kept_up_to_it(programs: Path, text: str) -> No
     assert (0, "bytes") == (code, large.get("limit", "bytes"))
     assert 100_000 == large["bytes"] == kept - (out / "large" / "gather.json").stat().st_size
     assert (True, "partial") == (large["truncated"], large["status"])
+
+
+def test_all_together_have_a_limit_too(programs: Path) -> None:
+    """Who comes later has what is left, down to nothing; all are run, and marked."""
+    for name in ("10-first", "20-second", "30-third"):
+        script(programs, name, "mkdir d; exec head -c 300000 /dev/zero >d/large")
+    script(programs, LAST, "[ -e good ] || >good")  # takes no room
+    totals = ("--total-bytes", "600000", "--total-files", "11", "--bytes", "290000")
+
+    place = programs.parent
+    command = [LAUNCHER, "gather", "--out", str(place / "out"), "--gatherers", str(programs)]
+    with Forked([*command, "-o", "json", *totals], stdout=subprocess.PIPE, text=True) as process:
+        out, _ = process.communicate(timeout=BOUND)
+
+    records = {each["name"]: each for each in json.loads(out)["gatherers"]}
+    assert {
+        "first": (290_000, 2, True, "partial"),
+        # Less 64 KiB for each record so far.
+        "second": (600_000 - 290_000 - 65_536, 2, True, "partial"),
+        "third": (0, 1, True, "partial"),
+        "tells": (0, 0, True, "partial"),
+    } == {
+        name: (each["bytes"], each["files"], each["truncated"], each["status"])
+        for name, each in records.items()
+    }
+    assert sorted(records) == sorted(os.listdir(place / "out"))
+
+
+def test_an_aggregator_takes_whatever_gatherers_may_leave() -> None:
+    """By the numbers of both, as they are shipped: contents, names and headers of a tar."""
+    ours, theirs = Limits(), aggregator.load({"PLAN": "p", "STATE": "s", "OUTPUT": "o"})
+    many = 20  # gatherers that are run although nothing is left
+    files = ours.total_files + 2 * many
+    header = 3 * 512 + 4096  # of a name of any length, with padding
+
+    assert files < theirs.archive_max_members
+    assert ours.total_bytes + files * header < theirs.max_result_bytes
+    assert ours.total_bytes < theirs.archive_max_bytes
+    assert ours.bytes < theirs.archive_max_file_bytes
 
 
 def test_too_many_files(programs: Path) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from reporter.link.tree_archive import pack, spool
+from reporter.untar.archive import Archive
+from reporter.untar.values import Caps
 
 
 @contextmanager
@@ -298,3 +300,31 @@ def test_the_spool_has_no_name(tmp_path: Path) -> None:
         file.write(b"bytes")
 
         assert [] == list(tmp_path.iterdir())
+
+
+def test_what_compresses_too_well_is_no_bomb(tmp_path: Path) -> None:
+    """An aggregator takes 96 MiB of zeros, as a damaged disk or a sparse file has them."""
+    noise = os.urandom(2**20)
+    (tmp_path / "a").write_bytes(noise)
+    (tmp_path / "b").touch()
+    os.truncate(tmp_path / "b", 96 * 2**20)
+    (tmp_path / "c").write_bytes(noise)
+    text = b"2026-01-01T00:00:00Z something has happened\n" * 100_000
+    (tmp_path / "d").write_bytes(text)
+
+    data = archive(tmp_path)
+
+    read, found = Archive(io.BytesIO(data), len(data), Caps()), {}
+    for member in read:
+        (name,) = member.path
+        kept = bytearray()
+        for piece in read.content():
+            kept += piece[: 2**23 - len(kept)]
+        found[name] = (member.size, bytes(kept))
+    assert {
+        b"a": (2**20, noise),
+        b"b": (96 * 2**20, bytes(2**23)),
+        b"c": (2**20, noise),
+        b"d": (len(text), text),
+    } == found
+    assert len(data) < 2 * len(noise) + 96 * 2**20 / 7
