@@ -42,6 +42,9 @@ class Packing(Protocol):
 class Delivery(Protocol):
     """What control wants of the upload of the tarball."""
 
+    async def foresee(self, store: Store) -> None:
+        """Note what is wrong with it already while results come in. Raises StoreError."""
+
     async def begin(self, store: Store, tar: Tar) -> None:
         """Note that there is a tarball to be uploaded. Raises StoreError."""
 
@@ -120,6 +123,8 @@ class Control:
                 if self._removed is None:
                     await self._launch()
                 await self._sweep()
+                if self._upload is not None:
+                    await self._upload.foresee(self._store)
             await self.tell()
             await self._conclude()
         except StoreError as error:

@@ -25,8 +25,8 @@ from reporter.aggregator.finish.object_store import (
 from reporter.aggregator.store import Store
 from reporter.core.retry import next_delay
 from reporter.core.run.destination import expires_too_soon
-from reporter.core.run.snapshot import Tar
-from reporter.core.run.tar_upload import TarUpload, UploadState
+from reporter.core.run.snapshot import Phase, Tar
+from reporter.core.run.tar_upload import TarUpload, UploadState, too_large
 from reporter.errors import SettingsError
 from reporter.link.sockets import TimeLimits
 from reporter.runtime import log
@@ -93,6 +93,11 @@ class Upload:
         else:
             problem = expires_too_soon(destination, now, snapshot.started_at + seconds)
             host = destination.shown
+        if snapshot.phase is Phase.CLOSED:
+            self._log.warning(
+                "Nothing is uploaded: the run was over before an upload was asked for", host=host
+            )
+            return
         if problem:
             self._log.warning("The upload may fail", host=host, problem=problem)
         if upload is None:
@@ -100,11 +105,21 @@ class Upload:
         elif upload.host != host:
             await store.note_upload(replace(upload, host=host))
 
+    async def foresee(self, store: Store) -> None:
+        """Note when the results that are there may be too large. Raises StoreError."""
+        snapshot = store.snapshot()
+        upload = snapshot.upload
+        if upload is None or upload.state is not UploadState.WAITING or upload.error:
+            return
+        if problem := too_large(snapshot.bytes):
+            await store.note_upload(replace(upload, error=problem, at=self._wall()))
+            self._log.warning("The upload may fail", host=upload.host, problem=problem)
+
     async def begin(self, store: Store, tar: Tar) -> None:
         """Note that there is a tarball now. Raises StoreError."""
         upload, now = store.snapshot().upload, self._wall()
         assert upload is not None, "`resume` has noted one"
-        begun = replace(upload, state=UploadState.UPLOADING, at=now, since=now)
+        begun = replace(upload, state=UploadState.UPLOADING, at=now, error="", since=now)
         await store.note_upload(begun, tar)
         self._log.info("Upload begins", host=upload.host, bytes=tar.size)
 

@@ -89,6 +89,11 @@ class Snapshot:
     tests: Mapping[str, int] | None = field(default=None, compare=False, repr=False)
 
     @property
+    def bytes(self) -> int:
+        """How large the results are that have come, as they came."""
+        return sum(entry.record.size for entry in self.entries.values() if entry.record is not None)
+
+    @property
     def closed(self) -> bool:
         """Whether the set of results is final: post-processing has begun."""
         return self.phase is not Phase.RUNNING

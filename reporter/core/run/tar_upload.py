@@ -29,7 +29,7 @@ OVER: Final = frozenset({UploadState.UPLOADED, UploadState.FAILED})
 class TarUpload:
     """How the upload to `host` stands since `at`; `since` is when it began (both Unix seconds).
 
-    `error` says what was wrong with the last try.
+    `error` says what was wrong with the last try, or what may become wrong with the first.
     """
 
     host: str
@@ -42,6 +42,16 @@ class TarUpload:
     def over(self) -> bool:
         """Whether nothing more is tried."""
         return self.state in OVER
+
+
+def too_large(size: int) -> str:
+    """Say why results of so many bytes may make a tarball that no store takes; else nothing."""
+    if size <= LARGEST:
+        return ""
+    return (
+        f"the results have {size} bytes so far, and object stores take at most {LARGEST} in one "
+        "upload"
+    )
 
 
 class Verdict(StrEnum):

@@ -151,7 +151,8 @@ def upload_words(document: Document) -> str:
     host, error = text(upload, "host"), text(upload, "error")
     match text(upload, "state"):
         case UploadState.WAITING:
-            return f"the results will be uploaded to {host}"
+            doubt = f"; this may fail: {error}" if error else ""
+            return f"the results will be uploaded to {host}{doubt}"
         case UploadState.UPLOADING:
             again = f"; it is tried again: {error}" if error else ""
             return f"uploading the results to {host}{again}"

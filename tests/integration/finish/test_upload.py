@@ -7,15 +7,17 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reporter.aggregator.finish.object_store import UploadFailed
 from reporter.aggregator.finish.upload import Upload, give_up_unwanted
-from reporter.core.run.plan import Plan
+from reporter.core.run.plan import Plan, Plugin
+from reporter.core.run.record import Rank, Record
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.status import tar_upload
-from reporter.core.run.tar_upload import LARGEST, TarUpload, UploadState
+from reporter.core.run.tar_upload import LARGEST, TarUpload, UploadState, too_large
 from reporter.errors import SettingsError
 from reporter.link.sockets import TimeLimits
 from reporter.runtime import log
@@ -52,14 +54,17 @@ class World:
             **given,
         )
 
-    def play(self, story: Callable[[QuickStore], Awaitable[None]]) -> None:
-        """Run a story on the store of a run whose set of results is final."""
+    def play(
+        self, story: Callable[[QuickStore], Awaitable[None]], plugin: str = "", nodes: Any = ()
+    ) -> None:
+        """Run a story on the store of a run whose set of results is final; open with a plugin."""
+        plugins = (Plugin(plugin, tuple(nodes)),) if plugin else ()
 
         async def told() -> None:
             store = QuickStore(self.folder / "run.db", wall=lambda: self.wall)
-            await store.open_run(Plan("run-1", (), 60), now=self.wall)
+            await store.open_run(Plan("run-1", plugins, 60), now=self.wall)
             try:
-                if store.phase is Phase.RUNNING:
+                if store.phase is Phase.RUNNING and not plugins:
                     await store.advance_run(Phase.POST_PROCESSING)
                 await story(store)
             finally:
@@ -310,6 +315,34 @@ def test_a_url_that_is_replaced_meanwhile(world: World):
     assert f"/bucket/run.tar.gz?new={SIGNATURE}" == world.bucket.requests[-1].target
 
 
+def test_results_that_become_too_large(world: World):
+    """It is said as soon as it is known, once, and the tarball is tried all the same."""
+    keys = Plan("run-1", (Plugin("e2e", ("a", "b", "c")),), 60).keys
+
+    async def story(store: QuickStore) -> None:
+        upload = world.upload()
+        await upload.resume(store, 60.0)
+        for key, size in zip(keys, (LARGEST - 1, 1, 1), strict=True):
+            await store.record_result(key, Record(Rank.RESULT, NOW, "ab" * 32, size, filename="r"))
+            await upload.foresee(store)
+            stands.append(store.snapshot().upload)
+        await upload.foresee(store)
+        await store.advance_run(Phase.POST_PROCESSING)
+        await upload.foresee(store)
+        await world.begun(store)
+
+    stands: list[TarUpload | None] = []
+    world.play(story, keys[0].plugin, [key.node for key in keys])
+
+    said = too_large(LARGEST + 1)
+    assert f"the results have {LARGEST + 1} bytes so far, and object stores take at most" in said
+    waiting = TarUpload(world.bucket.host, UploadState.WAITING, NOW)
+    assert [waiting, waiting, replace(waiting, error=said)] == stands
+    (warned,) = [each for each in world.events if each["level"] == "warning"]
+    assert ("The upload may fail", said) == (warned["message"], warned["problem"])
+    assert (UploadState.UPLOADED, "") == (world.ended.state, world.ended.error)
+
+
 SIZES = {
     "more than a store takes": (
         LARGEST + 1,
@@ -426,6 +459,23 @@ class TestAfterARestart:
         world.play(story)
         assert "before" == world.ended.host
         assert "No such file or directory" in world.ended.error
+
+    def test_the_run_was_over_without_one(self, world: World):
+        """Nothing waits for ever: that nothing is uploaded is said, and nothing else changes."""
+
+        async def story(store: QuickStore) -> None:
+            await store.advance_run(Phase.CLOSED, tar=TAR)
+            await world.upload().resume(store, 3600.0)
+            assert store.snapshot().upload is None
+
+        world.play(story)
+        (said,) = world.events
+        assert ("warning", world.bucket.host) == (said["level"], said["host"])
+        assert (
+            "Nothing is uploaded: the run was over before an upload was asked for"
+            == (said["message"])
+        )
+        world.events.clear()
 
     def test_nobody_wants_it_any_more(self, world: World):
         """It has failed, so that nobody takes the results for uploaded; once over, it stays so."""
