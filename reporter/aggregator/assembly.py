@@ -20,7 +20,7 @@ from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.finish.upload import Upload
 from reporter.aggregator.health import Health
-from reporter.aggregator.http import Events, Listener, ResultFiles, StatusApp, WorkerApp
+from reporter.aggregator.http import Events, Listener, ResultFiles, Shown, StatusApp, WorkerApp
 from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.launch.launcher import Launcher
 from reporter.aggregator.launch.logs import Logs
@@ -31,6 +31,7 @@ from reporter.aggregator.store import SqliteStore, Store
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.uploads import Intake
+from reporter.aggregator.uploads.contents import Contents
 from reporter.aggregator.uploads.judging import Judging
 from reporter.core.launch.duration import longest
 from reporter.core.launch.spec import Launch
@@ -64,6 +65,7 @@ class Assembly:
         self._health: Health | None = None
         self.run_log = RunLog()
         self._judge = Judge(self.layout.judging)  # the only one: it reads one result at a time
+        self._contents = Contents(self.layout, self._judge)
 
     def _now(self) -> Now:
         return self._health.now() if self._health else Now()
@@ -113,6 +115,7 @@ class Assembly:
             self.layout,
             intake,
             self._judge,
+            contents=self._contents,
             keep_blobs=self.chosen.keep_blobs,
             definitions={each.name: definition_document(each) for each in definitions},
             taken_by=self.launch.snapshot if self.launch else "",
@@ -244,6 +247,7 @@ class Assembly:
                 pace=from_settings.event_pace(self.chosen),
             ),
             results=ResultFiles(self.layout, self.chosen),
+            shown=Shown(self.layout, self._contents),
             retrieved=store.retrieved,
         )
 

@@ -35,7 +35,7 @@ class Packing(Protocol):
     async def package(self, snapshot: Snapshot) -> Tar:
         """Make the tarball, durable on return. Raises PackageFailed."""
 
-    async def clear(self) -> None:
+    async def clear(self, snapshot: Snapshot) -> None:
         """Remove what the tarball has made superfluous. Raises OSError."""
 
 
@@ -285,6 +285,6 @@ class Control:
     async def _clear(self) -> None:
         self._cleared = True
         try:
-            await self._results.clear()
+            await self._results.clear(self._store.snapshot())
         except OSError as error:
             self._log.warning("Leftover files not removed", error=error)

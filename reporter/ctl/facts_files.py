@@ -1,17 +1,15 @@
 """The facts of nodes in a run's results: out of a tarball, a directory, or one file."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from reporter.core.host.facts_file import LARGEST, NAME, read_facts_file
 from reporter.untar.archive import Archive
 from reporter.untar.values import Caps, Kind
 
-NAME: Final = "facts.json"
-_MOST: Final = 4 * 1024 * 1024  # bytes of one file
 _CAPS: Final = Caps(
     members=10**7, file_bytes=2**50, content_bytes=2**50, ratio=10**6, seconds=3600.0
 )
@@ -40,7 +38,7 @@ def read_facts(path: Path) -> Found:
         seen.add(place)
         if data is None:
             continue
-        facts = _facts(data)
+        facts = read_facts_file(data)
         if facts is None:
             found.problems.append(f"{name}: not the facts of a node")
             continue
@@ -60,14 +58,14 @@ def _in_directory(path: Path) -> Iterator[tuple[str, bytes | None]]:
         data = None
         if each.name == NAME and each.is_file():
             with each.open("rb") as file:
-                data = file.read(_MOST + 1)
+                data = file.read(LARGEST + 1)
         yield str(each.relative_to(path)), data
 
 
 def _in_file(path: Path) -> Iterator[tuple[str, bytes | None]]:
     with path.open("rb") as file:
         if path.name.endswith(".json"):
-            yield path.name, file.read(_MOST + 1)
+            yield path.name, file.read(LARGEST + 1)
             return
         archive = Archive(file, path.stat().st_size, _CAPS)
         for member in archive:
@@ -75,16 +73,6 @@ def _in_file(path: Path) -> Iterator[tuple[str, bytes | None]]:
             if member.kind is Kind.FILE and member.path[-1] == NAME.encode():
                 data = bytearray()
                 for piece in archive.content():
-                    if len(data) <= _MOST:
+                    if len(data) <= LARGEST:
                         data += piece
             yield name, None if data is None else bytes(data)
-
-
-def _facts(data: bytes) -> Mapping[str, Any] | None:
-    """Return facts of our format; whatever a plugin of somebody else calls so is none."""
-    try:
-        facts = json.loads(data) if len(data) <= _MOST else None
-    except (ValueError, RecursionError):
-        return None
-    fits = isinstance(facts, dict) and facts.get("api_version") == "v1" and "collected_at" in facts
-    return facts if fits else None

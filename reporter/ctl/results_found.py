@@ -3,13 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from typing import IO, Any
 
-from reporter.core.judge.counting import SKIPPED, verdict_of
-from reporter.core.objects import text
-
-_TEXTS: Final = ("failure", "error", "message", "output", "system-err", "system-out")
-BAD: Final = ("failed", "timeout")
+from reporter.core.judge.counting import verdict_of
+from reporter.core.judge.not_passed import BAD, GOOD, said
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +22,12 @@ class Test:
     @property
     def good(self) -> bool:
         """Whether nothing speaks against it."""
-        return self.status in ("passed", SKIPPED)
+        return self.status in GOOD
 
     @property
     def said(self) -> str:
         """What a failed test says, the most telling of its details first."""
-        found = [text(self.details, name) for name in _TEXTS]
-        return next(filter(None, found), "") or text(self.meta, "error")
+        return said(self.details, self.meta)
 
 
 @dataclass

@@ -10,8 +10,9 @@ from typing import Any, Final
 import yaml
 
 from reporter.core.judge.counting import count_in, status_word
+from reporter.core.judge.not_passed import BAD
 from reporter.core.objects import section, text
-from reporter.ctl.results_found import BAD, PluginResults, Test
+from reporter.ctl.results_found import PluginResults, Test
 from reporter.wire.yaml_scalar import LOADER, scalar
 
 _DEEPEST: Final = 100

@@ -8,6 +8,7 @@ from reporter.aggregator.http.events import Events
 from reporter.aggregator.http.files import ResultFiles
 from reporter.aggregator.http.listener import Listener
 from reporter.aggregator.http.observer import Observer
+from reporter.aggregator.http.shown import Shown
 from reporter.aggregator.http.sse import Pace
 from reporter.aggregator.http.status_app import Health, StatusApp
 from reporter.aggregator.http.worker_app import WorkerApp
@@ -20,6 +21,7 @@ __all__ = [
     "Observer",
     "Pace",
     "ResultFiles",
+    "Shown",
     "StatusApp",
     "WorkerApp",
 ]

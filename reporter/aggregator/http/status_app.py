@@ -17,6 +17,7 @@ from reporter.aggregator.http.events import Events, Stream
 from reporter.aggregator.http.files import UNREADABLE, File, ResultFiles
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.part import Part, read_part
+from reporter.aggregator.http.shown import Shown, asked_for
 from reporter.aggregator.http.target import path_of, segment
 from reporter.aggregator.store.contract import StoreError
 from reporter.core.run.beats import INTERVAL
@@ -31,7 +32,7 @@ _FORBIDDEN = answers.text(
     403, "run data is for local peers, or for clients with a certificate where one is asked for"
 )
 _RUN_DATA = frozenset({"/status", "/events", "/results", *page.PATHS})
-_OF_A_KEY = ("/status/", "/results/")
+_OF_A_KEY = ("/status/", "/results/", "/facts/")
 _PROBES = ("/livez", "/healthz", "/readyz")
 _SHARED = 16  # answers that are kept for other readers of the same second
 
@@ -59,8 +60,8 @@ class StatusApp:
 
     `metrics` gets the `Accept` header. `interval` is that of the heartbeats, `clock` the monotonic
     clock they are measured with, `wall` gives Unix time. Without `events` there is no `/events`,
-    without `results` no `/results`. `retrieved` is told of each whole download of the tarball by
-    somebody who keeps it.
+    without `results` no `/results`, without `shown` nothing that is in results. `retrieved` is told
+    of each whole download of the tarball by somebody who keeps it.
     """
 
     def __init__(
@@ -76,12 +77,13 @@ class StatusApp:
         wall: Callable[[], float] = time.time,
         events: Events | None = None,
         results: ResultFiles | None = None,
+        shown: Shown | None = None,
         retrieved: Retrieved | None = None,
     ) -> None:
         self._snapshot, self._health, self._metrics = snapshot, health, metrics
         self._audience, self._observer = audience, observer
         self._interval, self._clock, self._wall = interval, clock, wall
-        self._events, self._results = events, results
+        self._events, self._results, self._shown = events, results, shown
         self._retrieved = retrieved or _not_noted
         self._made, self._made_of = dict[tuple[Part, bool], Answer](), (-1, -1)
         self._making = asyncio.Lock()
@@ -151,6 +153,10 @@ class StatusApp:
         if path == "/events":
             return self._events.answer(request) if self._events else answers.NOT_FOUND
         snapshot = self._snapshot()
+        if asked_for(path):
+            if self._shown is None:
+                return answers.NOT_FOUND
+            return await self._shown.answer(request, path, snapshot)
         key, part = _key(path), Part()
         if path == "/status":
             try:

@@ -18,7 +18,7 @@ SECONDS = 120  # of the processor
 
 def main() -> None:
     """Read, answer, end. What cannot be done ends it with an error."""
-    _limit()
+    limit()
     task = read_task(sys.argv[1])
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as body:
         if sys.argv[2]:
@@ -33,16 +33,18 @@ def main() -> None:
         "text": "" if first is None else first.text,
         "note": found.note,
     }
-    sys.stdout.write(json.dumps(answer))
+    sys.stdout.write(f"{json.dumps(answer)}\n")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(found.not_passed.document(found.counts))
 
 
-def _limit() -> None:
-    """Bound what it may take. A limit that is lower already stays."""
+def limit(memory: int = MEMORY) -> None:
+    """Bound what this process may take. A limit that is lower already stays."""
     with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
         used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     # The soft limit of the processor ends it with a signal of its own, the hard one with SIGKILL.
     for kind, most, more in (
-        (resource.RLIMIT_AS, used + MEMORY, 0),
+        (resource.RLIMIT_AS, used + memory, 0),
         (resource.RLIMIT_CPU, SECONDS, 10),
     ):
         _, hard = resource.getrlimit(kind)

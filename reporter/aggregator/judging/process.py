@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
 
@@ -13,7 +14,7 @@ from reporter.aggregator.judging.task import Judgement, Task, read_judgement
 from reporter.errors import ReporterError
 from reporter.runtime import log
 
-_PROGRAM: Final = "from reporter.aggregator.judging.child import main; main()"
+_PROGRAM: Final = "from reporter.aggregator.judging.{} import main; main()"
 _HANG: Final = 1_200.0  # seconds; the processor's time is bounded by the process itself
 _TRIES: Final = 3
 _PAUSE: Final = 2.0  # seconds; whoever needed the memory may have ended by then
@@ -63,6 +64,16 @@ class Judge:
                     with contextlib.suppress(OSError):
                         noted.unlink(missing_ok=True)
 
+    def look(self, what: str, archives: IO[bytes]) -> bytes | None:
+        """Look for what `looking.main` finds in archives; None when that has failed.
+
+        `archives` is a file of lines as it reads them. Raises `Stopped`, and OSError when no
+        process can be started.
+        """
+        with self._turn:
+            code, answer = self._process("looking", [what], archives)
+        return answer if code == 0 else None
+
     def _read(self, task: Task, body: IO[bytes], listing: IO[bytes] | None) -> Judgement:
         """Read it, and again if somebody has killed the reader: that says nothing about it."""
         begin = 0 if listing is None else listing.tell()
@@ -73,7 +84,9 @@ class Judge:
                 if listing is not None:
                     listing.seek(begin)
                     listing.truncate()
-            code, answer = self._process(task, body, listing)
+            descriptor = None if listing is None else listing.fileno()
+            arguments = [task.text(), "" if descriptor is None else str(descriptor)]
+            code, answer = self._process("child", arguments, body, descriptor)
             if code == 0:
                 return read_judgement(answer) or Judgement(note=_TOO_MUCH, complete=False)
             if code is None or code > 0 or code == -signal.SIGXCPU:
@@ -82,12 +95,11 @@ class Judge:
         return Judgement(note=_KILLED, complete=False)
 
     def _process(
-        self, task: Task, body: IO[bytes], listing: IO[bytes] | None
+        self, module: str, arguments: list[str], stdin: IO[bytes], passed: int | None = None
     ) -> tuple[int | None, bytes]:
         """Return how it ended, and its answer; None if we have ended it for its time."""
-        write_to = "" if listing is None else str(listing.fileno())
         late = False
-        with self._started(task, body, write_to) as process:
+        with self._started(module, arguments, stdin, passed) as process:
             try:
                 answer, _ = process.communicate(timeout=_HANG)
             except subprocess.TimeoutExpired:
@@ -99,16 +111,18 @@ class Judge:
         return None if late else process.returncode, answer
 
     @contextlib.contextmanager
-    def _started(self, task: Task, body: IO[bytes], write_to: str):  # type: ignore[no-untyped-def]
+    def _started(
+        self, module: str, arguments: list[str], stdin: IO[bytes], passed: int | None
+    ) -> Iterator[subprocess.Popen[bytes]]:
         with self._lock:
             if self._stopped.is_set():
                 raise Stopped("stopped before a result was judged")
             process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-c", _PROGRAM, task.text(), write_to],
-                stdin=body,
+                [sys.executable, "-c", _PROGRAM.format(module), *arguments],
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                pass_fds=[int(write_to)] if write_to else [],
+                pass_fds=() if passed is None else (passed,),
                 start_new_session=True,  # what ends our group's processes is not meant for it
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )

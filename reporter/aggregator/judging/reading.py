@@ -7,6 +7,7 @@ from typing import IO
 from reporter.aggregator.judging.parsers import PARSERS
 from reporter.aggregator.judging.task import Task
 from reporter.core.judge.listing import lines
+from reporter.core.judge.not_passed import NotPassed, Places
 from reporter.core.judge.report import FileReport, Findings, selects
 from reporter.core.judge.tree import NOTHING, FirstFailure, Item, Room
 from reporter.untar import ACCEPTED, Archive, Kind
@@ -18,24 +19,31 @@ _PASSED = 40_000
 
 
 def read(task: Task, body: IO[bytes], listing: IO[str] | None) -> Findings:
-    """Read a result; its items go to `listing`, if there is one. Raises OSError, `BadArchive`."""
-    findings = Findings()
+    """Read a result; its items go to `listing`, if there is one. Raises OSError, `BadArchive`.
+
+    Without one the findings have the tests that did not pass.
+    """
+    findings, places = Findings(), Places()
     shared = Room(_PASSED, _OTHERS, _TEXT)
-    kept: dict[str, tuple[Item, FirstFailure | None, str]] = {}
+    kept: dict[str, tuple[Item, FirstFailure | None, str, NotPassed | None]] = {}
     for path, pieces in _files(task, body):
         room = NOTHING if listing is None else _part(shared)
         free = (room.passed, room.others, room.text)
-        report = FileReport(PARSERS[task.result_format], os.path.basename(path), path, room)  # noqa: PTH119
+        told = NotPassed(places) if listing is None else None
+        name = os.path.basename(path)  # noqa: PTH119
+        report = FileReport(PARSERS[task.result_format], name, path, room, told)
         for piece in pieces:
             report.feed(piece)
         item = report.item()
         shared.passed -= free[0] - max(room.passed, 0)
         shared.others -= free[1] - max(room.others, 0)
         shared.text -= free[2] - max(room.text, 0)
-        kept[path] = item, report.first, report.note  # of two, the last one wins
+        kept[path] = item, report.first, report.note, told  # of two, the last one wins
     for path in sorted(kept):
-        item, first, note = kept[path]
+        item, first, note, told = kept[path]
         findings.add(item, first, note)
+        if told is not None:
+            findings.not_passed.extend(told)
         if listing is not None:
             listing.writelines(lines(item, task.depth, counted=task.counted))
     wanted = " or ".join(task.files) or f"file of the format {task.result_format}"

@@ -39,6 +39,7 @@ class Judgement:
     """What a result says: how many tests have which status, what failed first, and a note.
 
     The note says why something is unknown. Not `complete`: the process ended before its time.
+    `not_passed` is JSON as `core.judge.not_passed` writes it, of a result that was judged only.
     """
 
     counts: Mapping[str, int] = field(default_factory=lambda: {"unknown": 1})
@@ -46,12 +47,16 @@ class Judgement:
     text: str = ""
     note: str = ""
     complete: bool = True
+    not_passed: bytes = field(default=b"", compare=False, repr=False)
 
 
 def read_judgement(data: bytes) -> Judgement | None:
     """Read the answer of the process; None for anything else."""
     try:
-        found: Any = json.loads(data)
-        return Judgement(found["counts"], found["failed"], found["text"], found["note"])
+        head, _, rest = data.partition(b"\n")
+        found: Any = json.loads(head)
+        return Judgement(
+            found["counts"], found["failed"], found["text"], found["note"], not_passed=rest
+        )
     except (ValueError, TypeError, KeyError):
         return None

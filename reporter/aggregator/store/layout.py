@@ -23,6 +23,7 @@ class Layout:
         self.tls = state / "tls"
         self.podlogs = state / "podlogs"
         self.judging = state / "judging"
+        self.kept = state / "kept"
         self.database = state / "run.db"
         self.launch = state / "launch.json"
         self.run_log = state / "run.log"
@@ -40,6 +41,7 @@ class Layout:
             self.tls,
             self.podlogs,
             self.judging,
+            self.kept,
             self.quarantine,
             self.unfinished,
         ):

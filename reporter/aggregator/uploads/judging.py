@@ -11,6 +11,7 @@ from typing import Final
 from reporter.aggregator.judging.process import Judge, Stopped
 from reporter.aggregator.judging.task import Judgement, Task
 from reporter.aggregator.store import Store, StoreError
+from reporter.aggregator.store.kept import Kept
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.reports import INVALID, NO_RESULTS
 from reporter.core.judge.counting import verdict_of
@@ -30,6 +31,8 @@ _LONGEST_PAUSE: Final = 60.0
 _OURS: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _MESSAGE: Final = 1024  # bytes
 FAILED_TESTS: Final = "TestsFailed"
+NOT_PASSED: Final = "not-passed"
+"""The kind of document that is kept of a result whose tests did not all pass."""
 
 
 class Judging:
@@ -37,6 +40,7 @@ class Judging:
 
     def __init__(self, layout: Layout, store: Store, plan: Plan, judge: Judge) -> None:
         self._layout, self._store, self._plan, self._judge = layout, store, plan, judge
+        self._kept = Kept(layout)
         self._changed = asyncio.Event()
         self._at_work: dict[Key, asyncio.Task[None]] = {}
 
@@ -116,7 +120,10 @@ class Judging:
             f"results/{key.node}",
         )
         with self._layout.blob(record.digest).open("rb") as body:
-            return self._judge.judge(task, body, digest=record.digest)
+            found = self._judge.judge(task, body, digest=record.digest)
+        if found.not_passed and verdict_of(found.counts) != ResultStatus.PASSED:
+            self._kept.write(NOT_PASSED, str(key), record.digest, found.not_passed)
+        return found
 
 
 def verdict(found: Judgement) -> Verdict:

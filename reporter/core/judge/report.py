@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 
 from reporter.core.judge.counting import count_in
 from reporter.core.judge.limits import MOST_BYTES, Unreadable
+from reporter.core.judge.not_passed import NotPassed
 from reporter.core.judge.tree import FirstFailure, Item, Room, Tree
 from reporter.core.run.results import ResultStatus
 
@@ -79,12 +80,19 @@ class FileReport:
     """One file, read piece by piece. Whatever is in it, `item` is what is known of it.
 
     `parser` makes the parser of its format, `path` is its path below the plugin's directory. `note`
-    says why it was not read to its end.
+    says why it was not read to its end; `not_passed` gets the tests that did not pass.
     """
 
-    def __init__(self, parser: Callable[[Tree], Parser], name: str, path: str, room: Room) -> None:
+    def __init__(
+        self,
+        parser: Callable[[Tree], Parser],
+        name: str,
+        path: str,
+        room: Room,
+        not_passed: NotPassed | None = None,
+    ) -> None:
         self._name, self._path = name, path
-        self._tree = Tree(room)
+        self._tree = Tree(room, not_passed, (name,))
         self._parser: Parser | None = parser(self._tree)
         self._size = 0
         self.note = ""
@@ -121,6 +129,8 @@ class FileReport:
             self.note = self.note or "no tests in it"
             counts.setdefault(ResultStatus.UNKNOWN, 1)
             meta["error"] = self.note
+            if tree.not_passed is not None:
+                tree.not_passed.add((), self._name, ResultStatus.UNKNOWN, self.note)
         if tree.unlisted:
             meta["unlisted"] = ", ".join(
                 f"{word}: {tree.unlisted[word]}" for word in sorted(tree.unlisted)
@@ -134,11 +144,15 @@ class FileReport:
 
 @dataclass
 class Findings:
-    """What a result adds up to. `first` is what failed first, `note` why something is unknown."""
+    """What a result adds up to. `first` is what failed first, `note` why something is unknown.
+
+    `not_passed` has the tests that did not pass, where they are wanted.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     first: FirstFailure | None = None
     note: str = ""
+    not_passed: NotPassed = field(default_factory=NotPassed)
 
     def add(self, item: Item, first: FirstFailure | None, note: str) -> None:
         """Add a file."""

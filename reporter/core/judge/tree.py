@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reporter.core.judge.counting import SKIPPED, count_in, status_of, status_word
+from reporter.core.judge.counting import count_in, status_of, status_word
+from reporter.core.judge.not_passed import BAD, GOOD, NotPassed, said
 from reporter.core.run.results import ResultStatus
 
 _PASSED: Final = str(ResultStatus.PASSED)
-_GOOD: Final = frozenset({ResultStatus.PASSED, SKIPPED})
 _NAME: Final = 1024  # characters
 
 
@@ -51,11 +51,15 @@ class FirstFailure:
 class Tree:
     """The tree of one report. Items are added to the branch that is open.
 
-    `unlisted` has the counts of leaves that there was no room for.
+    `unlisted` has the counts of leaves that there was no room for. `not_passed`, if there is one,
+    gets the tests that did not pass, below the names in `path`.
     """
 
-    def __init__(self, room: Room) -> None:
+    def __init__(
+        self, room: Room, not_passed: NotPassed | None = None, path: tuple[str, ...] = ()
+    ) -> None:
         self.room = room
+        self.not_passed, self._path = not_passed, path
         self.first: FirstFailure | None = None
         self.unlisted: dict[str, int] = {}
         self._open = [Item("", "")]
@@ -79,6 +83,7 @@ class Tree:
         branch = self._open.pop()
         if not branch.counts:
             branch.counts[ResultStatus.UNKNOWN] = 1
+            self._note(branch.name, ResultStatus.UNKNOWN, "no tests in it")
         branch.status = status_of(branch.counts)
         above = self._open[-1]
         count_in(above.counts, branch.counts)
@@ -98,7 +103,10 @@ class Tree:
         item = Item(name[:_NAME], word, meta or {}, details or {})
         above = self._open[-1]
         count_in(above.counts, {word: 1})
-        if self.first is None and word in (ResultStatus.FAILED, ResultStatus.TIMEOUT):
+        if self.not_passed is not None and self.not_passed.wants(word):
+            of = item.meta.get("package") or item.meta.get("classname") or ""
+            self._note(item.name, word, said(item.details, item.meta), of)
+        if self.first is None and word in BAD:
             text = next((each for each in item.details.values() if isinstance(each, str)), "")
             self.first = FirstFailure(item.name, text[:_NAME])
         if self._has(item):
@@ -106,6 +114,12 @@ class Tree:
             above.items.append(item)
         else:
             count_in(self.unlisted, {word: 1})
+
+    def _note(self, name: str, word: str, text: str, *below: str) -> None:
+        """Have a test told that did not pass; `below` has names between the branch and its own."""
+        if self.not_passed is not None:
+            branches = (branch.name for branch in self._open[1:])
+            self.not_passed.add((*self._path, *branches, *filter(None, below)), name, word, text)
 
     def passed(self) -> bool:
         """Count a test that has passed and has nothing to say, if there is no room to list it."""
@@ -123,7 +137,7 @@ class Tree:
     def _has(self, item: Item) -> bool:
         """Take the place for an item, if there is one."""
         room = self.room
-        if item.status in _GOOD:
+        if item.status in GOOD:
             room.passed -= 1
             return room.passed >= 0
         room.others -= 1

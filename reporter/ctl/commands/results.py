@@ -12,12 +12,13 @@ from typing import Any, BinaryIO, Final, cast
 from xml.sax.saxutils import escape, quoteattr
 
 from reporter.core.judge.counting import SKIPPED
+from reporter.core.judge.not_passed import BAD
 from reporter.core.launch.snapshot_plugin import PLUGIN
 from reporter.core.text import clean
 from reporter.ctl.commands.retrieve import download
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
 from reporter.ctl.results_files import read_results
-from reporter.ctl.results_found import BAD, PluginResults, Results, Test
+from reporter.ctl.results_found import PluginResults, Results, Test
 from reporter.ctl.run import origin
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table, terminal_columns

@@ -327,7 +327,7 @@ async def test_after_the_tarball(tmp_path, keep):
     async with serving(tmp_path, keep_blobs=keep) as site:
         await site.put(NODE1, b"x")
         await site.pack()
-        await site.finish.clear()
+        await site.finish.clear(site.store.snapshot())
         reply, error = await site.get("/results/sysd/node1"), await site.get("/results/e2e/global")
         whole = await site.get("/results")
         rest = await site.get("/results", "Range: bytes=10-")
@@ -391,7 +391,7 @@ async def test_a_blob_that_goes_before_it_is_opened(tmp_path, packed):
             if isinstance(answer, FileResponse):
                 if packed:
                     await site.pack()
-                    await site.finish.clear()
+                    await site.finish.clear(site.store.snapshot())
                 else:
                     site.layout.blob(site.store.entry(NODE1).record.digest).unlink()
             return answer

@@ -12,7 +12,7 @@ from reporter.aggregator.store import StoreFull
 from reporter.aggregator.store.operations import Windows
 from reporter.core.run.entry import Cause, Failure, Marked, Rank, Record, State, UploadOutcome
 from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.core.run.snapshot import Phase, Tar
+from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.runtime import log
 from tests.aggregators.stores import QuickStore, volatile
 from tests.unit.core.run.world import status_document
@@ -42,7 +42,7 @@ class Files:
         self.packaged += 1
         return TAR
 
-    async def clear(self) -> None:
+    async def clear(self, snapshot: Snapshot) -> None:
         self._fail("clear")
         self.cleared += 1
 

@@ -93,7 +93,7 @@ async def tarball(here: Scene) -> None:
     here.intake._step("row of the tarball")
     await here.store.advance_run(Phase.CLOSED, tar=tar)
     here.intake._step("clear")
-    await here.finish.clear()
+    await here.finish.clear(here.store.snapshot())
 
 
 async def load(here: DiskScene) -> None:

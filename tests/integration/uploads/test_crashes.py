@@ -126,13 +126,13 @@ def finished(root: Path, step: str, nth: int) -> None:
             assert Phase.POST_PROCESSING is store.phase
             tar = await here.finish.package(store.snapshot())
             await store.advance_run(Phase.CLOSED, tar=tar)
-            await here.finish.clear()
+            await here.finish.clear(here.store.snapshot())
         (path,) = here.layout.output.glob("*.tar.gz")
         assert (path.name, sha(path.read_bytes())) == (
             store.snapshot().tar.name,
             store.snapshot().tar.sha256,
         )
-        await here.finish.clear()
+        await here.finish.clear(here.store.snapshot())
         assert set() == here.blobs()
 
     restart(root, found)

@@ -204,7 +204,7 @@ def test_what_is_read_fits_into_the_container() -> None:
     """Beside an aggregator with a large fleet, and the kernel ends the reader first."""
     program = (
         "import json, resource; from pathlib import Path; from reporter.aggregator.judging import "
-        "child; child._limit(); print(json.dumps([Path('/proc/self/oom_score_adj').read_text(), "
+        "child; child.limit(); print(json.dumps([Path('/proc/self/oom_score_adj').read_text(), "
         "resource.getrlimit(resource.RLIMIT_AS)[0]]))"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
@@ -317,7 +317,7 @@ def test_a_reader_that_somebody_kills(tries, number: int, kills: int, found: Jud
 def test_a_reader_that_takes_too_long(tries) -> None:
     """The kernel ends it at its limit; once is enough to know."""
     tried = tries(
-        "from reporter.aggregator.judging import child; child.SECONDS = 1; child._limit()\n"
+        "from reporter.aggregator.judging import child; child.SECONDS = 1; child.limit()\n"
         "while True: pass"
     )
     assert (TOO_MUCH, 1) == (read(Judge(), PASSING), tried())

@@ -375,8 +375,8 @@ def test_what_goes_afterwards(tmp_path: Path, keep: bool) -> None:
     async def story(here: Scene) -> None:
         await fill(here)
         await here.finish.package(here.store.snapshot())
-        await here.finish.clear()
-        await here.finish.clear()
+        await here.finish.clear(here.store.snapshot())
+        await here.finish.clear(here.store.snapshot())
 
     done = play(tmp_path, story, keep_blobs=keep)
 

@@ -171,7 +171,7 @@ def test_c12_a_finished_run_only_tidies_up(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         assert () == here.recovered.lost
-        await here.finish.clear()
+        await here.finish.clear(here.store.snapshot())
         assert set() == here.blobs()
         assert State.COMPLETE == here.store.entry(E2E).state
 

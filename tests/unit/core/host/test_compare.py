@@ -2,7 +2,9 @@
 
 import pytest
 
-from reporter.core.host.compare import Difference, differences, lines
+from reporter.core.host.compare import ABSENT, Comparison, Difference, differences, lines
+from reporter.core.host.facts_file import LARGEST, read_facts_file
+from reporter.core.host.shown import differences_document
 
 FACTS = {
     "api_version": "v1",
@@ -79,3 +81,88 @@ def test_only_more_than_half_of_the_nodes_are_a_majority(values, majority):
     nodes = {str(at): {"hostnam": value} for at, value in enumerate(values)}
 
     assert [majority] == [each.majority for each in differences(nodes)]
+
+
+def facts_of(number, **more):
+    """Facts of which a third of the nodes has another kernel, and each its own serial number."""
+    kernel = "old" if number % 3 == 0 else "new"
+    return {"kernel": kernel, "serial": f"s{number}", "same": True, **more}
+
+
+def test_facts_that_come_one_node_after_the_other():
+    """Whoever has a value is known whatever the order was; a fact may begin and end with any."""
+    comparison = Comparison()
+    for number in range(9):
+        comparison.add(f"n{number}", facts_of(number, **({"late": 1} if number in (4, 5) else {})))
+    found = {each.name: each for each in comparison.differences()}
+    assert ["kernel", "late", "serial"] == sorted(found)
+    assert ("new", ("n0", "n3", "n6")) == (found["kernel"].majority, found["kernel"].values["old"])
+    assert (ABSENT, ("n4", "n5")) == (found["late"].majority, found["late"].values["1"])
+    assert 9 == len(found["serial"].values)
+    assert 9 == comparison.nodes
+
+
+def test_a_value_that_is_the_word_for_none():
+    comparison = Comparison()
+    for node, facts in (("a", {"x": ABSENT}), ("b", {}), ("c", {"x": 1})):
+        comparison.add(node, facts)
+    (found,) = comparison.differences()
+    assert {ABSENT: ("a", "b"), "1": ("c",)} == found.values
+
+
+@pytest.mark.parametrize("most", range(0, 3000, 7))
+def test_what_does_not_fit_is_left_out_as_a_fact(most):
+    """Never as the value of one node, which would then seem to lack it."""
+    whole, cut = Comparison(), Comparison(most=most)
+    for number in range(9):
+        for each in (whole, cut):
+            each.add(f"n{number}", facts_of(number, **({"late": 1} if number > 5 else {})))
+    all_of_it, some = list(whole.differences()), list(cut.differences())
+    assert [] == [each for each in some if each not in all_of_it]
+    assert not whole.left_out
+    assert cut.left_out or some == all_of_it
+
+
+def test_what_a_page_gets_of_it():
+    """Values and nodes are cut and counted, and so are facts."""
+    comparison = Comparison()
+    for number in range(30):
+        more = {f"f{number}": "x" * 300} if number < 3 else {}
+        comparison.add(f"n{number:02}", facts_of(number, **more))
+    document = differences_document(comparison, [f"w{number}" for number in range(25)], unread=1)
+    by_name = {each["fact"]: each for each in document["differences"]}
+    assert (30, False, 1, 20, 5) == (
+        document["nodes"],
+        document["complete"],
+        document["unread"],
+        len(document["without"]),
+        document["more_without"],
+    )
+    old = by_name["kernel"]["values"][1]
+    assert ("old", 10, ["n00", "n03", "n06", "n09", "n12"]) == (
+        old["value"],
+        old["count"],
+        old["nodes"],
+    )
+    assert (10, 20, None) == (
+        len(by_name["serial"]["values"]),
+        by_name["serial"]["more_values"],
+        by_name["serial"]["majority"],
+    )
+    assert by_name["f0"]["values"][1]["value"].endswith("x [truncated]")
+
+
+@pytest.mark.parametrize(
+    ("data", "good"),
+    [
+        (b'{"api_version": "v1", "collected_at": "now"}', True),
+        (b'{"api_version": "v1"}', False),
+        (b"[]", False),
+        (b"{", False),
+        (b"[" * 100_000, False),
+        (b'{"api_version": "v1", "collected_at": "' + b" " * LARGEST + b'"}', False),
+    ],
+)
+def test_files_that_are_called_like_facts(data, good):
+    """Somebody else's plugin may call anything so."""
+    assert good is (read_facts_file(data) is not None)

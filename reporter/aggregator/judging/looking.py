@@ -1,0 +1,108 @@
+"""The process that looks for one file in archives: facts of nodes, or a snapshot's index.
+
+Standard input has a line for each archive, JSON: its node, path and size. The argument says what is
+looked for; standard output gets the document, `null` where there is nothing of the kind. Of several
+archives one that is damaged costs only its own node.
+"""
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from reporter.aggregator.judging.child import limit
+from reporter.core.host.compare import Comparison
+from reporter.core.host.facts_file import LARGEST, NAME, read_facts_file
+from reporter.core.host.shown import differences_document
+from reporter.core.snapshot.contents import contents_document
+from reporter.core.snapshot.paths import INDEX
+from reporter.untar import ACCEPTED, Archive, BadArchive, Kind
+
+MEMORY: Final = 64 * 2**20  # address space beyond what is there at the start
+FACTS, SNAPSHOT = "facts", "snapshot"
+_COMPARED: Final = 16 * 2**20  # bytes of the values of all nodes
+_INDEX: Final = 4 * 2**20  # bytes
+_SECONDS: Final = 40.0  # of the processor; the archives that are left then are not read
+_WITHOUT: Final = 3  # archives without facts, after which nobody expects any
+
+
+class _Source(NamedTuple):
+    node: str
+    path: str
+    size: int
+
+
+def main() -> None:
+    """Look, answer, end. What cannot be done ends it with an error."""
+    limit(MEMORY)
+    sources = (_Source(*json.loads(line)) for line in sys.stdin)
+    found = {FACTS: _facts, SNAPSHOT: _snapshot}[sys.argv[1]](sources)
+    written = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    sys.stdout.buffer.write(written.encode("utf-8", "replace"))
+
+
+def _facts(sources: Iterator[_Source]) -> dict[str, Any] | None:
+    comparison, without, unread = Comparison(most=_COMPARED), list[str](), 0
+    for source in sources:
+        if time.process_time() > _SECONDS:
+            unread += 1
+            continue
+        facts = _first(source, _has_facts, LARGEST, read_facts_file)
+        known = comparison.nodes
+        try:
+            if facts is not None:
+                comparison.add(source.node, facts)
+        except (MemoryError, RecursionError):
+            if comparison.nodes != known:
+                raise  # half of its facts are in there
+        if comparison.nodes == known:
+            without.append(source.node)
+            if not known and len(without) == _WITHOUT:
+                return None
+    return differences_document(comparison, without, unread=unread) if comparison.nodes else None
+
+
+def _snapshot(sources: Iterator[_Source]) -> dict[str, Any] | None:
+    for source in sources:
+        index = _first(source, _is_index, _INDEX, _object)
+        return None if index is None else contents_document(index)
+    return None
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _first(
+    source: _Source,
+    wanted: Callable[[tuple[bytes, ...]], bool],
+    largest: int,
+    read: Callable[[bytes], Mapping[str, Any] | None],
+) -> Mapping[str, Any] | None:
+    """Return the first file of an archive whose path is wanted and that can be read."""
+    with (
+        contextlib.suppress(OSError, BadArchive, MemoryError),
+        Path(source.path).open("rb") as body,
+    ):
+        archive = Archive(body, source.size, ACCEPTED)
+        for member in archive:
+            if member.kind is Kind.FILE and wanted(member.path) and member.size <= largest:
+                found = read(b"".join(map(bytes, archive.content())))
+                if found is not None:
+                    return found
+    return None
+
+
+def _has_facts(path: tuple[bytes, ...]) -> bool:
+    return path[-1] == NAME.encode()
+
+
+def _is_index(path: tuple[bytes, ...]) -> bool:
+    return path == tuple(INDEX.encode().split(b"/"))
