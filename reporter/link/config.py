@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from reporter.core.host_name import is_host
 from reporter.errors import ReporterError
 from reporter.link import pem
 from reporter.link.environment import DELAY_SECONDS, GLOBAL, VARIABLES, read
@@ -176,10 +177,14 @@ def _address(url: str) -> str:
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname or "", 443 if parts.port is None else parts.port
-        host.encode("idna")  # what cannot be a name cannot be looked up either
     except ValueError:
         raise wrong from None
-    if parts.scheme != "https" or not host or not port or re.search(r"[\x00-\x20\x7f%\\]", host):
+    if (
+        parts.scheme != "https"
+        or not is_host(host)
+        or not port
+        or re.search(r"[\x00-\x20\x7f%\\]", host)
+    ):
         raise wrong
     if parts.username is not None:
         raise ValueError("must not contain a user name")

@@ -108,8 +108,8 @@ class _Lookup(threading.Thread):
             self.found = socket.getaddrinfo(*self._place, type=socket.SOCK_STREAM)
         except OSError as error:
             self.failure = error
-        except UnicodeError as error:  # no name at all
-            self.failure = socket.gaierror(socket.EAI_NONAME, str(error))
+        except UnicodeError:
+            self.failure = socket.gaierror(socket.EAI_NONAME, "not a valid host name")
 
 
 _lock = threading.Lock()

@@ -8,6 +8,8 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator
 
+from reporter.core.host_name import is_host
+
 _DNS_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _PORT = re.compile(r"[0-9]{1,5}")
 ADDRESS_RULE = "HOST:PORT, with an IPv6 address in brackets"
@@ -27,7 +29,7 @@ def _host(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        if _DNS_NAME.fullmatch(text) and not text.replace(".", "").isdigit():
+        if _DNS_NAME.fullmatch(text) and is_host(text) and not text.replace(".", "").isdigit():
             return text
         raise
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from reporter.core.host_name import is_host
+
 LONGEST_URL: Final = 16 * 1024
 
 _URL = re.compile(
@@ -61,6 +63,8 @@ def read_destination(written: str) -> Destination:
     port = int(found["port"] or 443) if found else 0
     if found is None or not 0 < port < 65_536:
         raise ValueError("the upload URL is not https://HOST[:PORT]/PATH[?QUERY]")
+    if not is_host(found["host"]):
+        raise ValueError("the upload URL does not name a host that can exist")
     query = found["query"]
     target = (found["path"] or "/") + ("" if query is None else f"?{query}")
     return Destination(found["host"].strip("[]"), port, target, _expiry(query or ""))

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from reporter import __version__
+from reporter.core.host_name import is_host
 from reporter.ctl.run.tls import Address, is_refusal, tls_context
 
 CONNECT: Final = 5.0  # seconds for TCP and TLS
@@ -55,16 +56,13 @@ class StatusServer:
         clock: Callable[[], float] = time.monotonic,
         dial: Callable[[float], socket.socket] | None = None,
     ) -> None:
-        parts = urlsplit(address.url if "//" in address.url else f"https://{address.url}")
-        whole = address.url.isprintable() and " " not in address.url
-        if parts.scheme not in {"http", "https"} or not parts.hostname or not whole:
-            raise ValueError(f"not a URL like https://HOST:PORT: {address.url!r}")
+        parts, self._host, port = _parts(address.url)
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._host, self._clock, self._dial = parts.hostname, clock, dial
-        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._clock, self._dial = clock, dial
+        self._port = port or (443 if parts.scheme == "https" else 80)
         self._prefix = parts.path.rstrip("/").removesuffix("/status")
         self._context = tls_context(address) if parts.scheme == "https" else None
-        self._server_name = address.server_name or parts.hostname
+        self._server_name = address.server_name or self._host
         self._connection: http.client.HTTPConnection | None = None
         self._socket: socket.socket | None = None
 
@@ -182,6 +180,19 @@ class StatusServer:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def _parts(url: str) -> tuple[SplitResult, str, int | None]:
+    """Return what a URL says, its host and its port, if it has one. Raises ValueError."""
+    try:
+        parts = urlsplit(url if "//" in url else f"https://{url}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host = ""
+    whole = url.isprintable() and " " not in url
+    if not (whole and is_host(host) and parts.scheme in {"http", "https"}):
+        raise ValueError(f"not a URL like https://HOST:PORT: {url!r}")
+    return parts, host, port
 
 
 class _Dialled(http.client.HTTPConnection):

@@ -110,6 +110,9 @@ def test_no_place_to_write_to(home: Home) -> None:
     [
         ([], "missing --url"),
         (["--url", "ftp://x"], "not a URL"),
+        (["--url", "https://a..b:8081"], "not a URL like https://HOST:PORT: 'https://a..b:8081'"),
+        (["--url", "https://a:port"], "not a URL"),
+        (["--url", "https://[a/"], "not a URL"),
         (["--url", "http://x", "--ca", "/does/not/exist"], "cannot read /does/not/exist"),
         (["--url", "http://x", "--ca", "/dev/null", "--certs", "."], "--certs cannot be used with"),
         (["--url", "http://x", "--ca", "FILE"], "ca_cert: not a PEM certificate"),

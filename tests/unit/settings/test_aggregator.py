@@ -122,6 +122,8 @@ BAD = [
     ("STATUS_LISTEN", "http://127.0.0.1:80"),
     ("ADVERTISE_ADDRESS", "https://aggregator"),
     ("ADVERTISE_ADDRESS", "aggregator:x"),
+    ("ADVERTISE_ADDRESS", "a..b:8080"),
+    ("SERVER_NAMES", "a,b..c"),
     ("SONOBUOY_ADVERTISE_IP", "aggregator"),
     ("SERVER_NAMES", "a,,b"),
     ("SERVER_NAMES", "a:80"),

@@ -41,6 +41,8 @@ def test_where_it_leads(url, host, port, target, shown):
         ("https://host/secret#part", "is not https://HOST"),
         ("https://host:0/secret", "is not https://HOST"),
         ("https://host:65536/secret", "is not https://HOST"),
+        ("https://a..b/secret", "does not name a host that can exist"),
+        (f"https://{'x' * 64}/secret", "does not name a host that can exist"),
     ],
 )
 def test_what_is_no_such_url(url, problem):
