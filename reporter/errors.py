@@ -20,6 +20,10 @@ class SettingsError(ReporterError):
         self.problems = problems
 
 
+class MissingFile(SettingsError):
+    """A file that a setting names is not there; it may come."""
+
+
 class KubeError(ReporterError):
     """The Kubernetes API did not do what was asked.
 

@@ -6,6 +6,7 @@ The order of the calls is the one in which parts can be had: the store before th
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from reporter import __version__
 from reporter.aggregator import from_settings
 from reporter.aggregator.annotate import Annotator
 from reporter.aggregator.certificates.run import LONGER, Authority
-from reporter.aggregator.certificates.tls import read_ca, worker_context
+from reporter.aggregator.certificates.tls import read_ca, stand_in_context, worker_context
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.finish.upload import Upload
@@ -209,7 +210,12 @@ class Assembly:
         chosen = self.chosen
         return Listener(
             gate,
-            ssl_context=from_settings.status_tls(chosen, self._certificate_changed),
+            ssl_context=from_settings.status_tls(
+                chosen,
+                self._certificate_changed,
+                # A run that has begun does not end for it: workers need none of these files.
+                self._without_certificate if self.layout.database.exists() else None,
+            ),
             host=chosen.status_listen.host,
             port=chosen.status_listen.port,
             limits=chosen,
@@ -218,6 +224,14 @@ class Assembly:
             waiting_handshakes=from_settings.waiting_handshakes(chosen),
             observer=self._traffic,
         )
+
+    def _without_certificate(self, error: str) -> ssl.SSLContext:
+        self._log.warning(
+            "The status listener's certificate is missing: status and results can only be read "
+            "through a port-forward",
+            error=error,
+        )
+        return stand_in_context(self.wall())
 
     def _certificate_changed(self, error: str | None) -> None:
         if error is None:

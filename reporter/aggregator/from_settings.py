@@ -110,17 +110,24 @@ def audience(chosen: Settings) -> http.Audience:
 
 
 def status_tls(
-    chosen: Settings, changed: Callable[[str | None], None]
+    chosen: Settings,
+    changed: Callable[[str | None], None],
+    stand_in: Callable[[str], ssl.SSLContext] | None,
 ) -> Callable[[], ssl.SSLContext] | None:
     """Return what gives the status listener its context, None for plain HTTP.
 
-    `changed` hears of files that were replaced. Raises CertificateError.
+    `changed` hears of files that were replaced, `stand_in` of one that is missing at the start;
+    without it that is a CertificateError, too.
     """
     if not chosen.status_tls_cert:
         return None
     ca = chosen.status_tls_client_ca
     return StatusContext(
-        Path(chosen.status_tls_cert), Path(chosen.status_tls_key), Path(ca) if ca else None, changed
+        Path(chosen.status_tls_cert),
+        Path(chosen.status_tls_key),
+        Path(ca) if ca else None,
+        changed,
+        stand_in,
     )
 
 

@@ -14,8 +14,8 @@ from reporter.aggregator.command_line import (
     make_certs,
     parse,
 )
-from reporter.aggregator.run_plan import MissingPlan, launch_of, plan_of
-from reporter.errors import ReporterError, SettingsError
+from reporter.aggregator.run_plan import launch_of, plan_of
+from reporter.errors import MissingFile, ReporterError, SettingsError
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.settings import aggregator as settings
@@ -79,8 +79,8 @@ def run(
     except SettingsError as error:
         for problem in error.problems:
             log.get().error("Invalid setting", problem=problem)
-        # A kubelet that does not know a new ConfigMap yet mounts nothing: the Job tries again.
-        return failed if isinstance(error, MissingPlan) and failed == UNFINISHED else USAGE
+        # A kubelet that does not know a new ConfigMap or Secret yet mounts nothing: try again.
+        return failed if isinstance(error, MissingFile) and failed == UNFINISHED else USAGE
     except (ReporterError, OSError) as error:
         log.get().error("Aggregator cannot run", error=error)
         return failed

@@ -8,15 +8,11 @@ from pathlib import Path
 
 from reporter.core.launch.spec import Launch
 from reporter.core.run.plan import Plan, PlanError, parse_plan
-from reporter.errors import SettingsError
+from reporter.errors import MissingFile, SettingsError
 from reporter.runtime import log
 from reporter.settings.aggregator import Settings
 
 _LARGEST = 64 * 2**20
-
-
-class MissingPlan(SettingsError):
-    """There is no file of that name."""
 
 
 def plan_of(path: Path, state: Path) -> Plan:
@@ -35,7 +31,7 @@ def plan_of(path: Path, state: Path) -> Plan:
         kept = stored_plan(Layout(state.absolute(), state).database)
         if kept is None:
             raise
-        if not isinstance(error, MissingPlan):
+        if not isinstance(error, MissingFile):
             hint = f"{path}: remove the file to continue run {kept.run} with its stored plan"
             raise SettingsError([*error.problems, hint]) from None
         log.get().warning(
@@ -49,7 +45,7 @@ def plan_of(path: Path, state: Path) -> Plan:
 def read_plan(path: Path) -> Plan:
     """Read the plan at `path`. Raises SettingsError with every problem, one line each.
 
-    It is a MissingPlan where there is no such file.
+    It is a MissingFile where there is no such file.
     """
     try:
         with path.open("rb") as file:
@@ -58,7 +54,7 @@ def read_plan(path: Path) -> Plan:
             raise SettingsError([f"{path}: larger than {_LARGEST} bytes"])
         return parse_plan(json.loads(text))
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise MissingPlan([f"{path}: {error.strerror}"]) from None
+        raise MissingFile([f"{path}: {error.strerror}"]) from None
     except OSError as error:
         raise SettingsError([f"{path}: {error.strerror}"]) from None
     except (ValueError, RecursionError) as error:

@@ -9,7 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reporter.aggregator.certificates.run import CertificateError, Pair
+from reporter.pki.status import issue_status
 from reporter.runtime.private_file import as_file
+
+_LONG = 366 * 86_400.0  # seconds: longer than any run
 
 
 def worker_context(ca: bytes, server: Pair) -> ssl.SSLContext:
@@ -65,8 +68,9 @@ class StatusContext:
     """The status listener's context, made anew when one of its files has changed.
 
     `changed(error)` is called after each change, with the reason in words where the new files
-    cannot be used: then the context before goes on serving, and the next change is tried. Raises
-    CertificateError when the first files cannot be used.
+    cannot be used: then the context before goes on serving, and the next change is tried.
+    `stand_in(error)` gives the first context where a file is missing; without it, and for files
+    that cannot be used, CertificateError is raised.
     """
 
     def __init__(
@@ -75,11 +79,17 @@ class StatusContext:
         key: Path,
         client_ca: Path | None,
         changed: Callable[[str | None], None],
+        stand_in: Callable[[str], ssl.SSLContext] | None = None,
     ) -> None:
         self._paths = (certificate, key, client_ca)
         self._changed = changed
         self._seen = self._stamps()
-        self._context = status_context(*self._paths)
+        try:
+            self._context = status_context(*self._paths)
+        except CertificateError as error:
+            if stand_in is None or None not in self._seen:
+                raise
+            self._context = stand_in(str(error))
 
     def __call__(self) -> ssl.SSLContext:
         """Return the context for a new connection. Looks at the files' times, which is quick."""
@@ -105,6 +115,18 @@ class StatusContext:
             else:
                 stamps.append((found.st_ino, found.st_mtime_ns, found.st_size))
         return stamps
+
+
+def stand_in_context(now: float) -> ssl.SSLContext:
+    """Return a context that nobody can trust: for probes and port-forwards, which do not ask.
+
+    No client's certificate is asked for, so nobody from elsewhere can read anything.
+    """
+    server = issue_status(["localhost"], now=now, seconds=_LONG).server
+    context = _server_context()
+    with as_file(server.certificate + server.key) as path:
+        context.load_cert_chain(path, password=_no_password)
+    return context
 
 
 def _server_context() -> ssl.SSLContext:

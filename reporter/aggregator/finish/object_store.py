@@ -5,6 +5,7 @@ The URL is a credential. It is read from its file for each try and is in no text
 
 from __future__ import annotations
 
+import errno
 import os
 import ssl
 import threading
@@ -20,7 +21,7 @@ from urllib3.util import SKIP_HEADER
 from reporter.core.run.destination import LONGEST_URL, Destination, read_destination
 from reporter.core.run.snapshot import Tar
 from reporter.core.run.tar_upload import LARGEST, Verdict, error_code, judge
-from reporter.errors import ReporterError, SettingsError
+from reporter.errors import MissingFile, ReporterError, SettingsError
 from reporter.link.connection import AggregatorConnection, NoAnswer
 from reporter.link.request import Request
 from reporter.link.sockets import Socket, TimeLimits
@@ -52,7 +53,12 @@ class _AuthoritiesOf:
     file: str
 
     def secure(self, dial: Callable[[ssl.SSLContext], Socket]) -> Socket:
-        return dial(ssl.create_default_context(cafile=self.file or None))
+        try:
+            context = ssl.create_default_context(cafile=self.file or None)
+        except OSError as error:
+            why = "not PEM" if isinstance(error, ssl.SSLError) else error.strerror
+            raise OSError(errno.EINVAL, f"UPLOAD_CA: {self.file}: {why}") from None
+        return dial(context)
 
 
 class ObjectStore:
@@ -83,7 +89,8 @@ class ObjectStore:
             with self._url_file.open("rb") as file:
                 written = file.read(LONGEST_URL + 2).strip()
         except OSError as error:
-            raise SettingsError([f"UPLOAD_URL_FILE: {self._url_file}: {error.strerror}"]) from None
+            kind = MissingFile if isinstance(error, FileNotFoundError) else SettingsError
+            raise kind([f"UPLOAD_URL_FILE: {self._url_file}: {error.strerror}"]) from None
         try:
             return read_destination(written.decode("latin-1"))
         except ValueError as error:

@@ -175,4 +175,5 @@ def _add_upload(container: dict[str, Any], *, upload_ca: bool) -> None:
 
 
 def _secret_volume(name: str, secret: str) -> dict[str, Any]:
-    return {"name": name, "secret": {"secretName": secret}}
+    # Somebody may have deleted it: a Pod that replaces another would wait for it for ever.
+    return {"name": name, "secret": {"secretName": secret, "optional": True}}

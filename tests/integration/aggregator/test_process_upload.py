@@ -137,6 +137,18 @@ def test_it_ends_with_the_verdict_once_the_results_are_uploaded(
     assert bucket.requests
 
 
+def test_a_url_that_is_not_there_yet(tmp_path: Path, bucket: Bucket):
+    """A Job tries again, as the Secret may come; otherwise it is a mistake like any other."""
+    bucket.url_file.unlink()
+    for ends, code in {"true": 4, "false": 2}.items():
+        flags = (*bucket.flags, "--exit-when-finished", ends)
+        run = Aggregator(tmp_path / ends, plan("e2e", []), *flags)
+        run.launch()
+        assert code == run.wait_end()
+        (said,) = run.said("Invalid setting")
+        assert f"UPLOAD_URL_FILE: {bucket.url_file}: No such file or directory" == said["problem"]
+
+
 def test_what_ends_before_the_verdict_is_no_verdict(tmp_path: Path, bucket: Bucket):
     """Evicted, an aggregator must not look like a run that has passed, or has failed."""
     ends = ("--exit-when-finished", "true")

@@ -99,6 +99,26 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(running, pairs, folder)
 
 
+def test_a_run_goes_on_without_the_certificate(tmp_path: Path) -> None:
+    """A Pod that replaces another finds it gone: workers do not need it, and results are kept."""
+    with Guarded(tmp_path / "run", plan("e2e", []), "--hold-seconds", "0") as running:
+        running.kill()
+        running.tls.rename(tmp_path / "gone")
+        running.trust_anybody()
+        running.start()
+        assert 200 == running.worker("e2e").put("global/e2e", b"data").status
+        assert "complete" == running.wait_status(lambda found: found["final"])["status"]
+        (said,) = running.said(
+            "The status listener's certificate is missing: status and results can only be read "
+            "through a port-forward"
+        )
+        assert "No such file or directory" in said["error"]
+        running.kill()
+        shutil.rmtree(running.state)
+        running.launch()
+        assert 1 == running.wait_end()  # nothing has begun: it is a mistake
+
+
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 @pytest.mark.parametrize("who", ["client", "of the operator"])
 @pytest.mark.parametrize("path", [*RUN_DATA, *PROBES])

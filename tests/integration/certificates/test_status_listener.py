@@ -1,5 +1,7 @@
 """The status listener's certificates: read again, asked for, broken."""
 
+import shutil
+import ssl
 import stat
 import time
 from datetime import timedelta
@@ -13,7 +15,7 @@ from reporter.aggregator.certificates.run import (
     Issued,
     Pair,
 )
-from reporter.aggregator.certificates.tls import StatusContext, status_context
+from reporter.aggregator.certificates.tls import StatusContext, stand_in_context, status_context
 from reporter.pki.status import issue_status
 from reporter.runtime.private_file import write_private
 from reporter.wire.connection_file import decode
@@ -56,6 +58,33 @@ def test_a_status_certificate_that_is_taken_away_goes_on_serving(status_files: P
     assert first is current()
     assert 1 == len(told)
     assert "ca.pem: No such file or directory" == told[0].removeprefix(f"{status_files}/")
+
+
+def test_a_status_certificate_that_is_missing_when_the_run_goes_on(status_files: Path) -> None:
+    """Probes are answered in its place; when it comes it is taken."""
+    place, told, missing = status_files / "gone", list[str | None](), list[str]()
+
+    def stand_in(error: str) -> ssl.SSLContext:
+        missing.append(error)
+        return stand_in_context(time.time())
+
+    def current() -> StatusContext:
+        names = ("server.crt", "server.key", "ca.pem")
+        return StatusContext(*(place / name for name in names), told.append, stand_in)
+
+    first = current()
+    assert ["No such file or directory"] == [each.rpartition(": ")[2] for each in missing]
+    done = Handshake(first(), ssl._create_unverified_context())
+    assert ({}, set()) == (done.refusals, done.names)
+    trusting = client_context((status_files / "ca.pem").read_bytes(), None, status_files)
+    assert "server" in Handshake(first(), trusting).refusals
+
+    shutil.copytree(status_files, place)
+    assert {} == Handshake(first(), trusting).refusals
+    assert [None] == told
+    (place / "server.crt").write_text("no certificate")
+    with pytest.raises(CertificateError, match="not PEM"):
+        current()
 
 
 def pair_in(folder: Path, name: str) -> Pair:

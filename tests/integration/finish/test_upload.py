@@ -427,6 +427,17 @@ class TestBeforeTheRun:
         assert words in problem
         assert "secret" not in problem
 
+    @pytest.mark.parametrize("content", [None, "no certificate"])
+    def test_a_ca_that_cannot_be_used(self, content: str | None, world: World):
+        """The setting and the file are named."""
+        world.bucket.ca.unlink()
+        if content is not None:
+            world.bucket.ca.write_text(content)
+        with pytest.raises(UploadFailed) as raised:
+            world.upload().check(NOW, 60.0)
+        why = "No such file or directory" if content is None else "not PEM"
+        assert str(raised.value).endswith(f": UPLOAD_CA: {world.bucket.ca}: {why}")
+
 
 class TestAfterARestart:
     """A run that has begun goes on whatever has become of its URL."""

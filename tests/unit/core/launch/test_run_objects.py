@@ -115,6 +115,17 @@ def test_a_new_pod_does_not_need_the_config_map(exits: bool) -> None:
     assert {"name": "plan", "configMap": {"name": "r1", "optional": True}} in volumes
 
 
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_a_new_pod_does_not_wait_for_a_secret_that_is_gone(situation: str) -> None:
+    """It would do so for ever; without them it says what is missing, and goes on."""
+    found = [
+        each["secret"] for each in pod_of(SITUATIONS[situation])["volumes"] if "secret" in each
+    ]
+
+    assert {True} >= {each.get("optional", False) for each in found}
+    assert found or not {"access from outside", "a load balancer"} & {situation}
+
+
 def test_files_of_configurations_are_in_the_config_map_under_their_keys() -> None:
     data = one(objects(ALL), "ConfigMap")["data"]
     keys = ALL.launch.config_keys
