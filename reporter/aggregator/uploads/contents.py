@@ -42,6 +42,7 @@ class Contents:
     def __init__(self, layout: Layout, judge: Judge) -> None:
         self._layout, self._judge, self._kept = layout, judge, Kept(layout)
         self._turn = asyncio.Lock()
+        self._work: asyncio.Future[bytes | Missing] | None = None
         self._last: dict[tuple[str, str, str], bytes] = {}
 
     async def differences(self, snapshot: Snapshot, plugin: str) -> bytes | Missing:
@@ -68,7 +69,13 @@ class Contents:
         if found is None:
             return Missing.NOTHING
         async with self._turn:
-            return await asyncio.to_thread(self._made, what, snapshot, found, keep)
+            # Who asked for it may have left; its thread is still at work.
+            if self._work is not None:
+                await asyncio.wait((self._work,))
+            work = asyncio.to_thread(self._made, what, snapshot, found, keep)
+            self._work = asyncio.ensure_future(work)
+            self._work.add_done_callback(lambda done: done.cancelled() or done.exception())
+            return await asyncio.shield(self._work)
 
     # -- in a thread, one at a time --------------------------------------------------------------
 
@@ -86,9 +93,10 @@ class Contents:
             document = self._kept.read(what, plugin.name, source)
         if document is None:
             document = self._read(what, records)
+            if not all(self._layout.blob(each.digest).exists() for each in records.values()):
+                return Missing.GONE  # some may have been gone when they were read
         if document is None:
-            there = all(self._layout.blob(each.digest).exists() for each in records.values())
-            return Missing.UNREADABLE if there else Missing.GONE
+            return Missing.UNREADABLE
         self._remember((what, plugin.name, source), document)
         if document == _NONE:
             return Missing.NOTHING
@@ -97,9 +105,6 @@ class Contents:
         return document
 
     def _read(self, what: str, records: dict[str, Record]) -> bytes | None:
-        first = next(iter(records.values()))
-        if not self._layout.blob(first.digest).exists():
-            return None
         with tempfile.TemporaryFile("w+b", dir=self._layout.staging) as lines:
             for node, record in records.items():
                 path = str(self._layout.blob(record.digest))

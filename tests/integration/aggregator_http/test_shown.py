@@ -2,18 +2,19 @@
 
 import asyncio
 import json
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.http import Audience, Shown, StatusApp
-from reporter.aggregator.judging.process import Judge
+from reporter.aggregator.judging.process import Judge, Stopped
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake, Meta
 from reporter.aggregator.uploads.contents import Contents
@@ -103,9 +104,11 @@ class Site:
 
 
 @asynccontextmanager
-async def serving(folder: Path, *, judged: bool = True) -> AsyncIterator[Site]:
+async def serving(
+    folder: Path, *, judged: bool = True, judge: Judge | None = None
+) -> AsyncIterator[Site]:
     """Serve a run until the end of the block."""
-    store, seen, judge = QuickStore(), Seen(), Judge()
+    store, seen, judge = QuickStore(), Seen(), judge or Judge()
     await store.open_run(RUN, now=time.time())
     layout = Layout(folder / "state", folder / "output")
     layout.prepare()
@@ -285,6 +288,70 @@ async def test_what_a_snapshot_holds(tmp_path):
         )
         await site.end()
         assert document == await site.read(path)
+
+
+class Meanwhile(Judge):
+    """Does something while archives are read, or fails."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        super().__init__()
+        self._act = act
+
+    def look(self, what: str, archives: IO[bytes]) -> bytes | None:
+        """Read, and act before the answer is told."""
+        found = super().look(what, archives)
+        self._act()
+        return found
+
+
+@situation
+async def test_bytes_that_go_while_they_are_read(tmp_path):
+    """410: what was read of them may be wrong, and is not remembered."""
+
+    def gone() -> None:
+        for blob in (tmp_path / "state" / "blobs").iterdir():
+            blob.unlink()
+
+    async with serving(tmp_path, judge=Meanwhile(gone)) as site:
+        await site.put(Key("host-facts", "n1"), facts("n1"), ARCHIVE)
+        for _ in range(2):
+            assert 410 == (await site.get("/facts/host-facts/differences")).status
+
+
+@situation
+async def test_results_that_cannot_be_read_now(tmp_path):
+    """503, and the next one who asks may be luckier."""
+    fails = [OSError(12, "no memory"), Stopped("stopping")]
+
+    def fail() -> None:
+        if fails:
+            raise fails.pop()
+
+    async with serving(tmp_path, judge=Meanwhile(fail)) as site:
+        await site.put(Key("host-facts", "n1"), facts("n1"), ARCHIVE)
+        path = "/facts/host-facts/differences"
+        assert [503, 503, 200] == [(await site.get(path)).status for _ in range(3)]
+
+
+@situation
+async def test_somebody_leaves_while_facts_are_compared(tmp_path):
+    """The next one waits for what is at work, and gets its answer."""
+    begun, go = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        assert go.wait(HANG)
+
+    async with serving(tmp_path, judge=Meanwhile(wait)) as site:
+        await site.put(Key("host-facts", "n1"), facts("n1"), ARCHIVE)
+        path = "/facts/host-facts/differences"
+        leaving = asyncio.create_task(site.get(path))
+        await asyncio.to_thread(begun.wait, HANG)
+        leaving.cancel()
+        await asyncio.wait((leaving,))
+        staying = asyncio.create_task(site.get(path))
+        go.set()
+        assert 200 == (await staying).status
 
 
 @pytest.mark.parametrize("index", [b"[]", b"{", b"[" * 200_000, b""])
