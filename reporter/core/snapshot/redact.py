@@ -7,6 +7,7 @@ string. A Secret keeps nothing but its metadata, with blank annotations.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -23,10 +24,13 @@ _APPLIED: Final = (
 )
 _FIELDS: Final = frozenset({"properties", "patternProperties", "definitions"})
 """In a schema, what is below these describes fields and has no values of them."""
+_SECRETS: Final = ("Secret", "SecretList")
 _TYPES: Final = frozenset(
     {"array", "boolean", "integer", "null", "number", "object", "string"},
 )
-_BEGINNING: Final = frozenset("{[ \n\t\r")
+_SPACE: Final = " \n\t\r\ufeff"  # a byte order mark, too
+_BEGINNING: Final = frozenset("{[" + _SPACE)
+_SECRET_IN_TEXT: Final = re.compile(r'kind[\\"\s]*:[\\"\s]*Secret')
 _MEMBERS: Final = frozenset({"name", "key", "valueFrom", "secretRef", "configMapRef"})
 """Of a variable: these have no value of it."""
 _DEEPEST_TEXT: Final = 3  # JSON in a string in JSON in a string
@@ -86,10 +90,12 @@ class _Redaction:
     def _mapping(self, found: dict[str, Any], above: str) -> None:
         if found.get("kind") == "Secret":
             self._secret(found)
-        elif found.get("kind") == "SecretList" and type(found.get("items")) is list:
-            for each in found["items"]:
-                if type(each) is dict:  # mostly without a kind
-                    self._secret(each)
+        elif found.get("kind") == "SecretList" and "items" in found:
+            values = found["items"]
+            if type(values) is not list:
+                found["items"] = self._blank(values)
+            else:
+                found["items"] = [self._secret_item(each) for each in values]
         for name, value in found.items():
             kind = type(value)
             if kind is str:
@@ -141,6 +147,15 @@ class _Redaction:
             values = found.get(member)
             if type(values) is dict:
                 found[member] = {name: self._blank(value) for name, value in values.items()}
+            elif values is not None:
+                found[member] = self._blank(values)
+
+    def _secret_item(self, found: Any) -> Any:
+        """Blank one of a list, which is mostly without a kind."""
+        if type(found) is not dict:
+            return self._blank(found)
+        self._secret(found)
+        return found
 
     def _text(self, text: str) -> str:
         if text[:1] in _BEGINNING and (new := self._json(text)) is not None:
@@ -150,17 +165,34 @@ class _Redaction:
         return new
 
     def _json(self, text: str) -> str | None:
-        """Return JSON in a string with its values blanked; nothing if there is none to blank."""
-        if self._depth >= _DEEPEST_TEXT or len(text) > _LONGEST_TEXT:
-            return None
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
+        """Return JSON in a string with its values blanked; nothing if there is none to blank.
+
+        What cannot be looked into is blanked as a whole if a Secret may be in it.
+        """
         nested = _Redaction(self._depth + 1)
+        try:
+            if self._depth >= _DEEPEST_TEXT or len(text) > _LONGEST_TEXT:
+                raise ValueError
+            found = json.loads(text.lstrip(_SPACE), object_pairs_hook=nested.members)
+        except (ValueError, RecursionError):
+            looks_so = text.lstrip(_SPACE)[:1] in {"{", "["}
+            return self._blank(text) if looks_so and _SECRET_IN_TEXT.search(text) else None
         nested.inside(found, "")
         self.blanked += nested.blanked
         return json.dumps(found, ensure_ascii=False) if nested.blanked else None
+
+    def members(self, pairs: list[tuple[str, Any]]) -> Any:
+        """Make an object of JSON; blank what it has twice: some readers take the first one."""
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            if any(name == "kind" and value in _SECRETS for name, value in pairs):
+                self.blanked += 1
+                return BLANK
+            for name, times in Counter(name for name, _ in pairs).items():
+                if times > 1:
+                    found[name] = BLANK
+                    self.blanked += 1
+        return found
 
     def _blank(self, value: Any) -> Any:
         if value in {"", BLANK} if type(value) is str else value is None:

@@ -38,6 +38,29 @@ HIDDEN: list[Any] = [
     {"spec": {"template": {"metadata": {"annotations": {"kapp.k14s.io/original": SECRET}}}}},
     {"metadata": {"annotations": {"x": json.dumps({"a": json.dumps(CONTAINER)})}}},
     {"items": [{"kind": "Secret", "data": {"a": SECRET}, "stringData": {"b": SECRET}}]},
+    {"kind": "Secret", "data": SECRET, "stringData": [SECRET]},
+    {"items": [{"kind": "Secret", "data": {"a": {"b": [SECRET]}}}]},
+    {"kind": "SecretList", "items": SECRET},
+    {"kind": "SecretList", "items": {"a": {"data": SECRET}}},
+    {"kind": "SecretList", "items": [SECRET]},
+    {"data": {"a": "\ufeff" + json.dumps({"kind": "Secret", "data": {"a": SECRET}})}},
+    {"data": {"a": "\n\ufeff \ufeff" + json.dumps({"env": {"A": SECRET}})}},
+    {"spec": {"env": "\ufeff" + json.dumps({"A": SECRET})}},
+    {"data": {"a": f'{{"kind":"Secret","data":{{"a":"{SECRET}"}},"data":{{}}}}'}},
+    {"data": {"a": f'{{"kind":"Secret","kind":"ConfigMap","data":{{"a":"{SECRET}"}}}}'}},
+    {"data": {"a": f'[{{"kind":"SecretList","items":["{SECRET}"],"kind":"Secret"}}]'}},
+    {"data": {"a": f'{{"env":{{"A":"{SECRET}","A":"","B":null}}}}'}},
+    {"data": {"a": f'{{"x":{{"value":"{SECRET}","value":null}}}}'}},
+    {"data": {"a": f'{{"kind":"Secret","data":{{"a":"{SECRET}"'}},
+    {"data": {"a": f'{{"kind" : "Secret","data":{{"a":"{SECRET}"}}}}\n{{}}'}},
+    {"data": {"a": json.dumps([{"kind": "Secret", "data": {"a": SECRET}}, "x" * 2**20])}},
+    {
+        "data": {
+            "a": json.dumps(
+                [json.dumps([json.dumps([json.dumps({"kind": "Secret", "a": SECRET})])])]
+            )
+        }
+    },
     {"spec": {"url": f"https://user:{SECRET}@host/path"}},
     {"spec": {"url": f"postgres://user:p/{SECRET}/@host"}},
     {"spec": {"args": [f"--url=redis://:{SECRET}@host:6379/0", "x"]}},
@@ -67,8 +90,9 @@ KEPT: list[Any] = [
     {"env": {"A": {"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}}},
     {"env": [{"name": "A", "value": ""}, 7], "environment": {"A": None}},
     {"env": "production", "environment": "", "envs": [{"name": "A"}, {"A": {"b": "c"}}, {}]},
-    {"kind": "SecretList", "items": [7, {"data": None}]},
-    {"kind": "SecretList", "items": "none"},
+    {"kind": "SecretList", "items": [{"data": None, "stringData": ""}, {"data": {}}]},
+    {"kind": "SecretList", "items": None},
+    {"data": {"a": '{"kind": "ConfigMap", "x": 1', "b": '{"a": 1, "b": 1}', "c": "\ufeff{}"}},
     {"properties": {"env": {"description": "variables", "type": "array"}}},
     {"properties": {"env": {"type": "array", "items": {"type": "object", "default": [1]}}}},
     {"definitions": {"env": {"$ref": "#/definitions/x"}, "envs": {"properties": {"a": {}}}}},
