@@ -172,6 +172,18 @@ def test_a_right_for_the_whole_cluster(api: Server) -> None:
     assert reply.message.endswith('in API group "" at the cluster scope')
 
 
+def test_a_namespace_is_read_with_a_right_in_it(api: Server) -> None:
+    """It counts as an object in itself; another one is refused, whether it is there or not."""
+    create(api, path(api, "namespaces", namespace=None), named(api.namespace))
+    rule = Rule(("get",), ("namespaces",), namespaces=(api.namespace,))
+    token = api.token("looker", (rule,))
+    where = path(api, "namespaces", namespace=None)
+    own, other = (api.call("GET", f"{where}/{n}", token=token) for n in (api.namespace, "none"))
+
+    assert (200, 403) == (own.status, other.status)
+    assert other.message.endswith('in API group "" in the namespace "none"')
+
+
 def test_deleting_with_the_right_uid(api: Server) -> None:
     """409 Conflict for another one, which stays; then it is gone, and a second time 404."""
     where = path(api, "configmaps")

@@ -8,16 +8,23 @@ from tests.fakekube.answers import ApiError
 
 @dataclass(frozen=True)
 class Rule:
-    """As in a Role; `names` empty means every name. Resources are written `jobs/status`."""
+    """As in a Role; `names` empty means every name. Resources are written `jobs/status`.
+
+    With `namespaces` it is a Role in each of these; without it a ClusterRole, bound in the cluster.
+    """
 
     verbs: tuple[str, ...]
     resources: tuple[str, ...]
     names: tuple[str, ...] = ()
     groups: tuple[str, ...] = ("", "batch")
+    namespaces: tuple[str, ...] = ()
 
-    def allows(self, verb: str, group: str, resource: str, name: str | None) -> bool:
+    def allows(
+        self, verb: str, group: str, resource: str, name: str | None, namespace: str
+    ) -> bool:
         return (
-            ("*" in self.verbs or verb in self.verbs)
+            (not self.namespaces or namespace in self.namespaces)
+            and ("*" in self.verbs or verb in self.verbs)
             and ("*" in self.groups or group in self.groups)
             and ("*" in self.resources or resource in self.resources)
             and (not self.names or name in self.names)
@@ -106,7 +113,10 @@ class Tokens:
         name: str | None,
     ) -> None:
         """Raise 403 unless a rule of the role allows it."""
+        if (group, resource) == ("", "namespaces"):
+            # A namespace is in itself: a Role there may allow to read it.
+            namespace = name or ""
         rules = self.roles.get(role, ()) if role else ()
-        if not any(rule.allows(verb, group, resource, name) for rule in rules):
+        if not any(rule.allows(verb, group, resource, name, namespace) for rule in rules):
             user = f"system:serviceaccount:{namespace}:{role}" if role else "system:anonymous"
             raise forbidden(user, verb, group, resource, namespace, name)

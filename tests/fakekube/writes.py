@@ -74,7 +74,13 @@ def reviewed(entry: Entry, role: str | None, tokens: Tokens) -> Object:
     resource = "/".join(filter(None, (asked.get("resource"), asked.get("subresource"))))
     rules = tokens.roles.get(role or "", ())
     allowed = any(
-        rule.allows(asked.get("verb", ""), asked.get("group", ""), resource, asked.get("name"))
+        rule.allows(
+            asked.get("verb", ""),
+            asked.get("group", ""),
+            resource,
+            asked.get("name"),
+            asked.get("namespace", ""),
+        )
         for rule in rules
     )
     head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1"}
