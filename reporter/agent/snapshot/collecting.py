@@ -78,6 +78,8 @@ class Collecting:
             else:
                 for namespace in self._namespaces:
                     self._whole(resource, namespace, files, found)
+                    if found.truncated:
+                        break
         except Ended as why:
             found.truncated = str(why)
         except KubeError as error:

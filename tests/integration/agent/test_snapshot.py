@@ -378,3 +378,14 @@ def test_without_any_right(fake: FakeKube, take: Take) -> None:
     assert taken.failure is not None
     assert "snapshot_failed" == taken.failure.cause
     assert "cannot list resource" in taken.failure.text
+
+
+def test_a_cap_that_is_reached_in_the_first_namespace(fake: FakeKube, take: Take) -> None:
+    """What would still fit from the others does not make the resource look complete."""
+    for space, name, size in (("a", "1", 600), ("a", "2", 600), ("b", "1", 1)):
+        meta = {"name": f"m{name}", "namespace": space}
+        fake.store.create("ConfigMap", {"metadata": meta, "data": {"x": "y" * size * 1024}})
+    taken = take(fake, resources="configmaps", namespaces="a,b", resource_mib="1")
+
+    assert "the resource is as large as it may be" == taken.said("configmaps")["truncated"]
+    assert not taken.index["complete"]
