@@ -37,10 +37,12 @@ def _lines(index: Mapping[str, Any]) -> Iterator[str]:
     parts = [(_name(each), each) for each in items(index, "resources")]
     parts += [(name, section(index, name)) for name in ("hosts", "podlogs")]
     groups = (text(each, "group") for each in items(index, "groupErrors"))
+    gone = (text(each, "namespace") for each in items(index, "namespaceErrors"))
     missing = (
         ("truncated", [name for name, part in parts if text(part, "truncated")]),
         ("failed", [name for name, part in parts if text(part, "error")]),
         ("API groups that did not answer", list(groups)),
+        ("namespaces that failed", list(gone)),
     )
     said = [text(index, "stopped") or text(index, "error")]
     said += [f"{what}: {_several(names)}" for what, names in missing if names]

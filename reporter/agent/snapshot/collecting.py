@@ -13,7 +13,7 @@ from reporter.core.resources import Resource
 from reporter.core.snapshot.choice import is_secrets
 from reporter.core.snapshot.index import Collected
 from reporter.core.snapshot.redact import redact, secret_metadata
-from reporter.errors import Expired, KubeError, TooLarge
+from reporter.errors import Expired, Forbidden, KubeError, NotFound, TooLarge
 from reporter.kube.reading import LIMIT, Ask, Page
 
 SPLIT = 10
@@ -51,7 +51,8 @@ def objects_of(
 class Collecting:
     """Collects resources. Threads share it, each with another resource.
 
-    `namespaces` None means all. `most` is the bytes that a resource may have.
+    `namespaces` None means all; `gone` says of one whether it is not there any more. `most` is the
+    bytes that a resource may have.
     """
 
     def __init__(
@@ -61,12 +62,13 @@ class Collecting:
         *,
         most: int,
         namespaces: Sequence[str] | None,
+        gone: Callable[[str], bool],
         spool: Callable[[], BinaryIO],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._api, self._site, self._course = api, site, site.course
-        self._most, self._namespaces, self._spool = most, namespaces, spool
-        self._clock = clock
+        self._most, self._namespaces, self._gone = most, namespaces, gone
+        self._spool, self._clock = spool, clock
 
     def collect(self, resource: Resource) -> Collected:
         """Collect a resource; what stands in the way is told, and what came before is kept."""
@@ -76,10 +78,7 @@ class Collecting:
             if self._namespaces is None or not resource.namespaced:
                 self._whole(resource, None, files, found)
             else:
-                for namespace in self._namespaces:
-                    self._whole(resource, namespace, files, found)
-                    if found.truncated:
-                        break
+                self._each(resource, self._namespaces, files, found)
         except Ended as why:
             found.truncated = str(why)
         except KubeError as error:
@@ -94,6 +93,19 @@ class Collecting:
         found.count, found.size = files.count, files.size
         found.seconds = self._clock() - began
         return found
+
+    def _each(
+        self, resource: Resource, namespaces: Sequence[str], files: ListFiles, found: Collected
+    ) -> None:
+        """Read a list in each namespace. What is refused in one costs the others nothing."""
+        for namespace in namespaces:
+            try:
+                self._whole(resource, namespace, files, found)
+            except (Forbidden, NotFound) as error:
+                if not self._gone(namespace):
+                    found.error = str(error)
+            if found.truncated:
+                return
 
     def _whole(
         self, resource: Resource, namespace: str | None, files: ListFiles, found: Collected

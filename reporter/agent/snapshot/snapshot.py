@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from reporter.agent.snapshot.collecting import Collecting, objects_of
 from reporter.agent.snapshot.hosts import collect_host
 from reporter.agent.snapshot.limits import Course, Ended, Room
+from reporter.agent.snapshot.namespaces import Chosen
 from reporter.agent.snapshot.pod_logs import LoggedPod, collect_logs, logged_pod
 from reporter.agent.snapshot.tree import Site, encoded, write
 from reporter.agent.task import Failure, Work
@@ -22,7 +23,7 @@ from reporter.core.snapshot.choice import Choice, choose
 from reporter.core.snapshot.index import Collected, Told, index_document
 from reporter.core.snapshot.options import MIB, SnapshotOptions
 from reporter.core.snapshot.paths import INDEX, SERVER_VERSION
-from reporter.errors import KubeError
+from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.kube.discovery import discover
 from reporter.kube.reading import Ask, Reading, in_memory_first
 
@@ -52,6 +53,7 @@ class Snapshot:
         self._version = self._error = self._stopped = ""
         self._discovered, self._choice = Discovered((), ()), Choice((), ())
         self._namespaces: Sequence[str] | None = None
+        self._named = Chosen(self._document, options.namespaces)
         self._found: dict[Resource, Collected] = {}
         self._parts: dict[str, Collected] = {}
 
@@ -60,6 +62,7 @@ class Snapshot:
         try:
             self._look()
             self._collect()
+            self._named.look()
         except Ended as why:
             self._stopped = str(why)
         except KubeError as error:
@@ -98,6 +101,7 @@ class Snapshot:
             self._site,
             most=self._options.resource_mib * MIB,
             namespaces=self._namespaces,
+            gone=self._named.is_gone,
             spool=self._spool,
         )
         chosen = self._choice.chosen
@@ -162,7 +166,13 @@ class Snapshot:
     def _pods(self) -> Iterable[LoggedPod]:
         for namespace in (None,) if self._namespaces is None else self._namespaces:
             ask = Ask(_PODS, namespace)
-            yield from map(logged_pod, objects_of(self._api, self._course, ask, self._spool))
+            try:
+                yield from map(logged_pod, objects_of(self._api, self._course, ask, self._spool))
+            except (Forbidden, NotFound) as error:
+                if namespace is None:
+                    raise
+                if not self._named.is_gone(namespace):
+                    self._parts["podlogs"].error = str(error)
 
     def _spool(self) -> BinaryIO:
         # The container has no other directory to write to, and nameless files are not packed.
@@ -179,6 +189,7 @@ class Snapshot:
                 left_out=self._choice.left_out,
                 troubles=self._discovered.troubles,
                 namespaces=self._namespaces,
+                gone=self._named.gone,
                 parts=self._parts,
                 stopped=self._stopped,
                 error=self._error,
@@ -189,6 +200,7 @@ class Snapshot:
         """Say that nothing is there, and why; part of a snapshot is a result."""
         if any(found.count for found in self._found.values()):
             return None
-        troubles = (found.error for found in self._found.values() if found.error)
-        why = self._error or self._stopped or next(troubles, "")
+        troubles = [found.error for found in self._found.values() if found.error]
+        troubles += [f"namespace {name}: {why}" for name, why in self._named.gone.items()]
+        why = self._error or self._stopped or next(iter(troubles), "")
         return Failure(f"nothing was collected: {why}", "snapshot_failed") if why else None

@@ -14,7 +14,11 @@ from reporter.core.run.plan import GLOBAL, Key
 
 RUN_LABEL: Final = "status-reporter.io/run"
 NAMESPACE_LABEL: Final = "status-reporter.io/namespace"
-"""On objects without a namespace: that of the run they belong to."""
+"""On objects that are not in the namespace of the run they belong to: that namespace."""
+ELSEWHERE: Final = "status-reporter.io/elsewhere"
+"""Annotation of a run's ConfigMap: the other namespaces in which the run has objects, and `*` if it
+has objects without a namespace."""
+CLUSTER: Final = "*"
 PLUGIN_LABEL: Final = "status-reporter.io/plugin"
 PLUGIN: Final = "status-reporter.io/plugin"
 NODE: Final = "status-reporter.io/node"
@@ -43,6 +47,12 @@ def labels(run: str) -> dict[str, str]:
 def selector(run: str) -> str:
     """Return the label selector of everything that belongs to a run."""
     return f"{RUN_LABEL}={run}"
+
+
+def belongs(found: Mapping[str, Any], run: str, namespace: str) -> bool:
+    """Say whether an object is of this run. Runs of other namespaces may have the same name."""
+    said = section(found, "metadata", "labels")
+    return text(said, RUN_LABEL) == run and text(said, NAMESPACE_LABEL) in {"", namespace}
 
 
 @lru_cache(maxsize=2**17)

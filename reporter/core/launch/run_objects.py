@@ -34,6 +34,7 @@ from reporter.core.launch.run_options import (
 )
 from reporter.core.launch.run_rights import aggregator_rules, plugin_rules
 from reporter.core.launch.spec import launch_document
+from reporter.core.objects import section, text
 from reporter.core.run.plan import plan_document
 
 CREATED_BY: Final = "status-reporter.io/created-by-run"
@@ -111,7 +112,13 @@ def _config_map(options: RunOptions) -> dict[str, Any]:
     for plugin, keys in launch.config_keys.items():
         files = launch.definition(plugin).config
         data |= {key: files[file] for file, key in keys.items()}
-    return _made(options, "ConfigMap", options.run, data=data, immutable=True)
+    made = _made(options, "ConfigMap", options.run, data=data, immutable=True)
+    places = (text(section(each, "metadata"), "namespace") for each in options.extra)
+    elsewhere = dict.fromkeys(each or names.CLUSTER for each in places if each != options.namespace)
+    if elsewhere:
+        # Whoever deletes the run may not be able to search all namespaces for it.
+        made["metadata"]["annotations"] = {names.ELSEWHERE: ",".join(elsewhere)}
+    return made
 
 
 def _account(options: RunOptions, name: str) -> dict[str, Any]:

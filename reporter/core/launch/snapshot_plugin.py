@@ -1,18 +1,16 @@
 """What the built-in plugin `cluster-snapshot` brings along: an account and its rights.
 
-The rights hold in the whole cluster. So they belong to an account that nobody else uses, and go
-with the run.
+The rights reach beyond the run's namespace. So they belong to an account that nobody else uses, and
+go with the run.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from reporter.core.launch import names
-from reporter.core.resources import Resource
 from reporter.core.run.definition import Definition
-from reporter.core.snapshot.options import SnapshotOptions
-from reporter.core.snapshot.rights import remarks, rules
+from reporter.core.snapshot.rights import Rights, Rule
 
 PLUGIN: Final = "cluster-snapshot"
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -23,35 +21,45 @@ def snapshot_account(run: str) -> str:
     return f"{run}-snapshot"
 
 
-def prepared(
-    definition: Definition, run: str, resources: Iterable[Resource], options: SnapshotOptions
-) -> Definition:
+def prepared(definition: Definition, run: str, remarks: list[str]) -> Definition:
     """Return the definition with its account, and with what a person should know of its rights."""
     spec = {**definition.template["spec"], "serviceAccountName": snapshot_account(run)}
-    count = len({(each.group, each.plural) for each in resources})
-    said = [f"its account may list {count} resources in the whole cluster", *remarks(options)]
     return replace(
         definition,
         template={**definition.template, "spec": spec},
-        remarks=(*definition.remarks, *said),
+        remarks=(*definition.remarks, *remarks),
     )
 
 
-def snapshot_objects(
-    run: str, namespace: str, resources: Iterable[Resource], options: SnapshotOptions
-) -> tuple[dict[str, Any], ...]:
-    """Return account, ClusterRole and binding."""
-    account = snapshot_account(run)
-    name = f"status-reporter:{namespace}:{run}:snapshot"
-    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
-    role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
+def snapshot_objects(run: str, namespace: str, granted: Rights) -> tuple[dict[str, Any], ...]:
+    """Return the account, and each role with its binding.
+
+    The roles have one name everywhere, and labels that say whose they are: no other run has both.
+    """
     labels = names.labels(run)
-    everywhere = {"name": name, "labels": {**labels, names.NAMESPACE_LABEL: namespace}}
-    return (
-        _made("v1", "ServiceAccount", {"name": account, "namespace": namespace, "labels": labels}),
-        _made(f"{_RBAC}/v1", "ClusterRole", everywhere, rules=rules(resources, options)),
-        _made(f"{_RBAC}/v1", "ClusterRoleBinding", everywhere, roleRef=role, subjects=[subject]),
-    )
+    account = {"name": snapshot_account(run), "namespace": namespace}
+    shared = {
+        "name": f"status-reporter:{namespace}:{run}:snapshot",
+        "labels": {**labels, names.NAMESPACE_LABEL: namespace},
+    }
+    subject = {"kind": "ServiceAccount", **account}
+    made = [_made("v1", "ServiceAccount", {**account, "labels": labels})]
+    if granted.cluster:
+        made += _bound("ClusterRole", shared, granted.cluster, subject)
+    if granted.inside:
+        for each in granted.namespaces:
+            made += _bound("Role", {**shared, "namespace": each}, granted.inside, subject)
+    return tuple(made)
+
+
+def _bound(
+    kind: str, metadata: Mapping[str, Any], rules: tuple[Rule, ...], subject: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    role = {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]}
+    return [
+        _made(f"{_RBAC}/v1", kind, metadata, rules=list(rules)),
+        _made(f"{_RBAC}/v1", f"{kind}Binding", metadata, roleRef=role, subjects=[dict(subject)]),
+    ]
 
 
 def _made(version: str, kind: str, metadata: Mapping[str, Any], **rest: Any) -> dict[str, Any]:

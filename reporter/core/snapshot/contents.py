@@ -4,6 +4,7 @@ What is missing comes first, since that is what nobody else tells.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from reporter.core.objects import items, number, section, text
@@ -33,7 +34,7 @@ def contents_document(index: Mapping[str, Any]) -> dict[str, Any]:
         "started_at": _text(index, "startedAt"),
         "ended_at": _text(index, "endedAt"),
         "complete": index.get("complete") is True,
-        "problem": _text(index, "stopped") or _text(index, "error"),
+        "problem": _problem(index),
         "namespaces": None
         if namespaces is None
         else [clean(each, _WORDS) for each in listed[:_OTHERS] if isinstance(each, str)],
@@ -49,6 +50,14 @@ def contents_document(index: Mapping[str, Any]) -> dict[str, Any]:
         "group_errors": groups,
         "more_group_errors": more_groups,
     }
+
+
+def _problem(index: Mapping[str, Any]) -> str:
+    if said := _text(index, "stopped") or _text(index, "error"):
+        return said
+    failed = islice(items(index, "namespaceErrors"), _OTHERS)
+    words = (f"namespace {_text(each, 'namespace')}: {_text(each, 'error')}" for each in failed)
+    return clean("; ".join(words), _WORDS)
 
 
 def _named(found: Mapping[str, Any]) -> dict[str, Any]:

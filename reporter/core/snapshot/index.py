@@ -1,6 +1,6 @@
 """What a snapshot says of itself: `resources/index.json`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,8 +55,9 @@ class Collected:
 class Told:
     """Everything the index tells. Times are Unix seconds.
 
-    `namespaces` None means all. `parts` has what is no list: `hosts` and `podlogs`, where asked
-    for. `stopped` says why not everything was tried.
+    `namespaces` None means all; `gone` has those that went away, and why that is thought. `parts`
+    has what is no list: `hosts` and `podlogs`, where asked for. `stopped` says why not everything
+    was tried.
     """
 
     began: float
@@ -66,6 +67,7 @@ class Told:
     left_out: Iterable[LeftOut]
     troubles: Iterable[Trouble]
     namespaces: Sequence[str] | None
+    gone: Mapping[str, str]
     parts: dict[str, Collected]
     stopped: str = ""
     error: str = ""
@@ -77,6 +79,9 @@ def index_document(told: Told) -> dict[str, Any]:
         {"group": each.group, "version": each.version, "error": clean(each.text, _WORDS)}
         for each in told.troubles
     ]
+    gone = [
+        {"namespace": name, "error": clean(why, _WORDS)} for name, why in sorted(told.gone.items())
+    ]
     parts = (*(found for _, found in told.resources), *told.parts.values())
     said = told.stopped or told.error
     document: dict[str, Any] = {
@@ -84,12 +89,13 @@ def index_document(told: Told) -> dict[str, Any]:
         "startedAt": stamp(told.began),
         "endedAt": stamp(told.ended),
         "serverVersion": told.server_version,
-        "complete": not said and not troubles and all(each.complete for each in parts),
+        "complete": not (said or troubles or gone) and all(each.complete for each in parts),
         "resources": [
             {**_named(resource), **found.document()} for resource, found in told.resources
         ],
         "leftOut": [{**_named(each.resource), "reason": each.reason} for each in told.left_out],
         "groupErrors": troubles,
+        "namespaceErrors": gone,
         **{name: found.document() for name, found in told.parts.items()},
     }
     if told.namespaces is not None:

@@ -1,52 +1,89 @@
-"""The rights that a snapshot takes: its own account, a ClusterRole and its binding.
+"""The rights that a snapshot takes, for an account of its own.
 
 RBAC cannot say "everything but Secrets". So every resource is named that is collected, and what
-comes to the cluster afterwards is not readable.
+comes to the cluster afterwards is not readable. Where namespaces are chosen by name, what is in
+namespaces may be read in these alone.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
 from reporter.core.resources import Resource
 from reporter.core.snapshot.options import SnapshotOptions
 
-_READ: Final = ["list"]
+Rule = dict[str, Any]
+
+_SHOWN: Final = 5  # names of namespaces
 
 
-def rules(resources: Iterable[Resource], options: SnapshotOptions) -> list[dict[str, Any]]:
-    """Return the rules of the ClusterRole for these resources."""
-    named = sorted({(each.group, each.plural) for each in resources})
-    # Which namespaces and nodes there are has to be known, whatever else is collected.
-    if not options.all_namespaces:
-        named.append(("", "namespaces"))
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """`cluster` are the rules of a ClusterRole, `inside` those of a Role in each of `namespaces`.
+
+    Where there are no rules, there is no role. The numbers are those of the resources that may be
+    listed.
+    """
+
+    cluster: tuple[Rule, ...]
+    inside: tuple[Rule, ...]
+    namespaces: tuple[str, ...]
+    listed_in_cluster: int
+    listed_inside: int
+
+
+def rights(resources: Iterable[Resource], options: SnapshotOptions) -> Rights:
+    """Return the least rights with which these resources can be collected."""
+    chosen = options.namespaces
+    in_cluster, inside = set[tuple[str, str]](), set[tuple[str, str]]()
+    for each in resources:
+        (inside if chosen and each.namespaced else in_cluster).add((each.group, each.plural))
+    numbers = len(in_cluster), len(inside)
+    # Which namespaces, nodes and Pods there are has to be known, whatever else is collected.
+    if options.namespace_selector:
+        in_cluster.add(("", "namespaces"))
     if options.kubelet:
-        named.append(("", "nodes"))
+        in_cluster.add(("", "nodes"))
     if options.pod_logs:
-        named.append(("", "pods"))
-    found = [
-        {"apiGroups": [group], "resources": [plural for _, plural in members], "verbs": _READ}
-        for group, members in groupby(sorted(set(named)), key=lambda each: each[0])
+        (inside if chosen else in_cluster).add(("", "pods"))
+    cluster, role = _listing(in_cluster), _listing(inside)
+    if options.kubelet:
+        cluster.append(_rule("", ["nodes/proxy"], "get"))
+    if options.pod_logs:
+        (role if chosen else cluster).append(_rule("", ["pods/log"], "get"))
+    if chosen and cluster:
+        cluster.append(_rule("", ["namespaces"], "get") | {"resourceNames": list(chosen)})
+    elif chosen:
+        role.append(_rule("", ["namespaces"], "get"))
+    return Rights(tuple(cluster), tuple(role), chosen, *numbers)
+
+
+def _listing(named: Iterable[tuple[str, str]]) -> list[Rule]:
+    return [
+        _rule(group, [plural for _, plural in members], "list")
+        for group, members in groupby(sorted(named), key=lambda each: each[0])
     ]
-    if options.kubelet:
-        found.append({"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]})
-    if options.pod_logs:
-        found.append({"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]})
-    return found
 
 
-def remarks(options: SnapshotOptions) -> list[str]:
-    """Say what the rights beyond plain reading mean, a line each."""
-    said = []
-    if not options.all_namespaces:
+def _rule(group: str, resources: list[str], verb: str) -> Rule:
+    return {"apiGroups": [group], "resources": resources, "verbs": [verb]}
+
+
+def remarks(granted: Rights, options: SnapshotOptions) -> list[str]:
+    """Say what the account may read, and what the rights beyond plain reading mean, a line each."""
+    said = [f"its account may list {_reach(granted)}"]
+    if options.namespace_selector:
         secrets = ", the Secrets of all namespaces too" if options.secrets == "metadata" else ""
         said.append(
-            "these rights hold in all namespaces, not only in those that are chosen" + secrets
+            "these rights hold in all namespaces, not only in those with the chosen labels"
+            f"{secrets}; SNAPSHOT_NAMESPACES limits them"
         )
     if options.secrets == "metadata":
+        where = " of these namespaces" if options.namespaces else ""
         said.append(
-            "the snapshot's account may list Secrets: only their metadata is collected, but the "
-            "same right reads their values, and whoever can use the account has it"
+            f"the snapshot's account may list Secrets{where}: only their metadata is collected, "
+            "but the same right reads their values, and whoever can use the account has it"
         )
     if options.kubelet:
         said.append(
@@ -56,3 +93,19 @@ def remarks(options: SnapshotOptions) -> list[str]:
     if options.pod_logs:
         said.append("logs are collected as they are, but for credentials in URLs")
     return said
+
+
+def _reach(granted: Rights) -> str:
+    if not granted.namespaces:
+        return f"{_counted(granted.listed_in_cluster, '')} in the whole cluster"
+    more = len(granted.namespaces) - _SHOWN
+    names = ", ".join(granted.namespaces[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    several = "namespaces" if len(granted.namespaces) > 1 else "namespace"
+    said = f"{_counted(granted.listed_inside, 'namespaced ')} in {several} {names} only"
+    if not granted.listed_in_cluster:
+        return said
+    return f"{said}, and {_counted(granted.listed_in_cluster, 'cluster-scoped ')}"
+
+
+def _counted(number: int, sort: str) -> str:
+    return f"{number} {sort}resource{'' if number == 1 else 's'}"

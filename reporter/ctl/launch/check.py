@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from reporter.core.objects import items, section, text
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.ctl.launch.create import NOT_NAMESPACED, TAKEN, Object, shown
+from reporter.ctl.launch.create import TAKEN, Object, place, shown
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 
 AT_ONCE = 8
@@ -115,7 +115,7 @@ def check(
         strangers = pool.submit(_strangers, api, namespace) if shared else None
         for answer in answers:
             said = answer.result()
-            if f'namespaces "{namespace}" not found' in said:
+            if _NO_NAMESPACE.format(namespace) in said:
                 # Each answer says it, and one is enough.
                 said = f"there is no namespace {namespace}; --create-namespace creates it"
             if said == _CONDITIONS:
@@ -128,28 +128,31 @@ def check(
 
 
 _CONDITIONS = "conditions"
+_NO_NAMESPACE = 'namespaces "{}" not found'
 
 
 def _object(api: CheckApi, namespace: str, wanted: Object) -> str:
     kind = text(wanted, "kind")
-    where = None if kind in NOT_NAMESPACED else namespace
+    name, where = shown(wanted, namespace), place(wanted, namespace)
     try:
         api.create(kind, where, wanted, dry_run=True, timeout=TIMEOUT)
     except NotFound as error:
+        if where and where != namespace and _NO_NAMESPACE.format(where) in words(error):
+            return f"there is no namespace {where}"
         # Whoever may not bind every Role is asked about a Role that is not there yet; the server
         # calls it a RoleBinding of that name.
         role = text(section(wanted, "roleRef"), "name")
         if kind in {"RoleBinding", "ClusterRoleBinding"} and f'"{role}"' in words(error):
             return ""
-        return f"{shown(wanted)}: {words(error)}"
+        return f"{name}: {words(error)}"
     except AlreadyExists as error:
-        return f"{shown(wanted)}: {words(error)}; {TAKEN}"
+        return f"{name}: {words(error)}; {TAKEN}"
     except Forbidden as error:
         if kind == "Role" and _without_conditions(api, namespace, wanted):
             return _CONDITIONS
-        return f"{shown(wanted)}: {words(error)}"
+        return f"{name}: {words(error)}"
     except KubeError as error:
-        return f"{shown(wanted)}: {words(error)}"
+        return f"{name}: {words(error)}"
     return ""
 
 

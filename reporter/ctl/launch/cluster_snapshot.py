@@ -1,17 +1,21 @@
 """What `run --plugin cluster-snapshot` finds out before it starts: options, resources, rights."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.launch.request import Request
 from reporter.core.launch.snapshot_plugin import PLUGIN, prepared, snapshot_objects
+from reporter.core.objects import section, text
 from reporter.core.snapshot.choice import choose
 from reporter.core.snapshot.options import read_options
-from reporter.ctl.cluster import said
+from reporter.core.snapshot.rights import remarks, rights
+from reporter.ctl.cluster import TIMEOUT, said
 from reporter.ctl.exits import CannotTell
-from reporter.errors import KubeError
+from reporter.ctl.launch.check import AT_ONCE
+from reporter.errors import KubeError, NotFound
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -34,6 +38,10 @@ def with_snapshot(
     chosen, problems = read_options(wanted.environment.get(PLUGIN, {}))
     if problems:
         options.error("\n".join(f"--plugin-env {PLUGIN}.{each}" for each in problems))
+    if gone := _gone(api, (each for each in chosen.namespaces if each != namespace)):
+        options.error(
+            "\n".join(f"--plugin-env {PLUGIN}.SNAPSHOT_NAMESPACES: {each}" for each in gone)
+        )
     from reporter.kube.discovery import discover
 
     reading = api.reading()
@@ -45,12 +53,32 @@ def with_snapshot(
         reading.close()
     for each in found.troubles:
         tell(f"{each.group}/{each.version} is left out of the snapshot: {each.text}")
-    resources = choose(found.resources, chosen).chosen
+    granted = rights(choose(found.resources, chosen).chosen, chosen)
     definitions = tuple(
-        prepared(each, wanted.run, resources, chosen) if each.name == PLUGIN else each
+        prepared(each, wanted.run, remarks(granted, chosen)) if each.name == PLUGIN else each
         for each in wanted.definitions
     )
     return (
         replace(wanted, definitions=definitions, snapshot=PLUGIN),
-        snapshot_objects(wanted.run, namespace, resources, chosen),
+        snapshot_objects(wanted.run, namespace, granted),
     )
+
+
+def _gone(api: "KubeApi", namespaces: Iterable[str]) -> list[str]:
+    """Say which namespaces are not there, a line each.
+
+    Whoever may not look is told when the Role is created in it.
+    """
+
+    def look(namespace: str) -> str:
+        try:
+            found = api.get("Namespace", None, namespace, timeout=TIMEOUT)
+        except NotFound:
+            return f"there is no namespace {namespace}"
+        except KubeError:
+            return ""
+        going = text(section(found, "metadata"), "deletionTimestamp")
+        return f"namespace {namespace} is being deleted" if going else ""
+
+    with ThreadPoolExecutor(AT_ONCE, "namespaces") as pool:
+        return [line for line in pool.map(look, namespaces) if line]

@@ -58,16 +58,28 @@ class NotCreated(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What was created."""
+    """What was created; `namespace` is None where it has none."""
 
     kind: str
+    namespace: str | None
     name: str
     uid: str
+    shown: str
 
 
-def shown(found: Object) -> str:
-    """Return kind and name as other commands print them."""
-    return f"{text(found, 'kind').lower()}/{text(section(found, 'metadata'), 'name')}"
+def place(found: Object, namespace: str) -> str | None:
+    """Return the namespace of an object of a run in `namespace`; None where it has none."""
+    if text(found, "kind") in NOT_NAMESPACED:
+        return None
+    return text(section(found, "metadata"), "namespace") or namespace
+
+
+def shown(found: Object, namespace: str = "") -> str:
+    """Return kind and name as other commands print them, and where it is if that is elsewhere."""
+    metadata = section(found, "metadata")
+    name = f"{text(found, 'kind').lower()}/{text(metadata, 'name')}"
+    own = text(metadata, "namespace")
+    return f"{name} in namespace {own}" if own and namespace and own != namespace else name
 
 
 class Creation:
@@ -96,37 +108,37 @@ class Creation:
     def undo(self) -> list[str]:
         """Delete what was made, the last first; return what is still there and why.
 
-        A namespace takes everything in it along, but not what belongs to the whole cluster.
+        A namespace takes everything in it along, but not what is elsewhere.
         """
         own = any(each.kind == "Namespace" for each in self.made)
-        going = [each for each in self.made if not own or self._where(each.kind) is None]
+        going = [each for each in self.made if not own or each.namespace != self._namespace]
         kept = []
         for each in reversed(going):
             try:
                 self._api.delete(
-                    each.kind, self._where(each.kind), each.name, uid=each.uid, timeout=TIMEOUT
+                    each.kind, each.namespace, each.name, uid=each.uid, timeout=TIMEOUT
                 )
             except (NotFound, Conflict):
                 continue
             except KubeError as error:
-                kept.append(f"{each.kind.lower()}/{each.name}: {words(error)}")
+                kept.append(f"{each.shown}: {words(error)}")
         self.made.clear()
         return kept
 
     def _create(self, wanted: Object) -> Made:
-        kind, name = text(wanted, "kind"), text(section(wanted, "metadata"), "name")
-        body = self._marked(wanted)
+        kind, name = text(wanted, "kind"), shown(wanted, self._namespace)
+        where, body = place(wanted, self._namespace), self._marked(wanted)
         tries, until = 0, None
         while True:
             tries += 1
             try:
-                return self._mine(self._api.create(kind, self._where(kind), body, timeout=TIMEOUT))
+                return self._mine(self._api.create(kind, where, body, timeout=TIMEOUT))
             except Conflict as error:
                 try:
-                    standing = self._standing(kind, name)
+                    standing = self._standing(wanted)
                 except NotFound:  # gone meanwhile, or the server's own conflict over a quota
                     if tries == _TRIES:
-                        raise NotCreated(f"{shown(wanted)}: {words(error)}") from None
+                        raise NotCreated(f"{name}: {words(error)}") from None
                     self._sleep(_LOOK)
                     continue
                 if not text(section(standing, "metadata"), "deletionTimestamp"):
@@ -134,46 +146,50 @@ class Creation:
                 # A run of that name has just been deleted, or was refused a moment ago.
                 if until is None:
                     until = self._clock() + _GOING
-                    self._tell(f"{shown(wanted)} is still being deleted; waiting")
+                    self._tell(f"{name} is still being deleted; waiting")
                 if self._clock() >= until:
-                    raise NotCreated(f"{shown(wanted)}: still being deleted") from None
+                    raise NotCreated(f"{name}: still being deleted") from None
                 tries = 0
                 self._sleep(_LOOK)
             except KeyboardInterrupt:
-                self._note_if_there(kind, name)
+                self._note_if_there(wanted)
                 raise
             except Unavailable as error:
                 # It may exist all the same: then the next try conflicts with it.
                 delay = next_delay(tries, self._rng, retry_after=error.retry_after)
                 if tries == _TRIES or delay is None:
-                    self._note_if_there(kind, name)
-                    raise NotCreated(f"{shown(wanted)}: {words(error)}") from None
+                    self._note_if_there(wanted)
+                    raise NotCreated(f"{name}: {words(error)}") from None
                 self._sleep(delay)
             except KubeError as error:
                 instead = _INSTEAD if kind == "Namespace" and isinstance(error, Forbidden) else ""
-                raise NotCreated(f"{shown(wanted)}: {words(error)}{instead}") from None
+                raise NotCreated(f"{name}: {words(error)}{instead}") from None
 
-    def _standing(self, kind: str, name: str) -> Object:
+    def _standing(self, wanted: Object) -> Object:
         """Return what has that name. Raises NotFound, NotCreated."""
+        kind, name = text(wanted, "kind"), text(section(wanted, "metadata"), "name")
         try:
-            return self._api.get(kind, self._where(kind), name, timeout=TIMEOUT)
+            return self._api.get(kind, place(wanted, self._namespace), name, timeout=TIMEOUT)
         except NotFound:
             raise
         except KubeError as error:
-            raise NotCreated(f"{kind.lower()}/{name}: already exists ({words(error)})") from None
+            said = f"{shown(wanted, self._namespace)}: already exists ({words(error)})"
+            raise NotCreated(said) from None
 
     def _mine(self, found: Object, conflict: KubeError | None = None) -> Made:
         metadata = section(found, "metadata")
+        name = shown(found, self._namespace)
         if conflict is not None and (
             text(section(metadata, "annotations"), CREATION) != self._token
         ):
-            raise NotCreated(f"{shown(found)}: {words(conflict)}; {TAKEN}")
-        return Made(text(found, "kind"), text(metadata, "name"), text(metadata, "uid"))
+            raise NotCreated(f"{name}: {words(conflict)}; {TAKEN}")
+        kind, where = text(found, "kind"), place(found, self._namespace)
+        return Made(kind, where, text(metadata, "name"), text(metadata, "uid"), name)
 
-    def _note_if_there(self, kind: str, name: str) -> None:
+    def _note_if_there(self, wanted: Object) -> None:
         """What may have been made without a word has to go with the rest."""
         try:
-            self.made.append(self._mine(self._standing(kind, name), Conflict("")))
+            self.made.append(self._mine(self._standing(wanted), Conflict("")))
         except (NotCreated, NotFound):
             return
 
@@ -181,6 +197,3 @@ class Creation:
         metadata = section(wanted, "metadata")
         annotations = {**section(metadata, "annotations"), CREATION: self._token}
         return {**wanted, "metadata": {**metadata, "annotations": annotations}}
-
-    def _where(self, kind: str) -> str | None:
-        return None if kind in NOT_NAMESPACED else self._namespace

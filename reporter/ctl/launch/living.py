@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
-from reporter.core.launch.names import RUN_LABEL
+from reporter.core.launch.names import belongs
 from reporter.core.objects import items, section, text
 from reporter.core.resources import Resource
 from reporter.ctl.cluster import TIMEOUT, words
@@ -51,7 +51,9 @@ def in_the_way(reading: "Reading", namespace: str, run: str) -> str:
         def look(resource: Resource) -> None:
             try:
                 for each in _objects(reading, resource, namespace):
-                    if _lives(each, resource, run, namespaced):
+                    if belongs(each, run, namespace):
+                        continue
+                    if _lives(each, resource, namespaced):
                         name = text(section(each, "metadata"), "name")
                         found.append(f"{resource.kind.lower()}/{name}")
             except KubeError as error:
@@ -83,16 +85,12 @@ def _objects(reading: "Reading", resource: Resource, namespace: str) -> Iterator
             return
 
 
-def _lives(
-    found: Mapping[str, Any], resource: Resource, run: str, namespaced: set[tuple[str, str]]
-) -> bool:
-    """Say whether it is there for its own sake: not ours, given, or made for another object.
+def _lives(found: Mapping[str, Any], resource: Resource, namespaced: set[tuple[str, str]]) -> bool:
+    """Say whether it is there for its own sake: not given, nor made for another object.
 
     `namespaced` has group and kind of what can be in a namespace.
     """
     metadata = section(found, "metadata")
-    if text(section(metadata, "labels"), RUN_LABEL) == run:
-        return False
     if _GIVEN.fullmatch(f"{resource.name}/{text(metadata, 'name')}"):
         return False
     # An owner in the namespace counts itself; without it the garbage collector takes both.

@@ -5,18 +5,18 @@ and repeated, and what somebody made meanwhile goes too.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from reporter.core.launch.aggregator_pod import EVERY_RUN
-from reporter.core.launch.names import NAMESPACE_LABEL, RUN_LABEL, selector
+from reporter.core.launch.names import belongs, selector
 from reporter.core.launch.run_objects import CREATED_BY
-from reporter.core.launch.snapshot_plugin import snapshot_account
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.ctl.launch.create import NOT_NAMESPACED
+from reporter.ctl.launch.beyond import PLAN, Beyond
+from reporter.ctl.launch.create import NOT_NAMESPACED, place, shown
 from reporter.ctl.launch.living import in_the_way
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
 
@@ -27,7 +27,7 @@ PATIENCE = 120.0
 _PAUSE = 0.25
 _QUIET = 10.0  # seconds after which it is said what is waited for
 _AT_ONCE = 8
-_LOCK: Final = "ConfigMap"
+_LOCK: Final = PLAN
 """The plan is the last to go: while it is there, nobody starts another run of that name."""
 _KINDS: Final = (
     "Job",
@@ -40,8 +40,6 @@ _KINDS: Final = (
     "Role",
     "ServiceAccount",
 )
-_IN_THE_CLUSTER: Final = ("ClusterRoleBinding", "ClusterRole")
-"""What a snapshot has beyond its namespace: nobody keeps the right to read a whole cluster."""
 
 
 class RemoveApi(Protocol):
@@ -97,8 +95,9 @@ class Removal:
         self._times = times or Times()
         self._tell, self._quiet = tell, self._times.clock() + _QUIET
         self._end = self._times.clock() + patience
-        self._refused: dict[tuple[str, str], str] = {}
+        self._refused: dict[str, str] = {}
         self._unread: dict[str, str] = {}
+        self._beyond = Beyond(api, namespace, run)
         self.removed: dict[str, int] = {}
         """How many objects of each kind there were."""
         self._seen: set[tuple[str, str]] = set()
@@ -116,9 +115,12 @@ class Removal:
 
     def rest(self) -> list[str]:
         """Remove everything else; return what stays and why."""
-        kinds = (*_IN_THE_CLUSTER, *_KINDS)
         return self._until_gone(
-            lambda: [found for kind in kinds for found in self._listed(kind)]
+            # Nobody keeps the rights that a snapshot had.
+            lambda: [
+                *self._noted(self._beyond.listed()),
+                *(each for kind in _KINDS for each in self._listed(kind)),
+            ]
         ) or self._until_gone(lambda: self._listed(_LOCK))
 
     def namespace(self) -> list[str]:
@@ -144,7 +146,8 @@ class Removal:
             except KubeError as error:
                 found, trouble = [], words(error)
             if not found and not trouble:
-                return [f"{kind.lower()}s: {why}" for kind, why in self._unread.items()]
+                unread = self._beyond.unread | self._unread
+                return [f"{what}: {why}" for what, why in unread.items()]
             with ThreadPoolExecutor(_AT_ONCE, "delete") as pool:
                 list(pool.map(self._delete, (each for each in found if not each.deleting)))
             if self._times.clock() >= self._end:
@@ -155,21 +158,13 @@ class Removal:
             self._times.sleep(_PAUSE)
 
     def _listed(self, kind: str, labelled: str = "") -> list["_Found"]:
-        where: str | None = self._namespace
         labelled = labelled or selector(self._run)
-        if kind in _IN_THE_CLUSTER:
-            where, labelled = None, f"{labelled},{NAMESPACE_LABEL}={self._namespace}"
-        listed = self._api.list_all(kind, where, labelled, timeout=TIMEOUT)
+        listed = self._api.list_all(kind, self._namespace, labelled, timeout=TIMEOUT)
         try:
-            return self._noted(_Found(kind, each) for each in listed)
+            return self._noted((kind, each) for each in listed)
         except Forbidden as error:
-            # Most people may not see these, and most runs have none.
-            if kind not in _IN_THE_CLUSTER or self._took_a_snapshot():
-                self._unread[kind] = words(error)
+            self._unread[f"{kind.lower()}s"] = words(error)
             return []
-
-    def _took_a_snapshot(self) -> bool:
-        return bool(self._one("ServiceAccount", snapshot_account(self._run)))
 
     def _one(self, kind: str, name: str) -> list["_Found"]:
         where = None if kind in NOT_NAMESPACED else self._namespace
@@ -177,12 +172,14 @@ class Removal:
             found = self._api.get(kind, where, name, timeout=TIMEOUT)
         except NotFound:
             return []
-        if text(section(found, "metadata", "labels"), RUN_LABEL) != self._run:
-            return []
-        return self._noted(iter([_Found(kind, found)]))
+        return self._noted([(kind, found)])
 
-    def _noted(self, found: Iterator["_Found"]) -> list["_Found"]:
-        kept = list(found)
+    def _noted(self, listed: Iterable[tuple[str, Mapping[str, Any]]]) -> list["_Found"]:
+        kept = [
+            _Found(kind, each, self._namespace)
+            for kind, each in listed
+            if belongs(each, self._run, self._namespace)
+        ]
         for each in kept:
             if (each.kind, each.uid) not in self._seen:
                 self._seen.add((each.kind, each.uid))
@@ -190,23 +187,24 @@ class Removal:
         return kept
 
     def _delete(self, found: "_Found") -> None:
-        where = None if found.kind in NOT_NAMESPACED else self._namespace
         try:
-            self._api.delete(found.kind, where, found.name, uid=found.uid, timeout=TIMEOUT)
+            self._api.delete(found.kind, found.place, found.name, uid=found.uid, timeout=TIMEOUT)
         except (NotFound, Conflict):
             return
         except KubeError as error:
-            self._refused[found.kind, found.name] = words(error)
+            self._refused[found.shown] = words(error)
 
     def _why(self, found: "_Found") -> str:
-        refused = self._refused.get((found.kind, found.name))
-        return f"{found.kind.lower()}/{found.name}: {found.held_by() or refused or 'still there'}"
+        refused = self._refused.get(found.shown)
+        return f"{found.shown}: {found.held_by() or refused or 'still there'}"
 
 
 class _Found:
-    """An object that is still there."""
+    """An object that is still there; `place` is its namespace."""
 
-    def __init__(self, kind: str, found: Mapping[str, Any]) -> None:
+    def __init__(self, kind: str, found: Mapping[str, Any], namespace: str) -> None:
+        found = {**found, "kind": kind}  # lists do not say it of each
+        self.place, self.shown = place(found, namespace), shown(found, namespace)
         self._metadata = section(found, "metadata")
         self._node = text(section(found, "spec"), "nodeName") if kind == "Pod" else ""
         self.kind = kind

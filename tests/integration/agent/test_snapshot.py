@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,12 +15,18 @@ from reporter.agent.snapshot.limits import Course, Room
 from reporter.agent.snapshot.task import snapshot
 from reporter.agent.snapshot.tree import Site
 from reporter.agent.task import Failure, Work
+from reporter.core.launch.snapshot_plugin import snapshot_objects
 from reporter.core.resources import Resource
+from reporter.core.snapshot.choice import choose
 from reporter.core.snapshot.options import read_options
+from reporter.core.snapshot.rights import rights
+from reporter.errors import Forbidden
 from reporter.kube.api import KubeApi
+from reporter.kube.discovery import discover
 from reporter.kube.reading import Ask, Page, Reading, in_memory_first
 from reporter.link import ResultSource
 from tests.fakekube import Answer, Entry, FakeKube, Rule, make_job, make_pod
+from tests.fakekube.api import target_of
 from tests.fakekube.kinds import Kind
 from tests.integration.agent.test_agent import contents
 
@@ -99,17 +106,24 @@ def take(tmp_path: Path) -> Take:
     return Take(tmp_path)
 
 
-def on_continue(fake: FakeKube, path: str, then: Callable[[], None], times: int) -> None:
-    """Do something just before the server answers a request for a further page."""
+def on_request(
+    fake: FakeKube, where: Callable[[Entry], bool], then: Callable[[], None], times: int
+) -> None:
+    """Do something just before the server answers such a request."""
     left = [times]
 
     def fits(entry: Entry) -> bool:
-        if left[0] and path in entry.path and "continue" in entry.query:
+        if left[0] and where(entry):
             left[0] -= 1
             then()
         return False
 
     fake.fail(Answer(), where=fits, times=None)
+
+
+def on_continue(fake: FakeKube, path: str, then: Callable[[], None], times: int) -> None:
+    """The same for a further page."""
+    on_request(fake, lambda each: path in each.path and "continue" in each.query, then, times)
 
 
 def forget(fake: FakeKube) -> None:
@@ -357,6 +371,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(fake: FakeKube, tmp_path
         Site(tmp_path, Room(2**30, 100), course),
         most=2**30,
         namespaces=None,
+        gone=lambda _: False,
         spool=in_memory_first,
     )
     found = collecting.collect(Resource("", "v1", "configmaps", "ConfigMap", True))
@@ -378,6 +393,164 @@ def test_without_any_right(fake: FakeKube, take: Take) -> None:
     assert taken.failure is not None
     assert "snapshot_failed" == taken.failure.cause
     assert "cannot list resource" in taken.failure.text
+
+
+def as_rules(found: dict[str, Any]) -> Iterator[Rule]:
+    """Read a Role or a ClusterRole."""
+    space = found["metadata"].get("namespace")
+    for each in found["rules"]:
+        names, groups = each.get("resourceNames", ()), each["apiGroups"]
+        only = () if space is None else (space,)
+        yield Rule(
+            tuple(each["verbs"]), tuple(each["resources"]), tuple(names), tuple(groups), only
+        )
+
+
+def grant(fake: FakeKube, **variables: str) -> list[Rule]:
+    """Give the snapshot the account that `status-ctl run` would; return its rules."""
+    options, _ = read_options({f"SNAPSHOT_{name.upper()}": v for name, v in variables.items()})
+    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+    with closing(api), closing(api.reading()) as reading:
+        found = discover(reading.document)
+    granted = rights(choose(found.resources, options).chosen, options)
+    made = snapshot_objects("first", "default", granted)
+    rules = [
+        rule for each in made if each["kind"] in {"Role", "ClusterRole"} for rule in as_rules(each)
+    ]
+    fake.tokens.roles["snapshot"] = rules
+    fake.write_token(fake.token("snapshot"))
+    fake.journal.clear()
+    return rules
+
+
+Right = tuple[str, str, str, str]
+
+
+def granted_rights(rules: list[Rule]) -> set[Right]:
+    """Return group, resource, verb and place of each; a right to one namespace is in that."""
+    return {
+        (group, resource, verb, place)
+        for rule in rules
+        for group in rule.groups
+        for resource in rule.resources
+        for verb in rule.verbs
+        for place in rule.namespaces or rule.names or ("",)
+    }
+
+
+def used_rights(fake: FakeKube) -> set[Right]:
+    found = set()
+    for entry in fake.requests("GET"):
+        target = target_of(entry.path)
+        if target is not None:
+            plural = "/".join(filter(None, (target.resource, target.subresource)))
+            own = target.name or "" if plural == "namespaces" else target.namespace
+            found.add((target.group, plural, "get" if target.name else "list", own))
+    return found
+
+
+def spread(fake: FakeKube, *spaces: str) -> None:
+    """Put a Pod that says something, a ConfigMap and a Secret into each namespace."""
+    for space in spaces:
+        fake.store.create("Namespace", {"metadata": {"name": space}})
+        fake.create_pod(make_pod(make_job("j", space), name="pod", uid=f"pod-{space}"))
+        fake.store.logs[space, "pod", "adapter"] = b"said\n"
+        for kind in ("ConfigMap", "Secret"):
+            fake.store.create(kind, {"metadata": {"name": "m", "namespace": space}})
+
+
+@pytest.mark.parametrize("resources", ["", "pods,secrets,configmaps"], ids=["all", "namespaced"])
+def test_chosen_namespaces_need_no_right_in_others(
+    fake: FakeKube, take: Take, resources: str
+) -> None:
+    """The roles are enough, none of their rights is in vain, and Secrets elsewhere are refused."""
+    spread(fake, "a", "b", "theirs")
+    wished = {"namespaces": "b,a", "secrets": "metadata", "pod_logs": "true"}
+    rules = grant(fake, resources=resources, **wished)
+    taken = take(fake, resources=resources, **wished)
+    used = used_rights(fake)
+    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+    with closing(api):
+        for space in ("theirs", None):
+            with pytest.raises(Forbidden):
+                api.list_page("Secret", space)
+
+    assert (True, []) == (taken.index["complete"], taken.index["namespaceErrors"]), taken.index
+    assert granted_rights(rules) == used
+    assert (2, 2) == (taken.said("pods")["count"], taken.said("secrets")["count"])
+    assert 2 == taken.index["podlogs"]["count"]
+    assert not [name for name in taken.files if "theirs" in name.split("/")]
+    assert bool(resources) is all(rule.namespaces for rule in rules)
+
+
+def drop(fake: FakeKube, space: str, *, left: bool = False) -> None:
+    """Delete a namespace, or just the Role in it."""
+    if not left:
+        fake.store.delete("Namespace", "", space)
+        fake.store.empty(space)
+    rules = fake.tokens.roles["snapshot"]
+    fake.tokens.roles["snapshot"] = [each for each in rules if space not in each.namespaces]
+
+
+@pytest.mark.parametrize(
+    ("resources", "why"),
+    [
+        ("", "it was deleted"),
+        ("pods,configmaps", 'it was deleted, or the snapshot\'s Role in it: namespaces "a" is'),
+    ],
+    ids=["all", "namespaced"],
+)
+def test_a_namespace_that_is_deleted_meanwhile(
+    fake: FakeKube, take: Take, resources: str, why: str
+) -> None:
+    """It is told once, not of every resource, and the others have all that is theirs."""
+    spread(fake, "a", "b")
+    grant(fake, resources=resources, namespaces="a,b")
+    in_it = lambda entry: entry.path.startswith("/api/v1/namespaces/a/")  # noqa: E731
+    on_request(fake, in_it, lambda: drop(fake, "a"), times=1)
+    taken = take(fake, resources=resources, namespaces="a,b", pod_logs="true")
+    (told,) = taken.index["namespaceErrors"]
+
+    assert ("a", False) == (told["namespace"], taken.index["complete"])
+    assert told["error"].startswith(why)
+    assert not [each for each in taken.index["resources"] if "error" in each]
+    assert ["pod"] == [each["metadata"]["name"] for each in taken.list("ns/b/core_v1_pods.json")]
+
+
+def test_a_namespace_that_is_on_its_way_out(fake: FakeKube, take: Take) -> None:
+    """Its objects go first, and nothing is refused: what is there may not be all."""
+    spread(fake, "a")
+    grant(fake, namespaces="a")
+    going = {"name": "a", "deletionTimestamp": "2030-01-01T12:00:00Z"}
+    fake.store.update(
+        "Namespace", "", "a", lambda found: {**found, "metadata": found["metadata"] | going}
+    )
+    taken = take(fake, namespaces="a")
+
+    assert [{"namespace": "a", "error": "it is being deleted"}] == taken.index["namespaceErrors"]
+    assert not taken.index["complete"]
+
+
+def test_what_is_refused_in_one_namespace(fake: FakeKube, take: Take) -> None:
+    """It is there: then each resource says so, and the other namespaces are read to their end."""
+    spread(fake, "a", "b")
+    grant(fake, namespaces="a,b", pod_logs="true")
+    drop(fake, "a", left=True)
+    taken = take(fake, namespaces="a,b", pod_logs="true")
+    said = taken.said("configmaps")
+
+    assert ([], False) == (taken.index["namespaceErrors"], taken.index["complete"])
+    assert (1, True) == (said["count"], 'in the namespace "a"' in said["error"])
+    assert (1, True) == (taken.index["podlogs"]["count"], "error" in taken.index["podlogs"])
+
+
+def test_all_namespaces_are_gone(fake: FakeKube, take: Take) -> None:
+    """A snapshot of nothing is a failure that says why."""
+    grant(fake, resources="pods", namespaces="a")
+    taken = take(fake, resources="pods", namespaces="a")
+
+    assert taken.failure is not None
+    assert "namespace a: it was deleted" in taken.failure.text
 
 
 def test_a_cap_that_is_reached_in_the_first_namespace(fake: FakeKube, take: Take) -> None:

@@ -42,13 +42,32 @@ def run(there: Home, *more: str) -> tuple[int, str, str]:
     return there.run("run", "--plugin", "cluster-snapshot", "--name", "first", *more)
 
 
-def cluster_wide(fake: FakeKube) -> list[str]:
-    """Return what there is of the snapshot's rights."""
-    return [
-        f"{kind} {each['metadata']['name']}"
-        for kind in ("ClusterRole", "ClusterRoleBinding")
+def granted(fake: FakeKube) -> list[str]:
+    """Return what there is of the snapshot's rights: kind, namespace, name."""
+    return sorted(
+        " ".join(filter(None, (kind, each["metadata"].get("namespace"), each["metadata"]["name"])))
+        for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
         for each in fake.store.find(kind, None)
-    ]
+        if "status-reporter.io/namespace" in each["metadata"].get("labels", {})
+    )
+
+
+def labels(namespace: str) -> dict[str, str]:
+    """Return the labels of what the run `first` of a namespace has elsewhere."""
+    return {"status-reporter.io/run": "first", "status-reporter.io/namespace": namespace}
+
+
+def spaces(fake: FakeKube, *names: str) -> None:
+    for name in names:
+        fake.store.create("Namespace", {"metadata": {"name": name}})
+
+
+def pairs(namespace: str, *, cluster: bool = True) -> list[str]:
+    """Return the roles and bindings of the run `first` in namespace team-a and team-b."""
+    name = f"status-reporter:{namespace}:first:snapshot"
+    wide = [f"ClusterRole {name}", f"ClusterRoleBinding {name}"] if cluster else []
+    inside = [f"{kind} team-{x} {name}" for kind in ("Role", "RoleBinding") for x in "ab"]
+    return [*wide, *inside]
 
 
 def printed(there: Home, *more: str) -> dict[str, Any]:
@@ -61,11 +80,10 @@ def printed(there: Home, *more: str) -> dict[str, Any]:
 def test_its_rights_come_and_go_with_the_run(
     there: Home, fake: FakeKube, controllers: Controllers
 ) -> None:
-    """Cluster-wide ones carry run and namespace; another run's stay."""
-    other = {"status-reporter.io/run": "first", "status-reporter.io/namespace": "elsewhere"}
-    fake.store.create("ClusterRole", {"metadata": {"name": "other", "labels": other}})
+    """They carry run and namespace; another run's stay, also if it has the same name."""
+    fake.store.create("ClusterRole", {"metadata": {"name": "other", "labels": labels("elsewhere")}})
     code, _, err = run(there)
-    made = cluster_wide(fake)
+    made = granted(fake)
     account = fake.store.get("ServiceAccount", "status-reporter-first", "first-snapshot")
     fake.update_pod(
         "first-0",
@@ -82,7 +100,88 @@ def test_its_rights_come_and_go_with_the_run(
     ] == made
     assert "first" == account["metadata"]["labels"]["status-reporter.io/run"]
     assert "its account may list" in err
-    assert ["ClusterRole other"] == cluster_wide(fake)
+    assert ["ClusterRole other"] == granted(fake)
+
+
+def test_rights_in_chosen_namespaces_come_and_go_with_the_run(
+    there: Home, fake: FakeKube, controllers: Controllers
+) -> None:
+    """A run of that name in a chosen namespace keeps its rights, and leaves those of the other."""
+    spaces(fake, "team-a", "team-b")
+    theirs = {"name": "theirs", "namespace": "team-b", "labels": labels("team-a")}
+    fake.store.create("Role", {"metadata": theirs})
+    lock = {"name": "first", "namespace": "team-a", "labels": {**labels("team-a")}}
+    fake.store.create("ConfigMap", {"metadata": lock})
+    code, _, err = run(there, "-n", "default", f"{OPTION}NAMESPACES=team-a,team-b")
+    made = granted(fake)
+    other, _, said = there.run("delete", "first", "-n", "team-a", "--yes")
+    left = granted(fake)
+    gone, _, after = there.run("delete", "first", "-n", "default", "--yes")
+
+    assert (0, 0, 0) == (code, other, gone), err + said + after
+    assert sorted([*pairs("default"), "Role team-b theirs"]) == made
+    assert pairs("default") == left
+    assert [] == granted(fake)
+    assert "namespaced resources in namespaces team-a, team-b only, and " in err
+
+
+def test_of_chosen_namespaces_the_cluster_role_has_nothing(there: Home, fake: FakeKube) -> None:
+    """Only what belongs to no namespace, and whether these are there."""
+    spaces(fake, "team-a")
+    wished = [f"{OPTION}{each}" for each in ("SECRETS=metadata", "POD_LOGS=true")]
+    made = printed(there, f"{OPTION}NAMESPACES=team-a", *wished)
+    only = printed(there, f"{OPTION}NAMESPACES=team-a", f"{OPTION}RESOURCES=pods")
+    name = CLUSTER_WIDE
+    wide, inside = (made[f"{kind}/{name}"]["rules"] for kind in ("ClusterRole", "Role"))
+    binding = made[f"RoleBinding/{name}"]
+
+    assert {"nodes", "namespaces", "clusterroles"} <= {
+        r for rule in wide for r in rule["resources"]
+    }
+    assert {"secrets", "pods", "pods/log", "configmaps"}.isdisjoint(
+        each for rule in wide for each in rule["resources"]
+    )
+    assert ["team-a"] == wide[-1]["resourceNames"]
+    assert {"secrets", "pods/log"} <= {each for rule in inside for each in rule["resources"]}
+    assert ("team-a", "Role", "first-snapshot", "status-reporter-first") == (
+        binding["metadata"]["namespace"],
+        binding["roleRef"]["kind"],
+        binding["subjects"][0]["name"],
+        binding["subjects"][0]["namespace"],
+    )
+    assert not [each for each in only if each.startswith("ClusterRole")]
+    assert ["*,team-a", "team-a"] == [
+        each["ConfigMap/first"]["metadata"]["annotations"]["status-reporter.io/elsewhere"]
+        for each in (made, only)
+    ]
+
+
+def test_a_chosen_namespace_that_is_not_there(there: Home, fake: FakeKube) -> None:
+    """Each is named, before anything exists. The run's own will be there."""
+    going = {"name": "team-b", "deletionTimestamp": "2030-01-01T12:00:00Z"}
+    fake.store.create("Namespace", {"metadata": going})
+    code, _, err = run(there, f"{OPTION}NAMESPACES=team-a,team-b,status-reporter-first")
+
+    assert 2 == code
+    assert "cluster-snapshot.SNAPSHOT_NAMESPACES: there is no namespace team-a\n" in err
+    assert "cluster-snapshot.SNAPSHOT_NAMESPACES: namespace team-b is being deleted\n" in err
+    assert "namespace status-reporter-first" not in err
+    assert not fake.requests("POST")
+
+
+def test_a_chosen_namespace_that_nobody_may_look_at(
+    there: Home, fake: FakeKube, controllers: Controllers
+) -> None:
+    """The dry run of its Role tells, and whether it may be granted there."""
+    spaces(fake, "team-b")
+    fake.fail(Answer(403), method="GET", path="/namespaces/team-a", times=None)
+    fake.fail(Answer(403), method="POST", path="/namespaces/team-b/roles", times=None)
+    code, _, err = run(there, f"{OPTION}NAMESPACES=team-a,team-b")
+
+    assert 1 == code
+    assert "  there is no namespace team-a\n" in err
+    assert f"  role/{CLUSTER_WIDE} in namespace team-b: " in err
+    assert [] == granted(fake)
 
 
 def test_each_resource_is_named_and_secrets_are_not(there: Home) -> None:
@@ -152,40 +251,80 @@ def test_rights_that_may_not_be_granted(
 
     assert 1 == code
     assert f"clusterrolebinding/{CLUSTER_WIDE}: " in err
-    assert [] == cluster_wide(fake)
+    assert [] == granted(fake)
 
 
+@pytest.mark.parametrize(
+    ("wished", "path", "count"),
+    [((), "/clusterrole", 2), ((f"{OPTION}NAMESPACES=team-a,team-b",), "/namespaces/team-", 4)],
+    ids=["cluster", "namespaces"],
+)
 def test_what_was_made_goes_when_the_rest_fails(
-    there: Home, fake: FakeKube, controllers: Controllers
+    there: Home,
+    fake: FakeKube,
+    controllers: Controllers,
+    wished: tuple[str, ...],
+    path: str,
+    count: int,
 ) -> None:
-    """The namespace takes nothing along that belongs to the cluster."""
+    """The run's namespace takes nothing along that is not in it."""
+    spaces(fake, "team-a", "team-b")
     really = lambda entry: "dryRun" not in entry.query  # noqa: E731
     fake.fail(Answer(403), method="POST", path="/statefulsets", where=really)
-    code, _, err = run(there)
+    code, _, err = run(there, *wished)
 
-    made = [each for each in fake.requests("POST", "/clusterrole") if really(each)]
+    made = [each for each in fake.requests("POST", path) if really(each)]
 
-    assert (1, [201, 201]) == (code, [each.status for each in made]), err
-    assert [] == cluster_wide(fake)
+    assert (1, [201] * count) == (code, [each.status for each in made]), err
+    assert [] == granted(fake)
 
 
-def test_people_without_a_sight_of_cluster_roles_delete_other_runs(
-    there: Home, fake: FakeKube
-) -> None:
-    """Only a run that took a snapshot may leave any behind, and that is said."""
-    everything = Rule(("*",), ("*",), groups=("", "apps", "batch", "networking.k8s.io"))
-    roles = Rule(("*",), ("roles", "rolebindings"), groups=("rbac.authorization.k8s.io",))
-    fake.tokens.roles["mere"] = (everything, roles)
+def mere(there: Home, fake: FakeKube, *namespaces: str) -> None:
+    """Become somebody who may do everything in these namespaces, and knows which others exist."""
+    groups = ("", "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io")
+    inside = Rule(("*",), ("*",), groups=groups, namespaces=namespaces)
+    fake.tokens.roles["mere"] = (inside, Rule(("get",), ("namespaces",)))
     fake.write_token(fake.token("mere"))
     kubeconfig(there.folder / ".kube" / "config", fake)
-    codes = []
-    for name in ("plain", "first"):
-        labels = {"status-reporter.io/run": name}
-        fake.store.create("ConfigMap", {"metadata": {"name": name, "labels": labels}})
-        if name == "first":
-            meta = {"name": "first-snapshot", "labels": labels}
-            fake.store.create("ServiceAccount", {"metadata": meta})
-        codes.append(there.run("delete", name, "-n", "default", "--yes"))
 
-    assert [0, 1] == [code for code, _, _ in codes], codes
-    assert "clusterroles: " in codes[1][2]
+
+def left_by(fake: FakeKube, run: str, elsewhere: str) -> None:
+    """Put what is left of a run in namespace default: its plan, which says where else to look."""
+    meta = {"name": run, "labels": {"status-reporter.io/run": run}}
+    said = {"annotations": {"status-reporter.io/elsewhere": elsewhere}} if elsewhere else {}
+    fake.store.create("ConfigMap", {"metadata": meta | said})
+
+
+def test_people_without_a_sight_of_the_cluster_delete_other_runs(
+    there: Home, fake: FakeKube
+) -> None:
+    """Only a run with rights in the whole cluster may leave any behind: that is said every time."""
+    mere(there, fake, "default")
+    left_by(fake, "plain", "")
+    left_by(fake, "first", "*")
+    codes = [there.run("delete", each, "-n", "default", "--yes") for each in ("plain", "first")]
+    codes.append(there.run("delete", "first", "-n", "default", "--yes"))
+
+    assert [0, 1, 1] == [code for code, _, _ in codes], codes
+    assert all("clusterroles: " in err for _, _, err in codes[1:])
+
+
+def test_people_with_rights_in_the_chosen_namespaces_delete_a_run(
+    there: Home, fake: FakeKube
+) -> None:
+    """One that is gone has nothing left of it; one that they cannot see may have."""
+    mere(there, fake, "default", "team-a")
+    spaces(fake, "team-a", "team-b")
+    for kind in ("Role", "RoleBinding"):
+        meta = {"name": "rights", "namespace": "team-a", "labels": labels("default")}
+        fake.store.create(kind, {"metadata": meta})
+    left_by(fake, "first", "team-a,gone")
+    code, _, err = there.run("delete", "first", "-n", "default", "--yes")
+    left = granted(fake)
+    left_by(fake, "first", "team-a,team-b")
+    unseen, _, said = there.run("delete", "first", "-n", "default", "--yes")
+
+    assert (0, []) == (code, left), err
+    assert "Role 1, RoleBinding 1" in err
+    assert 1 == unseen
+    assert "  roles in namespace team-b: " in said

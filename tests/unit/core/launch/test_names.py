@@ -50,6 +50,21 @@ def test_an_object_says_whose_it_is() -> None:
     assert names.key_of({}) is None
 
 
+@pytest.mark.parametrize(
+    ("labels", "own"),
+    [
+        ({names.RUN_LABEL: "r"}, True),
+        ({names.RUN_LABEL: "r", names.NAMESPACE_LABEL: "here"}, True),
+        ({names.RUN_LABEL: "r", names.NAMESPACE_LABEL: "elsewhere"}, False),
+        ({names.RUN_LABEL: "s"}, False),
+        ({}, False),
+    ],
+)
+def test_whose_an_object_in_the_namespace_is(labels: dict[str, str], own: bool) -> None:
+    """A run of another namespace may have the same name, and objects here."""
+    assert names.belongs({"metadata": {"labels": labels}}, "r", "here") is own
+
+
 def test_everything_of_a_run_has_its_label() -> None:
     assert names.selector("r") == "status-reporter.io/run=r"
     assert names.labels("r")["status-reporter.io/run"] == "r"

@@ -25,6 +25,7 @@ def told(**more):
                 "left_out": [LeftOut(SECRETS, "not asked for")],
                 "troubles": [Trouble("metrics.k8s.io", "v1", "503")],
                 "namespaces": ["default"],
+                "gone": {},
                 "parts": {"podlogs": Collected(count=4, size=40, inconsistent=True)},
                 **more,
             }
@@ -64,12 +65,17 @@ def test_what_an_index_says():
     [
         ({"stopped": "no room", "error": "e"}, "no room", ["default"]),
         ({"error": "e", "namespaces": None}, "e", None),
+        (
+            {"gone": {"b": "it was deleted", "a": "x" * 999}, "namespaces": ["a", "b"]},
+            f"namespace a: {'x' * 500}",
+            ["a", "b"],
+        ),
     ],
 )
 def test_why_it_is_not_complete(more, problem, namespaces):
     """And without a selection there are all namespaces."""
     found = contents_document(told(**more))
-    assert (problem, namespaces) == (found["problem"], found["namespaces"])
+    assert (problem[:500], namespaces) == (found["problem"][:500], found["namespaces"])
 
 
 def test_an_index_that_is_none():

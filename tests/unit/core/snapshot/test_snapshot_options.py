@@ -7,7 +7,7 @@ import pytest
 from reporter.core.resources import Resource
 from reporter.core.snapshot.choice import choose
 from reporter.core.snapshot.options import Pattern, SnapshotOptions, read_options
-from reporter.core.snapshot.rights import remarks, rules
+from reporter.core.snapshot.rights import remarks, rights
 
 LISTED = frozenset({"list"})
 PODS = Resource("", "v1", "pods", "Pod", True, LISTED)
@@ -139,39 +139,102 @@ def test_what_is_a_credential_as_a_whole_is_never_collected(name: str) -> None:
     assert ["their names or fields are credentials"] == [each.reason for each in found.left_out]
 
 
+def rule(group: str, verb: str, *plurals: str, **more: list[str]) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": list(plurals), "verbs": [verb], **more}
+
+
+NAMED = rule("", "get", "namespaces", resourceNames=["a", "b"])
+PODS_AND_METRICS = [rule("", "list", "pods"), rule("metrics.k8s.io", "list", "pods")]
+
+
 @pytest.mark.parametrize(
-    ("wished", "more"),
+    ("resources", "wished", "cluster", "inside"),
     [
-        ({}, []),
+        ((PODS, METRICS), {}, PODS_AND_METRICS, []),
+        ((METRICS,), {"pod_logs": "true"}, [*PODS_AND_METRICS, rule("", "get", "pods/log")], []),
         (
-            {"namespaces": "a"},
-            [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}],
-        ),
-        (
+            (PODS,),
             {"kubelet": "true"},
-            [{"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}],
+            [rule("", "list", "nodes", "pods"), rule("", "get", "nodes/proxy")],
+            [],
         ),
-        ({"pod_logs": "true"}, [{"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}]),
+        (
+            (PODS, SECRETS),
+            {"namespace_selector": "team=a", "secrets": "metadata"},
+            [rule("", "list", "namespaces", "pods", "secrets")],
+            [],
+        ),
+        (
+            (NODES, PODS, SECRETS),
+            {"namespaces": "a,b", "secrets": "metadata"},
+            [rule("", "list", "nodes"), NAMED],
+            [rule("", "list", "pods", "secrets")],
+        ),
+        (
+            (METRICS,),
+            {"namespaces": "a,b", "pod_logs": "true", "kubelet": "true"},
+            [rule("", "list", "nodes"), rule("", "get", "nodes/proxy"), NAMED],
+            [*PODS_AND_METRICS, rule("", "get", "pods/log")],
+        ),
+        (
+            (PODS,),
+            {"namespaces": "a,b"},
+            [],
+            [rule("", "list", "pods"), rule("", "get", "namespaces")],
+        ),
+        ((NODES,), {"namespaces": "a,b"}, [rule("", "list", "nodes"), NAMED], []),
     ],
 )
-def test_rights(wished: dict[str, str], more: list[dict[str, Any]]) -> None:
-    """Each resource by its name: nothing else says "all but Secrets"."""
-    made = rules((METRICS,), options(**wished))
-    metrics = {"apiGroups": ["metrics.k8s.io"], "resources": ["pods"], "verbs": ["list"]}
+def test_rights(
+    resources: tuple[Resource, ...],
+    wished: dict[str, str],
+    cluster: list[dict[str, Any]],
+    inside: list[dict[str, Any]],
+) -> None:
+    """Each resource by its name, in namespaces chosen by name only there: no rule says "but"."""
+    granted = rights(resources, options(**wished))
 
-    assert metrics in made
-    assert all(each in made for each in more)
-    assert not any({"*", "secrets"} & {*each["resources"], *each["apiGroups"]} for each in made)
+    assert (cluster, inside) == (list(granted.cluster), list(granted.inside))
+    assert granted.namespaces == (("a", "b") if "namespaces" in wished else ())
+
+
+@pytest.mark.parametrize(
+    ("wished", "reach"),
+    [
+        ({}, "its account may list 3 resources in the whole cluster"),
+        ({"resources": "nodes"}, "its account may list 1 resource in the whole cluster"),
+        (
+            {"namespaces": "a"},
+            "its account may list 2 namespaced resources in namespace a only, "
+            "and 1 cluster-scoped resource",
+        ),
+        (
+            {"namespaces": "a,b,c,d,e,f,g", "resources": "pods.core"},
+            "its account may list 1 namespaced resource in namespaces a, b, c, d, e and 2 more "
+            "only",
+        ),
+    ],
+)
+def test_where_the_account_may_read_is_said(wished: dict[str, str], reach: str) -> None:
+    """And nothing more, where that is all."""
+    chosen = options(**wished)
+
+    assert [reach] == remarks(rights(choose((NODES, PODS, METRICS), chosen).chosen, chosen), chosen)
 
 
 def test_what_rights_mean_is_said() -> None:
     """Of those that allow more than they are used for."""
-    said = " ".join(remarks(options(secrets="metadata", kubelet="true", pod_logs="true")))
+    everything = {"secrets": "metadata", "kubelet": "true", "pod_logs": "true"}
 
-    assert [] == remarks(SnapshotOptions())
-    for narrow in (options(namespaces="a"), options(namespace_selector="team=a")):
-        (width,) = remarks(narrow)
-        assert "all namespaces, not only in those that are chosen" in width
-    first, *_ = remarks(options(namespaces="a", secrets="metadata"))
-    assert "Secrets of all namespaces" in first
-    assert all(words in said for words in ("reads their values", "runs commands", "logs"))
+    def said(**wished: str) -> str:
+        chosen = options(**everything, **wished)
+        return "\n".join(remarks(rights(ALL, chosen), chosen))
+
+    assert all(words in said() for words in ("reads their values", "runs commands", "logs"))
+    assert "may list Secrets of these namespaces: " in said(namespaces="a")
+    assert "may list Secrets: " in said(namespace_selector="team=a")
+    assert "in all namespaces" not in said() + said(namespaces="a")
+    wide = "in all namespaces, not only in those with the chosen labels, the Secrets of all"
+    assert wide in said(namespace_selector="team=a")
+    plain = options(namespace_selector="team=a")
+    assert "Secrets" not in "".join(remarks(rights(ALL, plain), plain))

@@ -1,6 +1,7 @@
 """Where everything lies, whatever it is called."""
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +77,7 @@ def test_the_index_of_a_whole_snapshot() -> None:
         left_out=[LeftOut(METRICS, "in SNAPSHOT_EXCLUDE")],
         troubles=(),
         namespaces=None,
+        gone={},
         parts={},
     )
     found = index_document(told)
@@ -96,6 +98,7 @@ def test_the_index_of_a_whole_snapshot() -> None:
     ] == found["resources"]
     assert "in SNAPSHOT_EXCLUDE" == found["leftOut"][0]["reason"]
     assert {"namespaces", "stopped", "error", "hosts"}.isdisjoint(found)
+    assert not index_document(replace(told, gone={"a": "it was deleted"}))["complete"]
 
 
 def test_the_index_of_a_snapshot_with_gaps() -> None:
@@ -110,7 +113,8 @@ def test_the_index_of_a_snapshot_with_gaps() -> None:
         ],
         left_out=(),
         troubles=[Trouble("broken.example.com", "v1", "away")],
-        namespaces=["a"],
+        namespaces=["a", "b"],
+        gone={"b": "it was\ndeleted"},
         parts={"hosts": Collected(1)},
         stopped="terminated",
         error="503",
@@ -124,7 +128,8 @@ def test_the_index_of_a_snapshot_with_gaps() -> None:
     assert [{"group": "broken.example.com", "version": "v1", "error": "away"}] == (
         found["groupErrors"]
     )
-    assert (False, ["a"], "terminated", "503", 1) == (
+    assert [{"namespace": "b", "error": "it was deleted"}] == found["namespaceErrors"]
+    assert (False, ["a", "b"], "terminated", "503", 1) == (
         found["complete"],
         found["namespaces"],
         found["stopped"],

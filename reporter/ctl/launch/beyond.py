@@ -1,0 +1,96 @@
+"""What a run has beyond its namespace: the rights of a snapshot.
+
+Most people may not search the whole cluster for it, and most runs have nothing there. So the run's
+plan names the places, and that something cannot be seen counts only in these.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, Protocol
+
+from reporter.core.launch.names import CLUSTER, ELSEWHERE, NAMESPACE_LABEL, selector
+from reporter.core.objects import section, text
+from reporter.ctl.cluster import TIMEOUT, words
+from reporter.errors import Forbidden, NotFound
+
+PLAN: Final = "ConfigMap"
+_IN_THE_CLUSTER: Final = ("ClusterRoleBinding", "ClusterRole")
+_IN_NAMESPACES: Final = ("RoleBinding", "Role")
+
+Found = tuple[str, dict[str, Any]]
+"""Kind and object."""
+
+
+class BeyondApi(Protocol):
+    """The calls made here."""
+
+    def get(
+        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
+    ) -> dict[str, Any]:
+        """Return the object."""
+
+    def list_all(
+        self, kind: str, namespace: str | None, label_selector: str = ..., *, timeout: float = ...
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the objects with these labels."""
+
+
+class Beyond:
+    """Looks for what one run has beyond its namespace.
+
+    `unread` says where that may be something and cannot be seen, and why.
+    """
+
+    def __init__(self, api: BeyondApi, namespace: str, run: str) -> None:
+        self._api, self._namespace, self._run = api, namespace, run
+        self._labels = f"{selector(run)},{NAMESPACE_LABEL}={namespace}"
+        self._named: list[str] | None = None
+        self.unread: dict[str, str] = {}
+
+    def listed(self) -> list[Found]:
+        """Return what is there. Raises KubeError where it may be asked again."""
+        found: list[Found] = []
+        for kind in _IN_THE_CLUSTER:
+            try:
+                found += self._list(kind, None)
+            except Forbidden as error:
+                if CLUSTER in self._places():
+                    self.unread[f"{kind.lower()}s"] = words(error)
+        for kind in _IN_NAMESPACES:
+            try:
+                found += self._list(kind, None)
+            except Forbidden:
+                for place in self._places():
+                    found += self._there(kind, place) if place != CLUSTER else []
+        return found
+
+    def _there(self, kind: str, namespace: str) -> list[Found]:
+        try:
+            return self._list(kind, namespace)
+        except Forbidden as error:
+            if not self._vanished(namespace):
+                self.unread[f"{kind.lower()}s in namespace {namespace}"] = words(error)
+            return []
+
+    def _vanished(self, namespace: str) -> bool:
+        try:
+            self._api.get("Namespace", None, namespace, timeout=TIMEOUT)
+        except NotFound:
+            return True
+        except Forbidden:
+            pass
+        return False
+
+    def _list(self, kind: str, namespace: str | None) -> list[Found]:
+        listed = self._api.list_all(kind, namespace, self._labels, timeout=TIMEOUT)
+        return [(kind, each) for each in listed]
+
+    def _places(self) -> list[str]:
+        """Return where the plan says that the run has something. It goes last."""
+        if self._named is None:
+            try:
+                plan = self._api.get(PLAN, self._namespace, self._run, timeout=TIMEOUT)
+            except (NotFound, Forbidden):
+                plan = {}
+            said = text(section(plan, "metadata", "annotations"), ELSEWHERE)
+            self._named = list(filter(None, said.split(",")))
+        return self._named
