@@ -33,6 +33,28 @@ def snapshot_lines(path: Path) -> tuple[str, ...]:
     return tuple(_lines(index)) if isinstance(index, dict) else ()
 
 
+def contents_lines(data: bytes) -> tuple[str, ...]:
+    """Return the same from what an aggregator says of the snapshot."""
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(said, dict):
+        return ()
+    resources = [
+        {**each, "resource": text(each, "name"), "group": text(each, "version").rpartition("/")[0]}
+        for each in items(said, "resources")
+    ]
+    index = {
+        **{text(each, "name"): each for each in items(said, "parts")},
+        "complete": said.get("complete"),
+        "stopped": text(said, "problem"),
+        "resources": resources,
+        "groupErrors": list(items(said, "group_errors")),
+    }
+    return tuple(_lines(index))
+
+
 def _lines(index: Mapping[str, Any]) -> Iterator[str]:
     parts = [(_name(each), each) for each in items(index, "resources")]
     parts += [(name, section(index, name)) for name in ("hosts", "podlogs")]

@@ -13,7 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, TextIO
 
+from reporter.core.launch.snapshot_plugin import PLUGIN
 from reporter.core.objects import number, section, text
+from reporter.core.run.plan import GLOBAL
 from reporter.core.run.view import over
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
 from reporter.ctl.run import origin
@@ -22,7 +24,7 @@ from reporter.ctl.run.server import NoAnswer, StatusServer
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import redraws
 from reporter.ctl.show.tell import tell
-from reporter.ctl.snapshot_index import snapshot_lines
+from reporter.ctl.snapshot_index import contents_lines, snapshot_lines
 from reporter.untar import BadArchive, Caps, extract
 
 DESCRIPTION = """\
@@ -50,6 +52,7 @@ TARBALL: Final = Caps(
     seconds=math.inf,
 )
 _SILENCE = 60.0  # seconds without a byte
+_COURTESY = 2.0  # seconds for what only a person wants to know
 _PAUSE = 1.0  # seconds before what was cut off is resumed
 
 
@@ -161,9 +164,18 @@ def _deliver(
             for note in done.notes:
                 tell(note)
     _put(announced, path if directory is None else directory, files, options)
-    for line in snapshot_lines(path if directory is None else directory):
+    for line in _of_the_snapshot(server) if directory is None else snapshot_lines(directory):
         tell(line)
     return GOOD
+
+
+def _of_the_snapshot(server: StatusServer) -> tuple[str, ...]:
+    """Ask what the run's snapshot lacks, if it has one: finding it in the tarball takes long."""
+    try:
+        answer = server.get(f"/results/{PLUGIN}/{GLOBAL}/snapshot", timeout=_COURTESY)
+    except NoAnswer:
+        return ()
+    return contents_lines(answer.body) if answer.status == 200 else ()
 
 
 @contextmanager

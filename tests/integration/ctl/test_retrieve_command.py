@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from reporter.core.snapshot.contents import contents_document
 from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
-from tests.scripted_server import Act, Say, Silence
+from tests.scripted_server import Act, Cut, Say, Silence
 
 NAME = "203001011200_sonobuoy_5e1f0c6a.tar.gz"
 FOLDER = NAME.removesuffix(".tar.gz")
@@ -87,12 +88,40 @@ class TestFile:
     @pytest.mark.parametrize("more", [(), ("--extract",)])
     def test_of_a_snapshot_it_is_said_what_is_missing(self, home: Home, more) -> None:
         """On standard error: the path is all that is printed."""
-        index = b'{"complete": false, "resources": [{"resource": "pods", "error": "no"}]}'
-        with serving(packed(("resources/index.json", index))) as server:
+        pods = {"resource": "pods", "group": "metrics.k8s.io", "version": "v1", "error": "no"}
+        index = {
+            "complete": False,
+            "stopped": "out of time",
+            "resources": [pods, {"resource": "nodes", "version": "v1", "truncated": "full"}],
+            "hosts": {"redacted": 2},
+            "podlogs": {"truncated": "full", "redacted": 1},
+            "groupErrors": [{"group": "a.example.com", "version": "v1", "error": "no"}],
+        }
+        with serving(packed(("resources/index.json", json.dumps(index).encode()))) as server:
+            document = json.dumps(contents_document(index)).encode()
+            server.answer("/results/cluster-snapshot/global/snapshot", Say(body=document))
             found = home.run("retrieve", "--url", server.url, *more)
 
         assert (0, f"{FOLDER if more else NAME}\n") == found[:2]
-        assert "status-ctl: the snapshot is not complete: failed: pods\n" == found[2]
+        assert (
+            "status-ctl: the snapshot is not complete: out of time; truncated: nodes, podlogs; "
+            "failed: pods.metrics.k8s.io; API groups that did not answer: a.example.com\n"
+            "status-ctl: values redacted in the snapshot: 3\n"
+        ) == found[2]
+
+    @pytest.mark.parametrize(
+        "act", [Say(503), Say(404), Cut(0), Say(body=b"{"), Say(body=b"[]"), Say(body=b"{}")]
+    )
+    def test_of_which_nothing_is_known(self, home: Home, act: Act) -> None:
+        """The results are there all the same; who has no snapshot is asked once and says so."""
+        with serving() as server:
+            server.answer("/results/cluster-snapshot/global/snapshot", act)
+            found = home.run("retrieve", "--url", server.url)
+
+        said = "status-ctl: the snapshot is not complete: see resources/index.json\n"
+        empty = isinstance(act, Say) and act.body == b"{}"
+        assert (0, f"{NAME}\n", said if empty else "") == found
+        assert GOOD == (home.folder / NAME).read_bytes()
 
     def test_under_its_own_name(self, home: Home) -> None:
         """The path is all that is printed."""
