@@ -106,11 +106,19 @@ class Looker:
 
     def left(self) -> float | None:
         """Return the seconds that are left after SIGTERM; nothing before it."""
+        case = self._stopping()
+        return None if case is None else (case.give_up_at or 0.0) - self._clock()
+
+    def ends_within(self, seconds: float) -> bool:
+        """Return whether the kubelet may end this process so soon."""
+        case = self._stopping()
+        return case is not None and self._clock() > (case.stop_deadline or 0.0) - seconds
+
+    def _stopping(self) -> Case | None:
         stopped = self._stop.requested_at
         if stopped is None or self.seen is None:
             return None
-        budget = Case(replace(self.seen, stopping_since=stopped), self._policy).stop_deadline
-        return (budget or 0.0) - self._clock()
+        return Case(replace(self.seen, stopping_since=stopped), self._policy)
 
     def timeout(self) -> float:
         """Return how long a request may take: after SIGTERM there has to be time for another."""

@@ -103,8 +103,8 @@ class Loop:
             return None
         now, wanted = self._clock(), self._publisher.wants(o)
         case = Case(o, self._options.policy)
-        if case.stop_deadline is not None:
-            if now >= case.stop_deadline:
+        if case.stop_deadline is not None and case.give_up_at is not None:
+            if now >= (case.give_up_at if wanted else case.stop_deadline):
                 return LoopOutcome.GAVE_UP if wanted else LoopOutcome.STOPPED
             return LoopOutcome.STOPPED if not wanted and nothing_more(o, case.policy) else None
         if not wanted or case.form is Form.NATIVE or stays(o, case.policy):
@@ -140,8 +140,9 @@ class Loop:
         moments += publisher.moments(o)
         if not isinstance(publisher.verdict, Settled):
             moments.append(publisher.verdict.next_look)
-        deadline = Case(o, self._options.policy).stop_deadline
-        return min(moments if deadline is None else [*moments, deadline])
+        case = Case(o, self._options.policy)
+        ends = [end for end in (case.stop_deadline, case.give_up_at) if end is not None]
+        return min([*moments, *(end for end in ends if end > self._clock())])
 
     def _sleep(self, until: float) -> None:
         pause = max(0.0, until - self._clock())

@@ -40,6 +40,7 @@ from reporter.errors import (
 JOB_PATIENCE = 5.0  # an absent Job is looked for again so long before it counts as never seen
 EVENT_PATIENCE = 1.0  # seconds for the one try to announce a final verdict
 EVENT_LEAST = 0.5  # less than this before the end is kept for what matters
+HAND_OVER = 5.0  # seconds before the end; then others hear of a verdict that cannot be written
 FRESH = frozenset({"T", "I", "M", "C", "W1", "W2", "W3", "N", "D", "E"})
 """Rows that rest on something not having happened: the Pod is asked again before the write."""
 CURRENT = FRESH - {"N", "D", "E"}
@@ -130,7 +131,10 @@ class Publisher:
         except KubeError as error:
             self._telemetry.failed("job", error)
             if isinstance(error, Forbidden | InvalidRequest):
-                self._withhold()
+                if not self._hidden(o := self._look_again()):
+                    self._withhold(o)
+            elif self._looker.ends_within(HAND_OVER) and (last := self._looker.seen):
+                self._withhold(last)
             self.pace.put_off(error, self._looker.left())
             return None
         self._accepted(began)
@@ -188,10 +192,9 @@ class Publisher:
             return False
         return worth_writing(standing, attempt, report, final=final, since_last=since)
 
-    def _withhold(self) -> None:
-        """Tell of a final verdict that is refused: others must not wait for its write."""
-        o = self._look_again()
-        if isinstance(self.verdict, Settled) and not self._hidden(o):
+    def _withhold(self, o: Observation) -> None:
+        """Tell others of a final verdict that may not be written, or not in time."""
+        if isinstance(self.verdict, Settled):
             self._telemetry.withheld(self.verdict.report, evidence(o, self._wall()))
 
     def _hidden(self, o: Observation) -> bool:

@@ -83,7 +83,7 @@ class Telemetry(Protocol):
         """Hear of every write that was accepted."""
 
     def withheld(self, report: Report, evidence: Mapping[str, Any]) -> None:
-        """Hear of a final verdict that may not be written; it is tried again, and told again."""
+        """Hear of a final verdict that cannot be written; it is tried again, and told again."""
 
     def failed(self, what: str, error: KubeError) -> None:
         """Hear of every request that failed."""

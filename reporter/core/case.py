@@ -22,6 +22,8 @@ POLL_AFTER_STOP = 2.0  # a natural end shows in the API within 15 ms of SIGTERM 
 POLL_AFTER_RETURN = 10.0  # the kubelet reports late after an outage
 GRACE_MARGIN = 2.0  # kept free before the kubelet kills
 LEAST_BUDGET = 1.5  # the kubelet leaves 2 s even when the grace period is used up
+USUAL_GRACE = 30.0  # of a Pod that nobody has seen
+LONGEST_GRACE = 600.0  # it may be this
 LAST_WRITE = 1.0  # time kept for writing what was heard last
 CONTROLLER_PAUSE = 1.5  # the Job controller's own write, and its second try after 1 s
 
@@ -113,11 +115,11 @@ class Case:
 
     @property
     def stop_deadline(self) -> float | None:
-        """Until when the reporter may go on after its SIGTERM; None before one."""
+        """Until when the reporter can count on going on after its SIGTERM; None before one."""
         stopped, taken_away = self.o.stopping_since, self.o.memory.taken_away_since
         if stopped is None:
             return None
-        grace = self.known.grace if self.known else 30.0
+        grace = self.known.grace if self.known else USUAL_GRACE
         if self.known and self.known.deletion_grace is not None:
             grace = self.known.deletion_grace
         # The kubelet gives every container the whole grace period from its SIGTERM, and a busy one
@@ -127,6 +129,18 @@ class Case:
         if self.form is Form.NATIVE and taken_away is not None:
             began = min(stopped, taken_away)
         return max(stopped + LEAST_BUDGET, began + grace - GRACE_MARGIN)
+
+    @property
+    def give_up_at(self) -> float | None:
+        """Until when it tries to write after its SIGTERM; None before one.
+
+        Where the API has never shown the Pod, its grace period may be longer than usual. The
+        kubelet then ends what goes on too long, and nothing is lost by that.
+        """
+        stopped = self.o.stopping_since
+        if stopped is None or self.known is not None:
+            return self.stop_deadline
+        return stopped + LONGEST_GRACE
 
     @property
     def poll_until(self) -> float | None:

@@ -106,8 +106,10 @@ def _result(case: Case) -> Verdict | None:
         return _at_exit(case, report)
     gone = isinstance(case.o.pod, PodGone)
     final = case.known is not None and (gone or not case.known.may_run_again)
-    # Where the adapter's end can never be seen, the wait time stands for it.
-    if final or (case.unobservable and case.wait_over):
+    # Where the adapter's end can never be seen, the wait time stands for it. In the native form our
+    # SIGTERM does, too: it comes when the adapter is dead.
+    dead = case.known is None and case.form is Form.NATIVE and case.o.stopping_since is not None
+    if final or dead or (case.unobservable and case.wait_over):
         return Settled(report)
     return _provisional(case, report)
 

@@ -162,6 +162,59 @@ def test_a_verdict_that_is_only_late_is_not_told_before_it_is_written() -> None:
     assert [] == world.withheld_at
 
 
+@pytest.mark.parametrize("form", ["native", "classic"])
+def test_an_outage_that_is_longer_than_the_grace_period(form: str) -> None:
+    """Others hear of the verdict while there is time to do something with it."""
+    world = World(form)
+    world.at(4.0, world.away)
+    world.at(5.0, world.result)
+    world.at(6.0, world.end, world.sigterm)
+
+    assert LoopOutcome.GAVE_UP == world.run()
+    at, report = world.withheld_at[0]
+    assert ("True", "AllGood") == (report.status, report.reason)
+    assert world.now - 5.0 <= at <= world.now - 2.0
+
+
+def test_an_outage_that_began_before_the_pod_was_seen() -> None:
+    """Its grace period is unknown: others hear before the usual one ends, and writing goes on."""
+    world = World()
+    world.pod["spec"]["terminationGracePeriodSeconds"] = 300
+    world.away()
+    world.at(5.0, world.result)
+    world.at(6.0, world.end, world.sigterm)
+    world.at(200.0, lambda: world.away(False))
+
+    assert LoopOutcome.FINAL == world.run()
+    at, report = world.withheld_at[0]
+    assert ("True", "AllGood") == (report.status, report.reason)
+    assert 29.0 <= at <= 34.0
+    assert 200.0 <= world.now <= 201.0
+
+
+def test_an_outage_without_end_before_the_pod_was_seen() -> None:
+    """Whoever has not been killed after ten minutes gives up; it tried twice a second."""
+    world = World()
+    world.away()
+    world.at(5.0, world.result)
+    world.at(6.0, world.end, world.sigterm)
+
+    assert LoopOutcome.GAVE_UP == world.run()
+    assert 606.0 == pytest.approx(world.now, abs=0.6)
+    assert len(world.requests) < 5_000
+
+
+def test_an_outage_that_ends_in_time_leaves_the_verdict_to_the_write() -> None:
+    world = World()
+    world.at(4.0, world.away)
+    world.at(5.0, world.result)
+    world.at(6.0, world.end, world.sigterm)
+    world.at(20.0, lambda: world.away(False))
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [] == world.withheld_at
+
+
 def test_a_verdict_that_may_be_wrong_is_not_told() -> None:
     """Time is over, but what the Pod is like now nobody can see."""
     world = World(wait=10.0)

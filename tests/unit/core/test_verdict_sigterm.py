@@ -17,6 +17,7 @@ from reporter.core.facts import (
 )
 from reporter.core.verdict import decide, nothing_more, restartable, stays
 from tests.situations import (
+    GOOD,
     LOOPING,
     ON_FAILURE,
     PENDING,
@@ -30,6 +31,7 @@ from tests.situations import (
     revisable,
     rows_of,
     running,
+    valid,
     verdict,
 )
 from tests.unit.core.stopping import BEFORE, DELETED, FAILED, STOPPED, going, runs
@@ -106,6 +108,16 @@ def test_for_ten_seconds_after_the_apis_return_a_stopped_reporter_goes_on():
     assert final(*FAILED) == verdict(
         observed((45, pod(ended(1, end=29))), stopped=30, memory=o.memory)
     )
+
+
+def test_a_result_where_the_api_has_never_shown_the_pod():
+    """A native sidecar is stopped when the adapter is dead; a classic one may be before that."""
+    o = observed((30, PodUnknown(), valid()), stopped=30)
+    good = ("R", "True", GOOD.reason, GOOD.message)
+
+    assert final(*good) == verdict(o, Policy(form=Form.NATIVE))
+    assert revisable(*good) == verdict(o, Policy(form=Form.CLASSIC))
+    assert revisable(*good) == verdict(replace(o, stopping_since=None), Policy(form=Form.NATIVE))
 
 
 def test_an_api_that_returned_long_ago_is_not_waited_for():
