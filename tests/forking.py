@@ -71,7 +71,9 @@ def become(order: dict[str, Any], descriptors: list[int]) -> None:
     sys.argv = order["command"]
     if order["environ"].get("PYTHONWARNINGS"):
         warnings.simplefilter("default")
+    # Whoever runs the tests may ignore them, as `nohup` does.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def reap() -> None:
