@@ -50,7 +50,8 @@ class Node:
 
     An object made for the folder of a running bed can use and stop it. With `services` Services
     and their names work as in any cluster; only one bed of a machine can have that. A `second` node
-    is `node2`; it starts after the first and stops before it.
+    is `node2`; it starts after the first and stops before it. Its taint keeps out the Pods that do
+    not ask for it.
     """
 
     name = NODE
@@ -232,6 +233,7 @@ class Node:
                 f"--cert-dir={self.places.kubelet / 'pki'}",
                 f"--hostname-override={self.name}",
                 f"--node-ip={self.places.gateway}",
+                *(["--register-with-taints=bed/second=here:NoSchedule"] if self._second else []),
                 "--v=1",
             ],
             keep=(lock,),

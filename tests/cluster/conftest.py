@@ -18,8 +18,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     if reason := node.why_not():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("people")
+    controlplane = ControlPlane(folder)
     with attached(folder, up=True):
-        yield ControlPlane(folder)
+        yield controlplane
+    controlplane.stop()  # what a test has started again is a child of this process
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,9 @@ import pytest
 import yaml
 
 from tests.aggregators.served import ROOT
+from tests.bed.__main__ import import_images
 from tests.bed.controlplane import ControlPlane
+from tests.bed.node import Node
 from tests.bed.product_image import PRODUCT_IMAGE
 
 FIRST = ROOT / "deploy" / "plugins" / "first-run.yaml"
@@ -185,6 +187,19 @@ def wait_pods(person: Person, run: str, wanted: Callable[[list[Any]], bool]) -> 
     return list(found["items"])
 
 
+def go_on(person: Person, pods: list[Any]) -> None:
+    """Let the sleepers of these Pods end."""
+    for pod in pods:
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        try:
+            person.cluster.kubectl(
+                "exec", name, "-n", namespace, "-c", "main", "--", "touch", "/tmp/go"
+            )
+        except subprocess.CalledProcessError as error:
+            if error.returncode != 137:  # the container has ended, and the command with it
+                raise
+
+
 def phases(pods: list[Any]) -> list[str]:
     """Return the phases of Pods."""
     return [pod["status"].get("phase", "") for pod in pods]
@@ -306,6 +321,60 @@ class TestDeletesInEachPhase:
         assert (1, True) == (code, "its results were not downloaded" in err)
         assert 0 == person.run("delete", run, "--yes")[0]
         assert [] == person.left_of(run)
+
+
+@pytest.fixture
+def second(cluster: ControlPlane) -> Iterator[str]:
+    """The name of another real node, with a kubelet of its own."""
+    with Node(cluster, services=True, second=True) as node:
+        import_images(node)
+        yield node.name
+    cluster.request("DELETE", f"/api/v1/nodes/{node.name}")
+
+
+def test_the_aggregators_pod_is_deleted_while_plugins_run_on_two_nodes(
+    person: Person, run: str, second: str
+) -> None:
+    """L5: the plugins live on, the clocks too, and the next one ends the run."""
+    each_node = SLEEPS.replace("driver: Job", "driver: Node")
+    sleeps = write(person.home, "sleeps.yaml", each_node)
+    code, _, err = person.run("run", "-f", sleeps, "--name", run, "--storage", "1Gi")
+    assert 0 == code, err
+    namespace = f"status-reporter-{run}"
+    pods = wait_pods(person, run, lambda pods: phases(pods) == ["Running"] * 4)
+
+    def started() -> dict[str, Any]:
+        _, out, _ = person.run("status", f"run/{run}", "-n", namespace, "-o", "json")
+        listed = json.loads(out)["plugins"] if out else []
+        shown = {each["key"]: each["pod"] or {} for each in listed}
+        running = {key: pod["since"] for key, pod in shown.items() if pod.get("phase") == "Running"}
+        return running if len(running) == len(pods) else {}
+
+    end = time.monotonic() + BOUND
+    while not (since := started()):
+        assert time.monotonic() < end
+    person.cluster.kubectl("delete", "pod", f"{run}-0", "-n", namespace)
+    ready = ("--for=condition=Ready", f"pod/{run}-0", "-n", namespace, f"--timeout={BOUND:.0f}s")
+    person.cluster.kubectl("wait", "--for=create", *ready[1:])
+    person.cluster.kubectl("wait", *ready)
+    while not (again := started()):
+        assert time.monotonic() < end
+
+    assert since == again
+    assert {pod["metadata"]["uid"] for pod in pods} == {
+        pod["metadata"]["uid"] for pod in wait_pods(person, run, bool)
+    }
+    go_on(person, pods)
+    code, out, err = person.run("wait", f"run/{run}", "--timeout", "4m", "-o", "json")
+    assert 0 == code, (out, err)
+    assert {
+        f"sleeps-{contract}/{node}": ("complete", "passed")
+        for contract in ("result-file", "done-file")
+        for node in (Node.name, second)
+    } == entries(out)
+    code, _, err = person.run("delete", run, "--yes")
+    assert 0 == code, err
+    assert [] == person.left_of(run)
 
 
 class TestSaidBeforeTheStart:
