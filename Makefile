@@ -127,6 +127,7 @@ bench: $(READY) ## measure the figures of docs/benchmarks.md
 	$(BIN)/python -m tests.bench.commands
 	$(BIN)/python -m tests.bench.upload
 	$(BIN)/python -m tests.bench.host
+	$(BIN)/python -m tests.bench.runs
 	$(BIN)/python -m tests.bench.judging
 	$(BIN)/python -m tests.bench.snapshot
 

@@ -30,6 +30,16 @@ def write_pause_image(out: Path) -> None:
     _write_image(out, _busybox_layer(), {"Entrypoint": ["/bin/busybox", "sleep", "2147483647"]})
 
 
+def write_program_image(out: Path, program: Path) -> None:
+    """The image of one static program, beside busybox; it lies in the root folder."""
+    layer = io.BytesIO(_busybox_layer())
+    with tarfile.open(fileobj=layer, mode="a") as tar, program.open("rb") as file:
+        entry = tarfile.TarInfo(program.name)
+        entry.size, entry.mode = program.stat().st_size, 0o755
+        tar.addfile(entry, file)
+    _write_image(out, layer.getvalue(), {"Cmd": [f"/{program.name}"], "Env": ["PATH=/bin"]})
+
+
 def write_named(archive: Path, name: str, out: Path) -> None:
     """Copy an OCI archive with one image so that containerd takes it in as `name`.
 
