@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 
+from reporter.core.launch import names
 from reporter.core.launch.decide import Decision, Memory, Run, World, decide
 from reporter.core.launch.job import secret_name
 from reporter.core.launch.names import entry_name
-from reporter.core.launch.seen import newest_pods, read_event, read_job, read_pod
+from reporter.core.launch.seen import (
+    newest_pods,
+    read_daemon_set,
+    read_event,
+    read_job,
+    read_pod,
+)
 from reporter.core.run.entry import Entry, due, fail, next_due, receive, start
 from reporter.core.run.entry import launch as launched
 from reporter.core.run.plan import Key
@@ -22,6 +30,7 @@ from reporter.core.run.record import Rank, Record
 from tests.unit.core.launch.cluster import (
     NOW,
     OWNER,
+    api_daemon_pod,
     api_job,
     api_pod,
     api_refusal,
@@ -53,6 +62,8 @@ SICK = (
 )
 FOREIGN = ("name is taken", "is denied")
 EVERY = (*HEALTHY, *SICK, *FOREIGN)
+KEPT = ("crashes", "is replaced", "is replaced too often")
+"""What may become of a Pod that a DaemonSet keeps; the second one sends a result in the end."""
 
 
 class Killed(Exception):
@@ -61,7 +72,7 @@ class Killed(Exception):
 
 @dataclass
 class Cluster:
-    """Jobs and their Pods by name, each plugin with its fate. `now` is Unix seconds."""
+    """Jobs, DaemonSets and their Pods by name, each entry with its fate. `now` is Unix seconds."""
 
     run: Run
     fates: dict[Key, str]
@@ -75,13 +86,16 @@ class Cluster:
 
     def __post_init__(self) -> None:
         self.keys = {entry_name(self.run.name, key): key for key in self.fates}
+        self.made_for: dict[str, list[Key]] = {}
+        for key in self.fates:
+            self.made_for.setdefault(self.run.maker(key).name, []).append(key)
         self.strangers |= {
-            name for name, key in self.keys.items() if self.fates[key] == "name is taken"
+            name for name, keys in self.made_for.items() if self.fates[keys[0]] == "name is taken"
         }
 
     def create(self, key: Key) -> str:
-        """Create its Job; the answer's reason."""
-        name = entry_name(self.run.name, key)
+        """Create its Job or DaemonSet; the answer's reason."""
+        name = self.run.maker(key).name
         if name in self.jobs or name in self.strangers:
             return "AlreadyExists"
         if self.fates[key] == "is denied":
@@ -91,13 +105,13 @@ class Cluster:
         return ""
 
     def delete(self, name: str) -> None:
-        """Delete a Job; its Pod has ten seconds."""
-        assert name not in self.strangers, "a stranger's Job was deleted"
+        """Delete a Job or DaemonSet; its Pods have ten seconds."""
+        assert name not in self.strangers, "a stranger's object was deleted"
         self.deleted.setdefault(name, self.now)
 
     def age(self, key: Key) -> float:
-        """Seconds since its Job was created."""
-        return self.now - self.jobs.get(entry_name(self.run.name, key), self.now)
+        """Seconds since its Job or DaemonSet was created."""
+        return self.now - self.jobs.get(self.run.maker(key).name, self.now)
 
     def next_change(self) -> float:
         """When something will happen by itself."""
@@ -112,34 +126,66 @@ class Cluster:
             if self.now >= at + 10:
                 self.jobs.pop(name, None)
                 del self.deleted[name]
-        for name in list(self.jobs):
-            key = self.keys[name]
+        for made, key in [(each, key) for each in self.jobs for key in self.made_for[each]]:
             fate, age = self.fates[key], self.age(key)
-            if fate in HEALTHY and age == 20:
+            if fate in (*HEALTHY, "is replaced") and age == 20:
                 self.uploads.append(key)
             if fate == "loses its Job" and age == 15:
-                self.delete(name)
+                self.delete(made)
 
     def objects(self) -> dict[str, tuple[dict | None, dict | None, dict | None]]:
         """Every name with its Job, Pod and Event as the API shows them now."""
-        shown = {}
-        for name, key in self.keys.items():
-            job = pod = event = None
+        shown: dict[str, tuple[dict | None, dict | None, dict | None]] = {}
+        for name, (key, *others) in self.made_for.items():
+            own = Key(key.plugin, "*") if self.run.maker(key).kind == "DaemonSet" else key
+            job = None
             if name in self.jobs:
                 leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-                job = api_job(key, **(leaving if name in self.deleted else {}))
-                pod, event = self._pod(key), self._event(key)
+                job = api_job(own, **(leaving if name in self.deleted else {}))
             elif name in self.strangers:
-                job = api_job(key, owner="somebody", uid="stranger")
-            shown[name] = job, pod, event
+                job = api_job(own, owner="somebody", uid="stranger")
+            shown[name] = job, None, None
+            for each in (key, *others) if name in self.jobs else ():
+                entry = entry_name(self.run.name, each)
+                shown[entry] = shown.get(entry, (None,))[0], self._pod(each), None
+            events = [self._event(each, own) for each in (key, *others) if name in self.jobs]
+            shown[name] = (*shown[name][:2], next(filter(None, events), None))
+        for name in self.keys:
+            shown.setdefault(name, (None, None, None))
         return shown
 
-    def _event(self, key: Key) -> dict | None:
+    def _event(self, key: Key, own: Key) -> dict | None:
         if self.fates[key] == "is refused" and self.age(key) >= 1:
-            return api_refusal(key, "Error creating: exceeded quota")
+            event = api_refusal(own, "Error creating: exceeded quota")
+            event["involvedObject"]["kind"] = self.run.maker(key).kind
+            return event
         return None
 
     def _pod(self, key: Key) -> dict | None:
+        if self.run.maker(key).kind == "DaemonSet":
+            return self._daemon_pod(key)
+        return self._job_pod(key, api_pod)
+
+    def _daemon_pod(self, key: Key) -> dict | None:
+        """What a DaemonSet does with Pods that end: restart their containers, replace them."""
+        fate, age = self.fates[key], self.age(key)
+        if age < 4 or fate not in KEPT:
+            return self._job_pod(key, api_daemon_pod)
+        self.began.setdefault(key, self.now)
+        state = running(self.began[key])
+        if fate == "crashes":
+            restarts = sum(age >= limit for limit in (8, 15, 20))
+            last = {"lastState": ended(1)} if restarts else {}
+            state = {"state": state, "restartCount": restarts, **last}
+            return api_daemon_pod(key, state, running(), phase="Running")
+        if fate == "is replaced":
+            if 8 <= age < 15:
+                return None
+            return api_daemon_pod(key, state, state, phase="Running", number=1 + (age >= 15))
+        number = 1 + sum(age >= limit for limit in (8, 15, 20))
+        return api_daemon_pod(key, state, state, phase="Running", number=number)
+
+    def _job_pod(self, key: Key, api_pod: Callable[..., dict]) -> dict | None:
         fate, age = self.fates[key], self.age(key)
         if fate in {"is refused", "has no Pod"} or age < 1:
             return None
@@ -266,7 +312,9 @@ class Shell:
         self._busy = True
         self._carry_out(made)
         acted = (made.begin, made.create, made.adopt, made.start, made.fail, made.take_logs)
-        self._busy = self._late or any(acted) or bool(made.delete or made.delete_secrets)
+        self._busy = (
+            self._late or any(acted) or bool(made.delete or made.delete_sets or made.delete_secrets)
+        )
 
     def _away(self) -> bool:
         at = self.cluster.now - NOW
@@ -292,15 +340,15 @@ class Shell:
             self._kept[name] = present
             self._read[name] = self._values(present)
             del self._old_since[name]
-        jobs, pods, refusals = {}, [], {}
-        names = list(objects)
-        self._dice.shuffle(names)
-        for name in names:
+        jobs, pods, refusals, sets = {}, [], {}, {}
+        order = list(objects)
+        self._dice.shuffle(order)
+        for name in order:
             job, pod, refusal = self._read.get(name, (None, None, None))
             if job is None and name in self.found:
                 job = self._values(objects[name])[0]  # what was asked for is known at once
             if job is not None:
-                jobs[name] = job
+                (sets if job.kind == "DaemonSet" else jobs)[name] = job
             if pod is not None:
                 pods.append(pod)
             if refusal is not None:
@@ -313,13 +361,16 @@ class Shell:
             frozenset(self.secrets),
             self.denied,
             self._unseen,
+            sets,
         )
 
     def _values(self, shown: tuple) -> tuple:
-        """What is kept of a name's Job, Pod and Event."""
+        """What is kept of a name's Job or DaemonSet, Pod and Event."""
         job, pod, event = shown
+        shared = job is not None and job["metadata"]["annotations"][names.NODE] == "*"
+        read = read_daemon_set if shared else read_job
         return (
-            job and read_job(job),
+            job and read(job),
             pod and read_pod(pod, self.run.launch),
             event and read_event(event),
         )
@@ -345,7 +396,7 @@ class Shell:
             self.through = made.through
             return
         self.taken |= set(made.take_logs)
-        for name in made.delete:
+        for name in (*made.delete, *made.delete_sets):
             self._request()
             self.cluster.delete(name)
             self._answered()
@@ -360,7 +411,8 @@ class Shell:
         self.through, self.stays = made.through, dict(made.stays)
 
     def _create(self, key: Key) -> None:
-        name = entry_name(self.run.name, key)
+        maker = self.run.maker(key)
+        name = maker.name
         self._request()
         order = {plugin.name: plugin.order for plugin in self.run.plan.plugins}
         assert self.begun, "created before that was stored"
@@ -371,7 +423,7 @@ class Shell:
         ), f"{key} was created before its turn"
         answer = self.cluster.create(key)
         self._answered()
-        if answer == "AlreadyExists":
+        if answer == "AlreadyExists" or (not answer and maker.kind == "DaemonSet"):
             self.found.add(name)
         elif answer:
             self.denied[name] = answer
@@ -392,4 +444,4 @@ class Shell:
             self.most_open[plugin] = max(self.most_open.get(plugin, 0), many)
 
 
-__all__ = ["EVERY", "FOREIGN", "HEALTHY", "OWNER", "SICK", "Cluster", "Faults", "Shell"]
+__all__ = ["EVERY", "FOREIGN", "HEALTHY", "KEPT", "OWNER", "SICK", "Cluster", "Faults", "Shell"]

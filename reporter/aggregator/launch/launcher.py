@@ -28,7 +28,7 @@ from reporter.core.launch.cleanup import STATE_LOST
 from reporter.core.launch.decide import LONGEST_END, Decision, Memory, Run, World, decide
 from reporter.core.launch.job import secret_names
 from reporter.core.launch.mounting import waiting_for_mounts
-from reporter.core.launch.names import entry_name
+from reporter.core.launch.names import Maker, entry_name
 from reporter.core.launch.seen import newest_pods
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import section, text
@@ -205,8 +205,8 @@ class Launcher:
         """Look, decide and act once; return the seconds until time alone changes something."""
         for part in (*mirrors, requests):
             part.check()  # better no process than one that looks at the past, or asks in vain
-        for mirror, doing in zip(mirrors, ("Jobs", "Pods", "Events"), strict=True):
-            self._troubles.unseen(f"watching {doing}", mirror.lost)
+        for mirror in mirrors:
+            self._troubles.unseen(f"watching {mirror.watched}", mirror.lost)
         if not mirrors.listed:
             if not self._given_up():
                 self._show({}, {})
@@ -226,11 +226,10 @@ class Launcher:
         for key in waiting_for_mounts(decision.shown, entries, now=now):
             requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
         requests.end_of_look()
-        stays = decision.stays
+        stays = dict(decision.stays)
         if decision.through:
             await requests.settle(_SETTLE)
             self.through = True
-            stays = {f"Job {name}": reason for name, reason in stays.items()}
             stays |= {f"Secret {name}": why for name, why in requests.failing_secrets().items()}
             if stays:
                 self._log.warning("Objects of the run stay", stays=stays)
@@ -254,16 +253,18 @@ class Launcher:
         return True
 
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
-        jobs = mirrors.jobs.seen()
+        seen = mirrors.launched()
+        made = {**seen, **requests.answered(seen)}
         events = sorted(mirrors.events.seen().values(), key=lambda one: one.at)
         return World(
-            jobs | requests.answered(jobs),
+            {name: each for (kind, name), each in made.items() if kind == "Job"},
             newest_pods(mirrors.pods.seen().values()),
             {refusal.job: refusal for refusal in events},
             frozenset(self._logs.taken),
             frozenset(requests.secrets.kept),
             requests.denied,
             mirrors.unseen_since,
+            {name: each for (kind, name), each in made.items() if kind == "DaemonSet"},
         )
 
     async def _act(self, decision: Decision, world: World, requests: Requests) -> None:
@@ -276,7 +277,9 @@ class Launcher:
         for key in decision.take_logs:
             self._logs.take(key, world.pods[entry_name(self._plan.run, key)])
         for name in decision.delete:
-            requests.delete_job(name, world.jobs[name].uid)
+            requests.delete(Maker("Job", name), world.jobs[name].uid)
+        for name in decision.delete_sets:
+            requests.delete(Maker("DaemonSet", name), world.sets[name].uid)
         for name in decision.delete_secrets:
             requests.delete_secret(name)
         if decision.begin:

@@ -125,6 +125,11 @@ class Mirror(Generic[Seen]):
         self._thread.join()
 
     @property
+    def watched(self) -> str:
+        """What it shows, for people, as `Jobs`."""
+        return f"{self._kind.name}s"
+
+    @property
     def listed(self) -> bool:
         """Whether it was ever known what there is."""
         return self._listed

@@ -1,4 +1,4 @@
-"""What the API server shows of the run: its Jobs, its Pods, and why it takes no more of them."""
+"""What the API server shows of the run: what was launched, its Pods, and why some are refused."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from contextlib import suppress
 from typing import Any
 
 from reporter.aggregator.launch.mirror import Kind, Mirror, WatchApi
-from reporter.core.launch.names import selector
-from reporter.core.launch.seen import Refusal, SeenJob, SeenPod, read_event, read_job, read_pod
+from reporter.core.launch.names import Maker, selector
+from reporter.core.launch.seen import (
+    Refusal,
+    SeenJob,
+    SeenPod,
+    read_daemon_set,
+    read_event,
+    read_job,
+    read_pod,
+)
 from reporter.core.launch.spec import Launch
 
 _FRESH = 5.0  # seconds since a mirror has heard anything in which nobody is failed by it
@@ -30,7 +38,9 @@ class Mirrors:
         rng: Callable[[], float] = random.random,
     ) -> None:
         labelled = selector(run)
-        refused = {"involvedObject.kind": "Job", "reason": "FailedCreate"}
+        refused = {"reason": "FailedCreate"}
+        if not launch.daemon_sets:  # the server cannot be asked for one of two
+            refused["involvedObject.kind"] = "Job"
 
         def tell() -> None:
             with suppress(RuntimeError):  # the threads may outlive the loop
@@ -43,29 +53,43 @@ class Mirrors:
         self.pods: Mirror[SeenPod] = mirror(
             Kind("Pod", namespace, labelled), lambda pod: read_pod(pod, launch)
         )
+        self.sets: Mirror[SeenJob] | None = None
+        if launch.daemon_sets:
+            self.sets = mirror(Kind("DaemonSet", namespace, labelled), read_daemon_set)
         self.events: Mirror[Refusal] = mirror(
             Kind("Event", namespace, fields=refused, bookmarks=False), read_event
         )
 
     def __iter__(self) -> Iterator[Mirror[Any]]:
-        return iter((self.jobs, self.pods, self.events))
+        return iter((*self._needed, self.events))
+
+    @property
+    def _needed(self) -> tuple[Mirror[Any], ...]:
+        """All but the Events, without which only words are missing."""
+        return tuple(filter(None, (self.jobs, self.sets, self.pods)))
 
     @property
     def listed(self) -> bool:
-        """Whether it was ever known which Jobs and Pods there are."""
-        return self.jobs.listed and self.pods.listed
+        """Whether it was ever known what was launched and which Pods there are."""
+        return all(each.listed for each in self._needed)
 
     @property
     def unseen_since(self) -> float | None:
-        """Since when Jobs or Pods are not seen (Unix seconds); nothing while they are."""
-        return min((each.lost.since for each in (self.jobs, self.pods) if each.lost), default=None)
+        """Since when that is not seen (Unix seconds); nothing while it is."""
+        return min((each.lost.since for each in self._needed if each.lost), default=None)
+
+    def launched(self) -> dict[Maker, SeenJob]:
+        """Return the Jobs and DaemonSets that there are."""
+        sets = {} if self.sets is None else self.sets.seen()
+        found = (*self.jobs.seen().values(), *sets.values())
+        return {Maker(each.kind, each.name): each for each in found}
 
     def refreshed(self, now: float) -> bool:
         """Have read anew what may be the past: a dead connection is told from silence only late.
 
         `now` is monotonic.
         """
-        old = [mirror for mirror in (self.jobs, self.pods) if now >= mirror.heard_at + _FRESH]
+        old = [mirror for mirror in self._needed if now >= mirror.heard_at + _FRESH]
         for mirror in old:
             mirror.refresh()
         return bool(old)

@@ -1,4 +1,4 @@
-"""The launcher's own requests: Secrets and Jobs made and deleted, so many at a time and a second.
+"""The launcher's own requests: what makes Pods, and Secrets, so many at a time and a second.
 
 Each does one thing and remembers how it ended for the next look. Trouble with the API server is
 never a plugin's failure: it is remembered with its age, and the next look asks again. What fails
@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
 from reporter.aggregator.launch.asking import Asking, Refused, WriteApi
 from reporter.aggregator.launch.secrets import Secrets
-from reporter.core.launch.job import job, secret_name
-from reporter.core.launch.names import entry_name
-from reporter.core.launch.seen import SeenJob, read_job
+from reporter.core.launch.job import manifest, secret_name
+from reporter.core.launch.names import Maker
+from reporter.core.launch.seen import SeenJob, read_daemon_set, read_job
 from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
@@ -31,7 +31,7 @@ AT_ONCE = 8
 READING_OWNER = "reading the run's ConfigMap"
 CREATIONS = 0.05  # seconds between the beginnings of two
 LONGEST_BACK_OFF = 30.0  # seconds
-_SHOWS_UP = 150.0  # seconds after which even a watch that was silent shows a Job that was made
+_SHOWS_UP = 150.0  # seconds after which even a watch that was silent shows what was made
 _ASK_AGAIN = 30.0  # seconds after which a deletion is asked for again
 _CHECK = 30.0  # seconds between two looks at what Pods wait for
 
@@ -80,29 +80,30 @@ class Requests:
         self._paused_until = 0.0
         self._failing: dict[tuple[str, str], _Failing] = {}
         self._looked_for: set[tuple[str, str]] = set()
-        self._answers: dict[str, tuple[SeenJob, float]] = {}
+        self._answers: dict[Maker, tuple[SeenJob, float]] = {}
         self._asked: dict[str, float] = {}
         self._checked: dict[str, float] = {}
         self._fault: BaseException | None = None
         self.denied: dict[str, str] = {}
-        """By the names of Jobs, why the API server does not take them."""
+        """By the names of Jobs and DaemonSets, why the API server does not take them."""
 
     # -- what is wanted --------------------------------------------------------------------------
 
     def create(self, key: Key) -> None:
-        """Make the entry's Job, and its Secret before, unless the answer has come meanwhile.
+        """Make what makes the entry's Pod, and its Secret before, unless it is there meanwhile.
 
         A decision takes time: what was on its way when it began to look may be there by now.
         """
-        name = entry_name(self._place.run, key)
-        if name in self._answers:
+        maker = self._launch.maker(self._place.run, key)
+        if maker in self._answers:
             return
-        self._begin("creating Jobs", name, lambda: self._create(key, name))
+        self._begin(f"creating {maker.kind}s", maker.name, lambda: self._create(key, maker))
 
-    def delete_job(self, name: str, uid: str) -> None:
-        """Delete the Job with that UID and its Pod, unless that was asked a moment ago."""
+    def delete(self, maker: Maker, uid: str) -> None:
+        """Delete the one with that UID and its Pods, unless that was asked a moment ago."""
         due = self._clock() >= self._asked.get(uid, -_ASK_AGAIN) + _ASK_AGAIN
-        self._begin("deleting Jobs", name, lambda: self._delete_job(name, uid), due=due)
+        doing = f"deleting {maker.kind}s"
+        self._begin(doing, maker.name, lambda: self._delete(maker, uid), due=due)
 
     def delete_secret(self, name: str) -> None:
         """Delete a Secret of the run."""
@@ -139,15 +140,15 @@ class Requests:
             for name in sorted(self.secrets.kept)
         }
 
-    def answered(self, seen: Mapping[str, SeenJob]) -> dict[str, SeenJob]:
-        """Return the Jobs that were answered with and are not in `seen` yet, by name."""
+    def answered(self, seen: Collection[Maker]) -> dict[Maker, SeenJob]:
+        """Return what was answered with and is not in `seen` yet."""
         now = self._clock()
         self._answers = {
-            name: (found, until)
-            for name, (found, until) in self._answers.items()
-            if now < until and name not in seen
+            maker: (found, until)
+            for maker, (found, until) in self._answers.items()
+            if now < until and maker not in seen
         }
-        return {name: found for name, (found, _) in self._answers.items()}
+        return {maker: found for maker, (found, _) in self._answers.items()}
 
     def check(self) -> None:
         """Raise what went wrong with a request, if it was no trouble with the API server."""
@@ -238,13 +239,13 @@ class Requests:
         at = self._next_creation = max(self._clock(), self._next_creation + CREATIONS)
         await asyncio.sleep(at - self._clock())
 
-    async def _create(self, key: Key, name: str) -> None:
+    async def _create(self, key: Key, maker: Maker) -> None:
         await self._turn()
         if not self._wanted(key):
             return
         plugin = self._plan.plugin(key.plugin)
         assert plugin is not None
-        body = job(
+        body = manifest(
             self._place,
             self._launch,
             plugin,
@@ -254,11 +255,12 @@ class Requests:
         )
         try:
             await self.secrets.provide(plugin, key, secret_name(self._place.run, plugin, key))
-            found = await self._asking.post("Job", name, body)
+            found = await self._asking.post(maker.kind, maker.name, body)
         except Refused as error:
-            self.denied[name] = str(error)
+            self.denied[maker.name] = str(error)
             return
-        self._answers[name] = read_job(found), self._clock() + _SHOWS_UP
+        read = read_daemon_set if maker.kind == "DaemonSet" else read_job
+        self._answers[maker] = read(found), self._clock() + _SHOWS_UP
 
     async def _check_owner(self) -> None:
         run, owner = self._place.run, self._place.owner or {}
@@ -266,6 +268,6 @@ class Requests:
         if text(section(found, "metadata"), "uid") != owner.get("uid"):
             raise Conflict(f"ConfigMap {run} is another one than this run began with")
 
-    async def _delete_job(self, name: str, uid: str) -> None:
-        await self._asking.remove("Job", name, uid)
+    async def _delete(self, maker: Maker, uid: str) -> None:
+        await self._asking.remove(maker.kind, maker.name, uid)
         self._asked[uid] = self._clock()

@@ -165,7 +165,7 @@ def worker(given: Setting, plugin: Object, pod: Object, results: ResultsMount) -
         "name": WORKER,
         "image": given.launch.image,
         "command": ["/sonobuoy"],
-        "args": ["worker", "single-node" if given.per_node else "global"],
+        "args": ["worker", "single-node" if given.per_node else "global", *_staying(given)],
         "env": [
             *variables(values),
             from_field("SONOBUOY_PLUGIN_POD", "metadata.name"),
@@ -179,6 +179,11 @@ def worker(given: Setting, plugin: Object, pod: Object, results: ResultsMount) -
         "securityContext": _security(plugin, pod),
         "volumeMounts": [dict(results.mount), *_own_mounts()],
     }
+
+
+def _staying(given: Setting) -> list[str]:
+    """Return the flag for a Pod whose containers may not end: they would be started again."""
+    return ["--sleep=-1"] if given.definition.dispatch == "daemonset" else []
 
 
 def _link_habits(given: Setting) -> dict[str, str]:

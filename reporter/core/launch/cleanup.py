@@ -1,17 +1,21 @@
-"""What is taken from a decided entry before its Job goes, and what is removed when."""
+"""What is taken from a decided entry before its Job goes, and what is removed when.
+
+A DaemonSet goes when all its entries are decided, as their one Job would.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from reporter.core.launch.job import secret_name
-from reporter.core.launch.names import entry_name
+from reporter.core.launch.names import Maker, entry_name
 from reporter.core.launch.seen import SeenJob, SeenPod
 from reporter.core.launch.spec import Launch
 from reporter.core.launch.watched import pod_of
 from reporter.core.launch.world import Run, World
 from reporter.core.run.entry import HOLD, Entry, may_still_come, unjudged
 from reporter.core.run.plan import Key, Plugin
+from reporter.core.run.record import Cause
 from reporter.core.run.results import ResultStatus
 
 END: Final = 60.0  # seconds from the last decided entry until the run goes on without the rest
@@ -21,13 +25,14 @@ STATE_LOST: Final = "StateLost"
 
 @dataclass(slots=True)
 class Cleanup:
-    """What to take and to remove; `left` says of what is to go, by Job, why it is still there.
+    """What to take and to remove; `left` says of what is to go why it is still there.
 
     `dues` are the moments at which time alone allows more.
     """
 
     take_logs: list[Key] = field(default_factory=list)
     delete: list[str] = field(default_factory=list)
+    delete_sets: list[str] = field(default_factory=list)
     delete_secrets: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
     dues: list[float] = field(default_factory=list)
@@ -45,46 +50,63 @@ def clean_up(
     """Say what to do about the decided entries; `jobs` are those of this run.
 
     While the run goes on a Job stays until its logs were taken; at its end that has a limit.
+    `left` is by kind and name.
     """
     found, kept = Cleanup(), set()
     hurry = ending_since is not None and now >= ending_since + LOGS
-    for key, job in jobs.items():
-        entry = entries[key]
-        if not entry.terminal:
+    for maker, keys in _by_maker(run, jobs).items():
+        job = jobs[keys[0]]
+        pods = {key: pod_of(world, entry_name(run.name, key), job.uid) for key in keys}
+        logs = [
+            key
+            for key, pod in pods.items()
+            if entries[key].terminal and key not in world.taken_logs and pod and pod.containers
+        ]
+        found.take_logs += logs
+        if not all(entries[key].terminal for key in keys):
             continue
-        pod = pod_of(world, job.name, job.uid)
-        logs = key not in world.taken_logs and pod is not None and bool(pod.containers)
-        if logs:
-            found.take_logs.append(key)
-        if unjudged(entry) and run.launch.definition(key.plugin).cleanup == "success":
-            found.left[job.name] = "its result has not been judged yet"
+        if any(_unjudged(run.launch, entries[key]) for key in keys):
+            found.left[str(maker)] = "its result has not been judged yet"
             continue
-        if not _may_go(run.launch, entry):
-            kept.add(key)
+        if not all(_may_go(run.launch, entries[key]) for key in keys):
+            kept.update(keys)
             if logs and not hurry:
-                found.left[job.name] = "its logs have not been taken yet"
+                found.left[str(maker)] = "its logs have not been taken yet"
             continue
-        wait = _held_until(entry, pod)
+        wait = max(_held_until(run.launch, entries[key], pods[key]) for key in keys)
         if job.deleting:
-            found.left[job.name] = "it is being deleted"
+            found.left[str(maker)] = "it is being deleted"
         elif logs and not hurry:
-            found.left[job.name] = "its logs have not been taken yet"
+            found.left[str(maker)] = "its logs have not been taken yet"
         elif wait > now:
-            found.left[job.name] = "its worker may still send a result"
+            found.left[str(maker)] = "its worker may still send a result"
             found.dues.append(wait)
         else:
-            found.left[job.name] = "its deletion has not been confirmed yet"
-            found.delete.append(job.name)
+            found.left[str(maker)] = "its deletion has not been confirmed yet"
+            (found.delete_sets if maker.kind == "DaemonSet" else found.delete).append(maker.name)
     if ending_since is not None:
         if found.take_logs:
             found.dues.append(ending_since + LOGS)
         for key in entries:
-            name = entry_name(run.name, key)
-            if name in world.pods and key not in jobs:
-                found.left[name] = f"its Pod {world.pods[name].name} has not ended yet"
+            pod = world.pods.get(entry_name(run.name, key))
+            if pod is not None and key not in jobs:
+                found.left[str(run.maker(key))] = f"its Pod {pod.name} has not ended yet"
     for plugin in run.plan.plugins:
         found.delete_secrets += _unneeded(run.name, plugin, entries, jobs.keys() - kept, world)
     return found
+
+
+def _by_maker(run: Run, jobs: Mapping[Key, SeenJob]) -> Mapping[Maker, list[Key]]:
+    """Return for each Job or DaemonSet the entries that have it."""
+    found: dict[Maker, list[Key]] = {}
+    for key in jobs:
+        found.setdefault(run.maker(key), []).append(key)
+    return found
+
+
+def _unjudged(launch: Launch, entry: Entry) -> bool:
+    """Whether its verdict decides and is not known yet."""
+    return launch.definition(entry.key.plugin).cleanup == "success" and unjudged(entry)
 
 
 def _may_go(launch: Launch, entry: Entry) -> bool:
@@ -96,13 +118,17 @@ def _may_go(launch: Launch, entry: Entry) -> bool:
     return cleanup == "always" or (cleanup == "success" and passed)
 
 
-def _held_until(entry: Entry, pod: SeenPod | None) -> float:
-    """Return until when its Pod is left alone: its worker may be between two tries."""
+def _held_until(launch: Launch, entry: Entry, pod: SeenPod | None) -> float:
+    """Return until when its Pod is left alone: its worker may be between two tries.
+
+    Beside a plugin that a DaemonSet starts again and again it may be in the middle of one.
+    """
     record = entry.record
     running = pod is not None and pod.ours_running
-    if record is None or not running or record.reason == STATE_LOST or not may_still_come(record):
+    if record is None or not running or record.reason == STATE_LOST:
         return 0.0
-    return record.at + HOLD
+    restarted = record.cause is Cause.POD_FAILED and entry.key.plugin in launch.daemon_sets
+    return record.at + HOLD if restarted or may_still_come(record) else 0.0
 
 
 def _unneeded(

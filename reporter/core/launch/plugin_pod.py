@@ -1,7 +1,7 @@
-"""The Pod template of a plugin's Job: the definition's own, as it is, and what is added to it."""
+"""The Pod template of a plugin: the definition's own, as it is, and what is added to it."""
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from reporter.core.launch.spec import Launch, Place
 from reporter.core.objects import items, number, section, text
 from reporter.core.pod import DEFAULT_CONTAINER, Names, find_adapter
 from reporter.core.run.definition import Definition, full_image
+from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import GLOBAL, Key, Plugin
 
 Object = Mapping[str, Any]
@@ -42,7 +43,10 @@ def pod_template(
     index: int,
     timeout: int,
 ) -> dict[str, Any]:
-    """Return the whole template. `index` is the plugin's place in the plan, `timeout` seconds."""
+    """Return the whole template. `index` is the plugin's place in the plan, `timeout` seconds.
+
+    With `ANY_NODE` as its node the template is for all of the plugin's.
+    """
     definition = launch.definition(plugin.name)
     spec: dict[str, Any] = deepcopy(dict(section(definition.template, "spec")))
     host_network = spec.get("hostNetwork") is True
@@ -59,7 +63,7 @@ def pod_template(
         host_network=host_network,
         per_node=key.node != GLOBAL,
     )
-    _whole(spec, given)
+    _whole(spec, given, plugin.nodes if key.node == ANY_NODE else (key.node,))
     _containers(spec, given)
     _contract(spec, given, secret)
     return {
@@ -93,9 +97,10 @@ def _metadata(definition: Definition, run: str, key: Key) -> dict[str, Any]:
     return metadata
 
 
-def _whole(spec: dict[str, Any], given: Setting) -> None:
+def _whole(spec: dict[str, Any], given: Setting, nodes: Sequence[str]) -> None:
     """Add what concerns the Pod as a whole."""
-    spec["restartPolicy"] = "Never"
+    # A DaemonSet accepts nothing else.
+    spec["restartPolicy"] = "Always" if given.definition.dispatch == "daemonset" else "Never"
     if not (spec.get("serviceAccountName") or spec.get("serviceAccount")):
         spec["serviceAccountName"] = given.launch.service_account
     present = {text(each, "name") for each in items(spec, "imagePullSecrets")}
@@ -103,7 +108,7 @@ def _whole(spec: dict[str, Any], given: Setting) -> None:
     if missing:
         spec["imagePullSecrets"] = [*_listed(spec, "imagePullSecrets"), *missing]
     if given.per_node:
-        spec["affinity"] = placement.affinity(spec, given.key.node)
+        spec["affinity"] = placement.affinity(spec, nodes)
         if not spec.get("tolerations"):
             spec["tolerations"] = [dict(each) for each in placement.EVERYTHING]
     # With ClusterFirst such Pods get the node's resolver, which does not know the aggregator.

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from reporter.core.launch.names import is_run_name
 from reporter.core.launch.nodes import Selected
@@ -10,6 +11,8 @@ from reporter.core.launch.spec import Launch
 from reporter.core.run.definition import Cleanup, Definition
 from reporter.core.run.plan import Plan, Plugin
 
+MOST_NODES_OF_DAEMON_SET: Final = 1_000
+"""Each node is a term of its affinity, and its controller reads all terms for each node."""
 _REASONS_SHOWN = 3
 
 
@@ -73,10 +76,16 @@ def unmet(request: Request) -> list[str]:
             "and '-', begin with a letter, and end with a letter or digit"
         )
     for each in request.definitions:
-        if each.dispatch == "daemonset":
-            found.append(f"plugin {each.name}: dispatch daemonset is not supported yet")
-        if each.driver == "Node" and not request.nodes[each.name].chosen:
-            found.append(f"plugin {each.name}: no node to run on{_why(request.nodes[each.name])}")
+        if each.driver != "Node":
+            continue
+        selected = request.nodes[each.name]
+        if not selected.chosen:
+            found.append(f"plugin {each.name}: no node to run on{_why(selected)}")
+        elif each.dispatch == "daemonset" and len(selected.chosen) > MOST_NODES_OF_DAEMON_SET:
+            found.append(
+                f"plugin {each.name}: dispatch daemonset is for at most "
+                f"{MOST_NODES_OF_DAEMON_SET} nodes, not {len(selected.chosen)}; use dispatch jobs"
+            )
     return found
 
 

@@ -22,6 +22,8 @@ def aggregator_rules(options: RunOptions) -> list[dict[str, Any]]:
         _rule("", "secrets", "create"),
         _rule("", "secrets", "delete", "get", only=secrets),
     ]
+    if options.launch.daemon_sets:
+        rules.append(_rule("apps", "daemonsets", "create", "delete", "get", "list", "watch"))
     # The run's status on its own Pod. A Job's Pod has no name that is known before.
     rules.append(_rule("", "pods", "patch", only=None if options.exit else [f"{run}-0"]))
     return rules

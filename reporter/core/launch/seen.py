@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -16,7 +16,8 @@ from reporter.core.diagnosis.written_verdict import WrittenVerdict, written_verd
 from reporter.core.facts import Container, Pod, Running, Terminated, Waiting
 from reporter.core.interruption import ended_by_itself
 from reporter.core.launch.added_container import SIDECAR, WORKER
-from reporter.core.launch.names import PLUGIN_LABEL, key_of
+from reporter.core.launch.names import PLUGIN_LABEL, RUN_LABEL, entry_name, key_of
+from reporter.core.launch.placement import node_of
 from reporter.core.launch.plugin_pod import plugin_container
 from reporter.core.launch.scheduling import node_is_away
 from reporter.core.launch.spec import Launch
@@ -71,9 +72,9 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class SeenJob:
-    """A Job. `owner` is the UID of the ConfigMap that owns it, `failed` the reason of its failure.
+    """A Job, or a DaemonSet, whose `key` is `ANY_NODE`'s. `owner` is the UID of its ConfigMap.
 
-    `verdict` is the final word of our sidecar that stands on it.
+    `failed` is the reason of a Job's failure, `verdict` the final word of our sidecar on it.
     """
 
     name: str
@@ -84,15 +85,17 @@ class SeenJob:
     over: bool = False
     failed: str = ""
     verdict: WrittenVerdict | None = None
+    kind: str = "Job"
 
 
 @dataclass(frozen=True, slots=True)
 class SeenPod:
-    """A plugin's Pod. `job` and `job_uid` tell its Job; times are the API's.
+    """A plugin's Pod, `job` by the `entry_name` of its entry; times are the API's.
 
-    `started_at` and `ended` are of the plugin's container, `by_itself` says that it ended before
-    anybody asked for it. `ours_running`: the container that uploads still runs, ours or, under the
-    contract `link`, the plugin's. `containers` are those that have a log.
+    `job_uid` tells its Job or DaemonSet. `started_at` and `ended` are of the plugin's container,
+    which may run again in the Pod of a DaemonSet; `by_itself` says that it ended before anybody
+    asked for it. `ours_running`: the container that uploads still runs, ours or, under the contract
+    `link`, the plugin's. `containers` are those that have a log.
     """
 
     name: str
@@ -122,7 +125,7 @@ class SeenPod:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """That a Job's Pod was refused. `job` and `job_uid` tell the Job, `text` the API's words."""
+    """That a Pod was refused. `job` and `job_uid` tell whose, `text` has the API's words."""
 
     job: str
     job_uid: str
@@ -147,6 +150,11 @@ def read_job(job: Object) -> SeenJob:
     )
 
 
+def read_daemon_set(found: Object) -> SeenJob:
+    """Read an API DaemonSet. Never raises."""
+    return replace(read_job(found), kind="DaemonSet", over=False, failed="", verdict=None)
+
+
 def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
     """Read an API Pod; nothing where its plugin is none of the run's. Never raises."""
     metadata, spec = section(pod, "metadata"), section(pod, "spec")
@@ -160,11 +168,15 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
     own = read_container(pod, name)
     uploads = read_container(pod, _UPLOADS.get(definition.contract, name))
     run = own.state if isinstance(own.state, Terminated) else None
+    job, job_uid = facts.job_name, facts.job_uid
+    if definition.dispatch == "daemonset":
+        job, job_uid = _of_daemon_set(metadata, Key(definition.name, node_of(spec)))
+        run = run or own.last
     return SeenPod(
         name=facts.name,
         uid=facts.uid,
-        job=facts.job_name,
-        job_uid=facts.job_uid,
+        job=job,
+        job_uid=job_uid,
         node=text(spec, "nodeName"),
         phase=facts.phase,
         created_at=facts.created_at,
@@ -183,10 +195,10 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
 
 
 def read_event(event: Object) -> Refusal | None:
-    """Read an API Event; nothing where it does not tell that a Job's Pod was refused."""
+    """Read an API Event; nothing where it does not tell that a plugin's Pod was refused."""
     about = section(event, "involvedObject")
     said = last_event((event,), _REFUSED)
-    if text(about, "kind") != "Job" or not said:
+    if text(about, "kind") not in {"Job", "DaemonSet"} or not said:
         return None
     stamps = (text(event, "lastTimestamp"), text(event, "eventTime"), text(event, "firstTimestamp"))
     at = next((found for stamp in stamps if (found := epoch(stamp))), 0.0)
@@ -194,11 +206,18 @@ def read_event(event: Object) -> Refusal | None:
 
 
 def newest_pods(pods: Iterable[SeenPod]) -> dict[str, SeenPod]:
-    """Return by Job the Pod whose word counts: of two of one second that with the greater UID."""
+    """Return by entry the Pod whose word counts: of two of one second that with the greater UID."""
     found: dict[str, SeenPod] = {}
     for pod in sorted(pods, key=lambda pod: (pod.created_at or 0.0, pod.uid)):
         found[pod.job] = pod
     return found
+
+
+def _of_daemon_set(metadata: Object, key: Key) -> tuple[str, str]:
+    """Return the name of a Pod's entry, and the UID of the DaemonSet that made it."""
+    owners = items(metadata, "ownerReferences")
+    made_by = next((text(each, "uid") for each in owners if text(each, "kind") == "DaemonSet"), "")
+    return entry_name(text(section(metadata, "labels"), RUN_LABEL), key), made_by
 
 
 def _started_at(container: Container) -> float | None:

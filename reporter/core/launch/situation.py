@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from reporter.core.facts import Terminated
 from reporter.core.launch.seen import DELETED, Hindrance, Refusal, SeenJob, SeenPod, Taken, Trouble
 from reporter.core.launch.world import Row, Situation, Track
 from reporter.core.run.record import Cause
@@ -52,12 +53,12 @@ def situation(
         text = f"Container {pod.container!r} of Pod {pod.name} was restarted {pod.restarts} times"
         found = Situation(Row.RESTARTED, "Restarted", text, text, 0.0, Cause.POD_FAILED)
     elif pod.trouble is not None:
-        found = _trouble(pod.trouble, track, per_node=per_node)
+        found = in_trouble(pod.trouble, track, per_node=per_node)
     elif pod.started_at is None and not started:
         text = f"Container {pod.container!r} of Pod {pod.name} has not started yet"
         found = Situation(Row.STARTING, pod.waiting, "", text)
     else:
-        return _running(pod)
+        return running(pod)
     return _judged(found, job, pod.name if pod is not None else track.pod if track else "")
 
 
@@ -109,20 +110,25 @@ def _ended(pod: SeenPod, *, started: bool) -> Situation:
         reason = trouble.reason if trouble else "NeverStarted"
         cause = Cause.POD_FAILED if started else Cause.START_FAILED
         return Situation(row, reason, trouble.message if trouble else text, text, patience, cause)
-    if run.out_of_memory:
-        text = f"{who} ran out of memory and was killed (OOMKilled, exit code {run.exit_code})"
-    elif run.lost:
-        text = f"{who} was lost: the kubelet could not find it any more"
-    else:
-        last = run.message.encode()[-LAST_WORDS:].decode(errors="ignore")
-        said = ": ".join(filter(None, (run.reason, clean(last, LAST_WORDS))))
-        text = f"{who} ended: exit code {run.exit_code}" + (f" ({said})" if said else "")
+    text = f"{who} {ending(run)}"
     shown = f"{text}, and its result has not come yet"
     text = f"{text}, and its result never came"
     return Situation(row, run.reason or "Ended", shown, text, patience, Cause.POD_FAILED)
 
 
-def _trouble(trouble: Trouble, track: Track | None, *, per_node: bool) -> Situation:
+def ending(run: Terminated) -> str:
+    """Say how a container ended, as what it did."""
+    if run.out_of_memory:
+        return f"ran out of memory and was killed (OOMKilled, exit code {run.exit_code})"
+    if run.lost:
+        return "was lost: the kubelet could not find it any more"
+    last = run.message.encode()[-LAST_WORDS:].decode(errors="ignore")
+    said = ": ".join(filter(None, (run.reason, clean(last, LAST_WORDS))))
+    return f"ended: exit code {run.exit_code}" + (f" ({said})" if said else "")
+
+
+def in_trouble(trouble: Trouble, track: Track | None, *, per_node: bool) -> Situation:
+    """Say what keeps a container from starting."""
     kind = trouble.kind
     if kind is Hindrance.NODE and not per_node:
         kind = Hindrance.SCHEDULING
@@ -132,7 +138,8 @@ def _trouble(trouble: Trouble, track: Track | None, *, per_node: bool) -> Situat
     return Situation(row, trouble.reason, trouble.message, trouble.text, _PATIENCE[kind])
 
 
-def _running(pod: SeenPod) -> Situation:
+def running(pod: SeenPod) -> Situation:
+    """Say that all is well, but for the node."""
     if pod.unready_at is None:
         return _WELL
     return Situation(Row.RUNNING, "NodeNotReady", f"Node {pod.node} is not ready")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from reporter.core.launch.daemon import daemon_situation, with_pod
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import SeenJob, SeenPod
 from reporter.core.launch.situation import LATE, MINUTE, situation
@@ -46,23 +47,34 @@ def watch(
         launched = entry.launched_at
         if launched is None or entry.terminal:
             continue
-        name, track, job = entry_name(run.name, key), memory.tracks.get(key), jobs.get(key)
+        maker, track, job = run.maker(key), memory.tracks.get(key), jobs.get(key)
         uid = job.uid if job is not None else track.job if track is not None else ""
-        pod = pod_of(world, name, uid)
+        pod = pod_of(world, entry_name(run.name, key), uid)
         if entry.started_at is None and pod is not None and pod.started_at is not None:
             # A node's clock may be wrong, and nothing begins before its launch.
             began = max(launched, min(pod.started_at, now))
             found.start[key] = max(began, _returned(run, key, began, memory, now=now))
-        refusal = world.refusals.get(name)
-        seen = situation(
-            name,
-            job,
-            pod,
-            refusal if refusal is not None and refusal.job_uid == uid else None,
-            track,
-            started=entry.started_at is not None or key in found.start,
-            per_node=key.node != GLOBAL,
-        )
+        refusal = world.refusals.get(maker.name)
+        if refusal is not None and refusal.job_uid != uid:
+            refusal = None
+        started = entry.started_at is not None or key in found.start
+        if maker.kind == "DaemonSet":
+            track = with_pod(track, pod)
+            seen = daemon_situation(
+                maker,
+                job,
+                pod,
+                refusal,
+                track,
+                node=key.node,
+                started=started,
+                start_timeout=run.launch.definition(key.plugin).start_timeout_seconds,
+            )
+        else:
+            per_node = key.node != GLOBAL
+            seen = situation(
+                maker.name, job, pod, refusal, track, started=started, per_node=per_node
+            )
         found.tracks[key] = track = _followed(track, seen, uid, pod, now=now)
         due = None if seen.patience is None else track.since + seen.patience
         started_by = None
@@ -82,7 +94,7 @@ def watch(
 
 
 def pod_of(world: World, name: str, job_uid: str) -> SeenPod | None:
-    """Return the Pod of that very Job: anybody can give a Pod the label with its name."""
+    """Return an entry's Pod of that very Job or DaemonSet: anybody can give a Pod their labels."""
     pod = world.pods.get(name)
     return pod if pod is not None and job_uid and pod.job_uid == job_uid else None
 
@@ -97,7 +109,8 @@ def _followed(
             since = min(track.since, now)
     if seen.row in _ENDING:
         end = seen
-    return Track(seen, since, uid, pod.name if pod is not None else name, end)
+    replaced = 0 if track is None else track.replaced
+    return Track(seen, since, uid, pod.name if pod is not None else name, end, replaced)
 
 
 def _start_due(run: Run, key: Key, launched: float, memory: Memory, *, now: float) -> float:

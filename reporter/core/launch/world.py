@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from reporter.core.launch.names import Maker
 from reporter.core.launch.seen import Refusal, SeenJob, SeenPod
 from reporter.core.launch.spec import Launch
 from reporter.core.run.launched import PodShown
@@ -24,10 +25,16 @@ class Run:
         """Its name."""
         return self.plan.run
 
+    def maker(self, key: Key) -> Maker:
+        """Return what makes an entry's Pod."""
+        return self.launch.maker(self.plan.run, key)
+
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What was seen of the cluster, by the names of Jobs; of several Pods the newest.
+    """What was seen of the cluster: Jobs and DaemonSets (`sets`) by name, refusals by theirs.
+
+    Pods are by `entry_name`, of several the newest.
 
     `taken_logs` are the entries whose logs were taken or given up, `secrets` the names of Secrets
     that may exist. `denied` has the API's words where it refused a Job or its Secret for good.
@@ -41,6 +48,11 @@ class World:
     secrets: frozenset[str] = frozenset()
     denied: Mapping[str, str] = field(default_factory=dict)
     unseen_since: float | None = None
+    sets: Mapping[str, SeenJob] = field(default_factory=dict)
+
+    def made(self, maker: Maker) -> SeenJob | None:
+        """Return what has that kind and name, whoever made it."""
+        return (self.sets if maker.kind == "DaemonSet" else self.jobs).get(maker.name)
 
 
 class Row(StrEnum):
@@ -53,7 +65,7 @@ class Row(StrEnum):
     IMAGE = "image"
     SETUP = "setup"
     RUNNING = "running"
-    RESTARTED = "restarted"
+    RESTARTED = "restarted"  # or replaced, by a DaemonSet
     UPLOADING = "uploading"  # its container has ended, ours has not
     ENDED = "ended"
     TAKEN = "taken"
@@ -81,8 +93,9 @@ class Situation:
 class Track:
     """What is remembered of an open entry: its situation and since when it is in that row.
 
-    `job` is the UID of its Job and `pod` the name of its Pod, once they were seen. `end` is how
-    its Pod was last seen to end, for when it is gone.
+    `job` is the UID of its Job or DaemonSet and `pod` the name of its Pod, once they were seen.
+    `end` is how its Pod was last seen to end, for when it is gone, `replaced` how many other Pods
+    it had before.
     """
 
     situation: Situation
@@ -90,6 +103,7 @@ class Track:
     job: str = ""
     pod: str = ""
     end: Situation | None = None
+    replaced: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +128,12 @@ class Memory:
 class Decision:
     """What to do now, in this order: fail, start, adopt, take logs, delete, begin, create.
 
-    `create` are the entries whose Jobs (and before them Secrets) are to be made, in order; `adopt`
-    those whose Job is there and ours, so that only the launch is to be stored. `begin`: store that
-    launching has begun, and decide again. `start` tells when a plugin's container began.
-    `delete` are names of Jobs, `delete_secrets` of Secrets. `next_look` is when time alone changes
-    something. `through`: nothing of the plugins is left but `stays`, which has the reasons by Job.
+    `create` are the entries whose Jobs (and before them Secrets) are to be made, in order, of those
+    that share a DaemonSet the first; `adopt` those whose Job or DaemonSet is there and ours, so
+    that only the launch is to be stored. `begin`: store that launching has begun, and decide again.
+    `start` tells when a plugin's container began. `delete` are names of Jobs, `delete_sets` of
+    DaemonSets, `delete_secrets` of Secrets. `next_look` is when time alone changes something.
+    `through`: nothing of the plugins is left but `stays`, with the reasons by kind and name.
     """
 
     memory: Memory
@@ -129,6 +144,7 @@ class Decision:
     fail: Mapping[Key, Failure] = field(default_factory=dict)
     take_logs: tuple[Key, ...] = ()
     delete: tuple[str, ...] = ()
+    delete_sets: tuple[str, ...] = ()
     delete_secrets: tuple[str, ...] = ()
     shown: Mapping[Key, PodShown] = field(default_factory=dict)
     next_look: float | None = None

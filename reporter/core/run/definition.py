@@ -21,7 +21,7 @@ Contract = Literal["result-file", "done-file", "link"]
 Cleanup = Literal["always", "success", "never"]
 
 API_VERSION: Final = "status-reporter.io/v1"
-START_TIMEOUT: Final = 600  # seconds from the creation of the Job to the start of the container
+START_TIMEOUT: Final = 600  # seconds from the launch to the start of the container
 RESERVED: Final = ("status-reporter", "status-worker")
 """Containers that are added to a plugin's Pod."""
 RESERVED_VOLUMES: Final = (
@@ -50,8 +50,9 @@ class NodeSelection:
 class Definition:
     """What to start for a plugin. `template` is a Pod template, `config` becomes files.
 
-    Times are seconds; without `timeout_seconds` the run's default holds. `remarks` say what
-    differs from what the author may expect.
+    Times are seconds; without `timeout_seconds` the run's default holds. `dispatch` says whether
+    each node has a Job or all have one DaemonSet. `remarks` say what differs from what the author
+    may expect.
     """
 
     name: str
@@ -108,6 +109,12 @@ def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
         label_selector.parse(definition.nodes.selector)
     except ValueError as error:
         yield ("spec", "nodes", "selector"), str(error)
+    daemon_set = definition.driver == "Node" and definition.dispatch == "daemonset"
+    if daemon_set and definition.contract == "result-file":
+        yield (
+            ("spec", "contract"),
+            "result-file needs a Job; with dispatch daemonset use done-file or link",
+        )
     if definition.contract == "result-file" and definition.result_format != "adapter":
         yield ("spec", "resultFormat"), "must be adapter for the contract result-file"
     spec = definition.template.get("spec", {})
@@ -125,8 +132,14 @@ def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
         if text(volume, "name") in RESERVED_VOLUMES:
             where = ("spec", "template", "spec", "volumes", at, "name")
             yield where, f"{volume['name']!r} is reserved for the volume that is added"
-    if spec.get("restartPolicy", "Never") != "Never":
-        yield ("spec", "template", "spec", "restartPolicy"), "must be Never"
+    policy, why = ("Always", " with dispatch daemonset") if daemon_set else ("Never", "")
+    if spec.get("restartPolicy", policy) != policy:
+        yield ("spec", "template", "spec", "restartPolicy"), f"must be {policy}{why}"
+    if daemon_set and "activeDeadlineSeconds" in spec:
+        yield (
+            ("spec", "template", "spec", "activeDeadlineSeconds"),
+            "is not supported with dispatch daemonset",
+        )
 
 
 def definition_document(definition: Definition) -> dict[str, Any]:

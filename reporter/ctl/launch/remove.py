@@ -4,13 +4,14 @@ Level-based: what is listed is deleted, until nothing is listed any more. So it 
 and repeated, and what somebody made meanwhile goes too.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from reporter.core.launch.aggregator_pod import EVERY_RUN
+from reporter.core.launch.aggregator_pod import EVERY_RUN, LAUNCH_FILE
 from reporter.core.launch.names import belongs, selector
 from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section, text
@@ -31,6 +32,7 @@ _LOCK: Final = PLAN
 """The plan is the last to go: while it is there, nobody starts another run of that name."""
 _KINDS: Final = (
     "Job",
+    "DaemonSet",
     "Pod",
     "Secret",
     "Service",
@@ -40,6 +42,7 @@ _KINDS: Final = (
     "Role",
     "ServiceAccount",
 )
+_DAEMON_SET: Final = re.compile(r'"dispatch":\s*"daemonset"')
 
 
 class RemoveApi(Protocol):
@@ -163,8 +166,22 @@ class Removal:
         try:
             return self._noted((kind, each) for each in listed)
         except Forbidden as error:
-            self._unread[f"{kind.lower()}s"] = words(error)
+            if kind != "DaemonSet" or self._has_daemon_sets():
+                self._unread[f"{kind.lower()}s"] = words(error)
             return []
+
+    def _has_daemon_sets(self) -> bool:
+        """Return whether the plan says so, which goes last, or cannot be read.
+
+        Most runs have none, and who may not see any need not care.
+        """
+        try:
+            plan = self._api.get(_LOCK, self._namespace, self._run, timeout=TIMEOUT)
+        except NotFound:
+            return False
+        except Forbidden:
+            return True
+        return bool(_DAEMON_SET.search(text(section(plan, "data"), LAUNCH_FILE)))
 
     def _one(self, kind: str, name: str) -> list["_Found"]:
         where = None if kind in NOT_NAMESPACED else self._namespace

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reporter.core.launch.names import entry_name
+from reporter.core.launch.names import entry_name, shared_name
 from reporter.core.run.entry import Cause, State
 from reporter.core.run.launched import Step, Trouble
 from reporter.core.run.plan import Plugin
@@ -24,10 +24,13 @@ from tests.integration.launch.world import (
     World,
     on_loop,
     plan_of,
+    with_daemon_set,
 )
 
 CHECK_JOB = entry_name(RUN, CHECK)
 ALL = (CHECK, *DISKS)
+SET = shared_name(RUN, "disk")
+KINDS = ("Job", "DaemonSet")
 
 
 @pytest.fixture
@@ -47,8 +50,18 @@ def one(tmp_path: Path) -> Iterator[World]:
             yield made
 
 
+@pytest.fixture
+def daemons(tmp_path: Path) -> Iterator[World]:
+    """A run of one plugin with a DaemonSet."""
+    with FakeKube() as fake:
+        made = with_daemon_set(fake, tmp_path)
+        with made.prepared():
+            yield made
+
+
 def left(world: World) -> list[str]:
-    return [name for kind in ("Job", "Pod", "Secret") for name in world.names(kind)]
+    kinds = ("Job", "DaemonSet", "Pod", "Secret")
+    return [name for kind in kinds for name in world.names(kind)]
 
 
 def degraded(world: World) -> Trouble | None:
@@ -75,6 +88,73 @@ async def test_a_run_goes_through(world: World) -> None:
     for key in ALL:
         logs = world.folder / "podlogs" / "default" / f"{entry_name(RUN, key)}-x7k2p" / "logs"
         assert str(key) == (logs / "main.txt").read_text()
+
+
+@on_loop
+async def test_a_daemon_set_goes_through(daemons: World) -> None:
+    """One for all nodes; it stays until the last of them is decided, and then nothing is left."""
+    daemons.passes = lambda key: False
+    async with daemons.begun():
+        await daemons.until(lambda: len(daemons.names("Pod")) == 2)
+        for name in daemons.names("Pod"):
+            daemons.fake.store.logs["default", name, "main"] = name.encode()
+        pods = daemons.names("Pod")
+        await daemons.upload(DISKS[0])
+        logs = daemons.folder / "podlogs" / "default"
+        await daemons.until((logs / pods[0] / "logs" / "main.txt").exists)
+        assert [SET] == daemons.names("DaemonSet")
+        await daemons.upload(DISKS[1])
+        await daemons.until(lambda: daemons.launcher.through)
+        assert {State.COMPLETE} == {daemons.entry(key).state for key in DISKS}
+    assert [SET] == daemons.made("DaemonSet")
+    assert [SET] == daemons.made("Secret")
+    assert ([], []) == (daemons.made("Job"), left(daemons))
+    assert pods == [(logs / name / "logs" / "main.txt").read_text() for name in pods]
+
+
+@on_loop
+async def test_a_pod_of_a_daemon_set_is_replaced(daemons: World) -> None:
+    """By the next one, whose result counts: the entry is open until then."""
+    daemons.passes = lambda key: key == DISKS[1]
+    async with daemons.begun():
+        key = DISKS[0]
+        first = await daemons.until(lambda: daemons.store.snapshot().pods.get(key))
+        await daemons.until(lambda: daemons.entry(key).started_at)
+        began = daemons.entry(key).started_at
+        daemons.fake.delete_pod(first.name)
+        await daemons.until(
+            lambda: (now := daemons.store.snapshot().pods.get(key)) and now.name != first.name
+        )
+        assert (State.RUNNING, began) == (daemons.entry(key).state, daemons.entry(key).started_at)
+        await daemons.upload(key)
+        await daemons.until(lambda: daemons.launcher.through)
+        assert {State.COMPLETE} == {daemons.entry(each).state for each in DISKS}
+    assert ([SET], []) == (daemons.made("DaemonSet"), left(daemons))
+
+
+@on_loop
+async def test_the_pods_of_a_daemon_set_are_refused(daemons: World) -> None:
+    """The DaemonSet was taken; only an Event has the words, which are shown for each node."""
+    daemons.cluster.refusals["disk"] = 'pods "x" is forbidden: violates PodSecurity "restricted"'
+    async with daemons.begun():
+        shown = daemons.store.snapshot
+        await daemons.until(
+            lambda: all("PodSecurity" in str(shown().pods.get(key)) for key in DISKS)
+        )
+        assert {State.RUNNING} == {daemons.entry(key).state for key in DISKS}
+
+
+@on_loop
+async def test_the_name_of_a_daemon_set_is_taken_by_a_stranger(daemons: World) -> None:
+    theirs = {"metadata": {"name": SET}, "spec": {"theirs": True}}
+    daemons.fake.store.create("DaemonSet", theirs)
+    async with daemons.begun():
+        await daemons.until(lambda: daemons.launcher.through)
+        for key in DISKS:
+            record = daemons.entry(key).record
+            assert (Cause.START_FAILED, "NameTaken") == (record.cause, record.reason)
+    assert [SET] == left(daemons)
+    assert {"theirs": True} == daemons.fake.store.get("DaemonSet", "default", SET)["spec"]
 
 
 class KilledAfter:
@@ -106,11 +186,17 @@ class KilledAfter:
         return call
 
 
-EIGHTHS = [pytest.param(n, marks=[pytest.mark.long] if n % 2 else []) for n in range(8)]
+PARTS = [
+    pytest.param(make, n, step, marks=[pytest.mark.long] if n % 2 else [])
+    for make, step in ((World, 8), (with_daemon_set, 4))
+    for n in range(step)
+]
 
 
-@pytest.mark.parametrize("first", EIGHTHS)
-def test_a_launcher_killed_after_any_request(tmp_path: Path, first: int) -> None:
+@pytest.mark.parametrize(("make", "first", "step"), PARTS)
+def test_a_launcher_killed_after_any_request(
+    tmp_path: Path, make: Callable[[FakeKube, Path], World], first: int, step: int
+) -> None:
     """L4: whatever it was doing, the next one makes nothing twice, misses nothing, ends right."""
 
     async def story(world: World, calls: int) -> bool:
@@ -126,19 +212,20 @@ def test_a_launcher_killed_after_any_request(tmp_path: Path, first: int) -> None
             assert {State.COMPLETE} == {world.entry(key).state for key in world.plan.keys}
         return False
 
-    for calls in range(first + 1, 100, 8):
+    for calls in range(first + 1, 100, step):
         with FakeKube() as fake:
             folder = tmp_path / str(calls)
             folder.mkdir()
-            world = World(fake, folder)
+            world = make(fake, folder)
             with world.prepared():
                 unharmed = asyncio.run(asyncio.wait_for(story(world, calls), 60))
-            jobs = world.made("Job")
-            assert sorted(entry_name(RUN, key) for key in ALL) == sorted(jobs), calls
+            makers = {str(world.launch.maker(RUN, key)) for key in world.plan.keys}
+            made = [f"{kind} {name}" for kind in KINDS for name in world.made(kind)]
+            assert sorted(makers) == sorted(made), calls
             assert [] == left(world), calls
         if unharmed:
             break
-    assert calls > 8
+    assert calls > step
 
 
 @on_loop

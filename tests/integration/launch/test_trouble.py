@@ -162,7 +162,7 @@ async def test_a_request_that_cannot_be_made(one: World, monkeypatch: pytest.Mon
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("no such Job can be made")
 
-    monkeypatch.setattr("reporter.aggregator.launch.requests.job", broken)
+    monkeypatch.setattr("reporter.aggregator.launch.requests.manifest", broken)
     async with one.begun():
         with pytest.raises(RuntimeError, match="no such Job can be made"):
             await asyncio.shield(one.task)

@@ -15,6 +15,7 @@ from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.launch.launcher import Launcher
 from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.store import SqliteStore
+from reporter.core.launch.names import key_of
 from reporter.core.launch.run_options import RunOptions
 from reporter.core.launch.run_rights import aggregator_rules
 from reporter.core.launch.spec import Launch
@@ -65,6 +66,13 @@ def launch_of(plan: Plan, *definitions: Definition, **fields: Any) -> Launch:
         for plugin in plan.plugins
     )
     return Launch("ours:1", f"{RUN}-plugin", made, **fields)
+
+
+def with_daemon_set(fake: FakeKube, folder: Path) -> World:
+    """A run of one plugin, on two nodes by a DaemonSet."""
+    plan = plan_of(Plugin("disk", NODES))
+    disk = definition("disk", driver="Node", dispatch="daemonset")
+    return World(fake, folder, plan, launch_of(plan, disk))
 
 
 @dataclass
@@ -136,7 +144,9 @@ class World:
         self.task = asyncio.create_task(self.launcher.run())
         # What came in while nobody was here is tried again by its worker.
         for pod in self.fake.store.find("Pod", NAMESPACE):
-            self._began(key_of_pod(pod))
+            key = key_of(pod)
+            assert key is not None
+            self._began(key)
         try:
             yield
         finally:
@@ -185,11 +195,3 @@ class World:
     def names(self, kind: str) -> list[str]:
         """The names of the objects of that kind that there are."""
         return [each["metadata"]["name"] for each in self.fake.store.find(kind, NAMESPACE)]
-
-
-def key_of_pod(pod: dict[str, Any]) -> Key:
-    annotations = pod["metadata"]["annotations"]
-    return Key(
-        annotations["status-reporter.io/plugin"],
-        annotations.get("status-reporter.io/node", GLOBAL),
-    )

@@ -345,6 +345,31 @@ def test_what_cannot_be_read(text, expected):
             id="one DaemonSet for a Job",
         ),
         pytest.param(
+            ours(driver="Node", more="  dispatch: daemonset\n"),
+            "line 7: spec.contract: result-file needs a Job; with dispatch daemonset use done-file "
+            "or link",
+            id="a DaemonSet has no status for conditions",
+        ),
+        pytest.param(
+            ours(
+                driver="Node",
+                contract="link",
+                more="      restartPolicy: Never\n  dispatch: daemonset\n",
+            ),
+            "line 13: spec.template.spec.restartPolicy: must be Always with dispatch daemonset",
+            id="the Pods of a DaemonSet are always restarted",
+        ),
+        pytest.param(
+            ours(
+                driver="Node",
+                contract="link",
+                more="      activeDeadlineSeconds: 9\n  dispatch: daemonset\n",
+            ),
+            "line 13: spec.template.spec.activeDeadlineSeconds: is not supported with dispatch "
+            "daemonset",
+            id="the Pods of a DaemonSet have no deadline",
+        ),
+        pytest.param(
             ours(driver="Node", more="  nodes: {selector: a in b}\n"),
             "line 13: spec.nodes.selector: 'a in b' is not a label requirement",
             id="selector of nodes",

@@ -156,7 +156,7 @@ def test_the_run_goes_on_without_what_does_not_go():
     made = launcher.look(59.9, **look)
     assert (False, NOW + 60) == (made.through, made.next_look)
     made = launcher.look(60, **look)
-    assert (True, {NAME: "it is being deleted"}) == (made.through, made.stays)
+    assert (True, {f"Job {NAME}": "it is being deleted"}) == (made.through, made.stays)
 
 
 def test_logs_that_do_not_come_hold_up_the_end_for_a_while():
@@ -169,7 +169,7 @@ def test_logs_that_do_not_come_hold_up_the_end_for_a_while():
     made = launcher.look(45, **look)
     assert ((NAME,), False) == (made.delete, made.through)
     made = launcher.look(60, **look)
-    expected = {NAME: "its deletion has not been confirmed yet"}
+    expected = {f"Job {NAME}": "its deletion has not been confirmed yet"}
     assert (True, expected) == (made.through, made.stays)
 
 
@@ -186,7 +186,7 @@ def test_a_pod_that_does_not_end_is_named():
     launcher = decided()
     launcher.look(0, pods=[BUSY])
     made = launcher.look(60, pods=[BUSY])
-    expected = {NAME: f"its Pod {NAME}-x7k2p has not ended yet"}
+    expected = {f"Job {NAME}": f"its Pod {NAME}-x7k2p has not ended yet"}
     assert (True, expected) == (made.through, made.stays)
 
 
@@ -252,4 +252,4 @@ def test_a_run_that_ends_without_the_api_says_what_may_be_left():
     made = launcher.look(599, **look)
     assert (False, {}) == (made.through, made.stays)
     made = launcher.look(600, **look)
-    assert (True, [NAME]) == (made.through, [*made.stays])
+    assert (True, [f"Job {NAME}"]) == (made.through, [*made.stays])
