@@ -79,6 +79,27 @@ SLEEPS = yaml.safe_dump_all(
     }.items()
 )
 """Both go on when there is a file /tmp/go in their containers."""
+DAEMONS = "---".join(
+    f"""
+apiVersion: status-reporter.io/v1
+kind: Plugin
+metadata: {{name: {name}}}
+spec:
+  driver: Node
+  contract: done-file
+  dispatch: daemonset
+  cleanup: {cleanup}
+  template:
+    spec:
+      containers:
+        - name: main
+          image: {BUSYBOX}
+          command: ["/bin/sh", "-c", "trap 'exit 0' TERM; echo -n well >$RESULTS_DIR/a; \
+echo -n $RESULTS_DIR/a >$RESULTS_DIR/done; sleep 3600 & wait"]
+"""
+    for name, cleanup in (("goes", "always"), ("stays", "never"))
+)
+"""As Sonobuoy's plugins for each node are: they sleep after the done file."""
 BOUND = 300.0
 
 pytestmark = [
@@ -237,6 +258,35 @@ class TestFromNothingToATarballAndBack:
         code, _, err = person.run("delete", run)
         assert 0 == code, err
         assert [] == person.left_of(run)
+
+
+def test_plugins_with_a_daemon_set(person: Person, run: str) -> None:
+    """Complete with their results, though they sleep on; one is gone then, the other is kept."""
+    daemons = write(person.home, "daemons.yaml", DAEMONS)
+    code, out, err = person.run(
+        *("run", "-f", daemons, "--name", run, "--storage", "none"),
+        *("--wait", "--timeout", "4m", "-o", "json"),
+    )
+
+    assert 0 == code, err
+    expected = dict.fromkeys(("goes/node1", "stays/node1"), ("complete", "passed"))
+    assert expected == entries(out), err
+    namespace = f"status-reporter-{run}"
+    listed = person.cluster.kubectl("get", "daemonsets,jobs,pods", "-n", namespace, "-o", "json")
+    left = {
+        (each["kind"], each["metadata"]["labels"].get("status-reporter.io/plugin")): each
+        for each in json.loads(listed)["items"]
+    }
+    assert {("DaemonSet", "stays"), ("Pod", "stays"), ("Pod", None)} == left.keys()
+    # A worker that ends would be started again, and would send its result again.
+    assert {("main", 0, True), ("status-worker", 0, True)} == {
+        (each["name"], each["restartCount"], "running" in each["state"])
+        for each in left["Pod", "stays"]["status"]["containerStatuses"]
+    }
+
+    code, _, err = person.run("delete", run, "--yes")
+    assert 0 == code, err
+    assert [] == person.left_of(run)
 
 
 def test_printed_manifests_need_no_command_afterwards(person: Person, run: str) -> None:
