@@ -116,6 +116,7 @@ def test_a_snapshot_that_misses_something(results: Path, *, tarball: bool) -> No
         "stopped": "out of time",
         "resources": [*named, {"resource": "pods", "group": "metrics.k8s.io", "error": "no"}],
         "groupErrors": [{"group": "a.example.com"}],
+        "namespaceErrors": [{"namespace": "team-a", "error": "it was deleted"}],
         "podlogs": {"truncated": "full", "redacted": 1},
     }
     (results / "resources" / "index.json").write_text(json.dumps(index))
@@ -123,7 +124,8 @@ def test_a_snapshot_that_misses_something(results: Path, *, tarball: bool) -> No
 
     assert (
         "status-ctl: the snapshot is not complete: out of time; truncated: r0, r1, r2, r3, r4 "
-        "and 3 more; failed: pods.metrics.k8s.io; API groups that did not answer: a.example.com\n"
+        "and 3 more; failed: pods.metrics.k8s.io; API groups that did not answer: a.example.com; "
+        "namespaces that failed: team-a\n"
         "status-ctl: values redacted in the snapshot: 15\n"
     ) == err
 
