@@ -8,15 +8,22 @@ import threading
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from reporter.aggregator.http import Audience, Events, StatusApp
+from reporter.aggregator.http import Audience, Events, Shown, StatusApp
+from reporter.aggregator.judging.process import Judge
+from reporter.aggregator.store.layout import Layout
+from reporter.aggregator.uploads import Intake, Meta
+from reporter.aggregator.uploads.contents import Contents
+from reporter.aggregator.uploads.judging import Judging
 from reporter.core.run.entry import Cause, Failure, Rank, Record
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.metrics.page import Page
-from tests.aggregators.listening import listening
+from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore
+from tests.integration.aggregator_http.test_files import Sender
 
 T = TypeVar("T")
 BOUND = 60.0
@@ -46,9 +53,11 @@ class _Quiet:
 
 
 class Stage:
-    """One run, served on loopback."""
+    """One run, served on loopback; with a folder also what is in its results."""
 
-    def __init__(self, plugins: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, plugins: Sequence[dict[str, Any]], folder: Path | None = None) -> None:
+        self._folder = folder
+        self._judging: asyncio.Task[None] | None = None
         self._plan = parse_plan({"run": RUN, "plugins": list(plugins)})
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
@@ -73,6 +82,7 @@ class Stage:
         await self.store.open_run(self._plan, now=time.time())
         quiet = _Quiet()
         events = Events(self.store, clock=time.monotonic, wall=time.time)
+        shown = None if self._folder is None else await self._start_judging(self._folder)
         self._app = StatusApp(
             self.store.snapshot,
             quiet,
@@ -80,6 +90,7 @@ class Stage:
             Audience.LOCAL,
             quiet,
             events=events,
+            shown=shown,
         )
         self._listener = listening(self._app, quiet)
         host, port = await self._listener.start()
@@ -88,7 +99,20 @@ class Stage:
     async def _stop(self) -> None:
         self._app.close()
         await self._listener.close(grace=1.0)
+        if self._judging is not None:
+            self._judging.cancel()
+            await asyncio.wait((self._judging,))
+            await self._intake.close()
         await self.store.close()
+
+    async def _start_judging(self, folder: Path) -> Shown:
+        layout, judge = Layout(folder / "state", folder / "output"), Judge()
+        layout.prepare()
+        self._intake = Intake(layout, self.store, limited(disk_reserve_bytes=0), self._plan)
+        await self._intake.recover(self.store.snapshot())
+        judging = Judging(layout, self.store, self._plan, judge)
+        self._judging = asyncio.create_task(judging.run())
+        return Shown(layout, Contents(layout, judge))
 
     # -- what happens ----------------------------------------------------------------------------
 
@@ -123,6 +147,27 @@ class Stage:
         """Let a result come in."""
         record = Record(Rank.RESULT, time.time(), digest=_digest(key), size=size, **fields)
         self.call(self.store.record_result(key, record))
+
+    def send(self, key: Key, body: bytes, *, archive: bool = False) -> None:
+        """Let a worker send a result, and wait for the verdict on it."""
+        kind = "application/gzip" if archive else "text/plain"
+        meta = Meta(content_type=kind, filename="r.tgz" if archive else "r", disposition=True)
+
+        async def sent() -> None:
+            judged = asyncio.Event()
+
+            def look() -> None:
+                record = self.store.entry(key).record
+                if record is not None and record.verdict:
+                    judged.set()
+
+            unsubscribe = self.store.subscribe(look)
+            await self._intake.take(key, meta, Sender(body))
+            look()
+            await judged.wait()
+            unsubscribe()
+
+        self.call(sent())
 
     def fail(self, key: Key, cause: Cause, text: str, reason: str = "") -> None:
         """Let the aggregator give an entry up, or its worker report an error."""

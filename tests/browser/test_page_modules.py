@@ -84,6 +84,70 @@ def test_the_kind_of_an_entry(asked, kind, more):
     assert kind == asked("words", "kindOf", f"return kindOf(told('p/n', {more}));")
 
 
+@pytest.mark.parametrize(
+    ("said", "counts"),
+    [
+        ("", "null"),
+        ("1,000 passed", "{passed: 1000, failed: 0}"),
+        (
+            "1 failed, 2 timed out, 3 unknown, 4 worn, 5 skipped, 6 passed",
+            "{passed: 6, worn: 4, skipped: 5, unknown: 3, failed: 1, timeout: 2}",
+        ),
+    ],
+)
+def test_outcomes(asked, said, counts):
+    """The worst first, a plugin's own words between; what nothing has is not said."""
+    assert said == asked("words", "outcomes", f"return outcomes({counts});")
+
+
+def test_the_tests_of_a_plugin(asked):
+    """Added up while entries change; a word that objects are born with is one like others."""
+    script = """
+    const run = new Run(() => {}), counted = (key, result_counts) => told(key, {result_counts});
+    run.takePlugins({...fields(1), plugins: [counted("p/1", {passed: 2}), counted("p/2", null)]});
+    run.takeEntry(counted("p/1", {passed: 1, failed: 1}));
+    run.takeEntry(counted("p/2", {passed: 3, constructor: 1}));
+    return {...run.tests.get("p")};
+    """
+    assert {"passed": 4, "failed": 1, "constructor": 1} == asked("run", "Run", script)
+
+
+@pytest.mark.parametrize(
+    ("has", "more"),
+    [
+        (True, "{status: 'complete', result_status: 'failed', reason: 'TestsFailed'}"),
+        (True, "{status: 'complete', result_status: 'unknown', result_counts: {a: 2}}"),
+        (False, "{status: 'complete', result_status: 'failed', result_counts: {failed: 1}}"),
+        (False, "{status: 'complete', result_status: 'passed', result_counts: {passed: 9}}"),
+        (False, "{status: 'failed', result_status: 'failed', reason: 'TestsFailed'}"),
+    ],
+)
+def test_entries_with_more_to_tell(asked, has, more):
+    """Tests are asked for only where the row has not said it all."""
+    assert has is asked("report", "hasReport", f"return hasReport(told('p/n', {more}));")
+
+
+@pytest.mark.parametrize(
+    ("said", "more"),
+    [
+        ("The facts of 3 nodes are the same.", "{}"),
+        ("There are facts of one node only.", "{nodes: 1}"),
+        (
+            "The facts of 3 nodes are the same. No facts of a, 7 more.",
+            "{without: ['a'], more_without: 7}",
+        ),
+    ],
+)
+def test_nothing_differs(asked, said, more):
+    """And whose facts are not known."""
+    script = f"""
+    const none = {{nodes: 3, differences: [], more_differences: 0, complete: true, without: [],
+      more_without: 0, unread: 0}};
+    return differences({{...none, ...{more}}}).map(each => each.textContent).join(" ");
+    """
+    assert said == asked("contents", "differences", script)
+
+
 def test_an_entry(asked):
     """Numbers that cannot be are none; its words are found in small letters."""
     script = """
@@ -94,7 +158,7 @@ def test_an_entry(asked):
     entry.take(told("P/Node", {status: "complete", "last-heartbeat": 3}));
     return [before, entry.placed({sort: "plan", text: ""}), entry.share, entry.silent === Infinity];
     """
-    assert ["running 0.2 true", "complete  true", 1, True] == asked("entry", "Entry", script)
+    assert ["running  0.2 true", "complete   true", 1, True] == asked("entry", "Entry", script)
 
 
 def test_pages_add_up(asked):
@@ -147,6 +211,8 @@ def test_another_run(asked):
         ("{sort: 'plan', only: 'running'}", "p/9"),
         ("{sort: 'plan', text: 'p/'}", "p/10 p/9"),
         ("{sort: 'plan', text: 'nothing'}", ""),
+        ("{sort: 'plan', verdict: 'passed'}", "p/10"),
+        ("{sort: 'plan', verdict: ''}", "p/9 q/1"),
     ],
 )
 def test_the_list(asked, view, order):
@@ -154,10 +220,11 @@ def test_the_list(asked, view, order):
     script = f"""
     const run = new (await import("/page/run.js")).Run(() => {{}});
     run.takePlugins({{...fields(1), plugins: [
-      told("p/10", {{status: "complete"}}), told("p/9", {{"last-heartbeat": 4}}),
+      told("p/10", {{status: "complete", result_status: "passed"}}),
+      told("p/9", {{"last-heartbeat": 4}}),
       told("q/1", {{status: "failed"}}),
     ]}});
-    const view = {{only: "", text: "", sort: "plan", down: false, ...{view}}};
+    const view = {{only: "", verdict: null, text: "", sort: "plan", down: false, ...{view}}};
     return chosen(run.entries.values(), view).map(entry => entry.told.key).join(" ");
     """
     assert order == asked("list", "chosen", script)

@@ -10,6 +10,7 @@ export class Entry {
   take(told) {
     this.told = told;
     this.kind = kindOf(told);
+    this.verdict = told.result_status;
     this.heard = told["last-heartbeat"] === null ? null : performance.now() - told["last-heartbeat"] * 1000;
     this.silent = told.status === "running" ? this.heard ?? Infinity : Infinity; // a moment; oldest first
     const { progress, error } = told;
@@ -23,6 +24,6 @@ export class Entry {
   /** What its place in a list depends on, of what an update can change. */
   placed({ sort, text }) {
     const by = { progress: this.share, failures: this.failures }[sort] ?? "";
-    return `${this.kind} ${by} ${this.words.includes(text)}`;
+    return `${this.kind} ${this.verdict} ${by} ${this.words.includes(text)}`;
   }
 }

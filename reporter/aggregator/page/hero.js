@@ -1,7 +1,7 @@
 // The run as a whole, at the top of the page.
 
 import { $, facts, make, mark, say, share, sign } from "./elements.js";
-import { count, hours, number, percent, size, UPLOADS, when, WORDS } from "./words.js";
+import { count, hours, number, outcomes, percent, size, sumOf, UPLOADS, when, WORDS } from "./words.js";
 
 /** What is said of the run first, and in which colour: a failed check is as red as a missing result. */
 export function headline({ status, counts }) {
@@ -51,6 +51,9 @@ export function showRun(run, all) {
   sign($("hero-icon"), kind in WORDS ? kind : "unknown");
   say($("hero-status"), fields.status === "failed" && !fields.final ? "Failed, still running" : word);
   say($("hero-sub"), summary(fields, all, run.whole, run.entries.size).join(" · "));
+  const tests = sumOf(fields.result_counts);
+  $("hero-tests").hidden = !tests;
+  say($("hero-tests"), tests ? `${count(tests, "test")}: ${outcomes(fields.result_counts)}` : "");
   const decided = percent(fields.percent_complete), here = percent(fields.plugins_reported);
   if ($("percent").dataset.value !== String(decided)) {
     $("percent").dataset.value = String(decided);

@@ -2,10 +2,12 @@
 
 import { $, icon, make, say } from "./elements.js";
 import { Row } from "./row.js";
-import { number, ORDER, RANK, WORDS } from "./words.js";
+import { number, ORDER, RANK, VERDICTS_KNOWN, verdictWord, WORDS } from "./words.js";
 
 const SLICE = 150; // rows made in one frame
 const STEP = 2000; // rows shown, and again for each click on the button below them
+
+const ANY = "any"; // no verdict has this name
 
 const names = new Intl.Collator("en", { numeric: true });
 const COMPARE = {
@@ -18,14 +20,15 @@ const COMPARE = {
 };
 
 /** The entries that are wanted, in order. */
-export function chosen(entries, { only, text, sort, down }) {
-  const wanted = [...entries].filter((entry) => (!only || entry.kind === only) && (!text || entry.words.includes(text)));
+export function chosen(entries, { only, verdict, text, sort, down }) {
+  const wanted = [...entries].filter((entry) => (!only || entry.kind === only)
+    && (verdict === null || entry.verdict === verdict) && (!text || entry.words.includes(text)));
   const compare = COMPARE[sort], direction = down ? -1 : 1;
   return wanted.sort((one, other) => direction * compare(one, other) || one.index - other.index);
 }
 
 export class List {
-  view = { only: "", text: "", sort: "status", down: false };
+  view = { only: "", verdict: null, text: "", sort: "status", down: false };
   #run;
   #rows = new Set(); // in the table, or on their way to it
   #chips = new Map();
@@ -36,6 +39,7 @@ export class List {
     this.#run = run;
     $("search").addEventListener("input", (event) => this.#look({ text: event.target.value.trim().toLowerCase() }));
     $("sort").addEventListener("change", (event) => this.#look({ down: false, sort: event.target.value }));
+    $("verdict").addEventListener("change", ({ target }) => this.#look({ verdict: target.value === ANY ? null : target.value }));
     for (const button of document.querySelectorAll("th button")) {
       const { sort } = button.dataset;
       button.addEventListener("click", () => this.#look({ down: this.view.sort === sort && !this.view.down, sort }));
@@ -59,6 +63,20 @@ export class List {
       say(chip.total, number.format(many));
       chip.element.setAttribute("aria-pressed", String(this.view.only === kind));
       chip.element.hidden = kind !== "" && many === 0 && this.view.only !== kind;
+    }
+  }
+
+  /** Offer the verdicts there are, with how many entries have each. */
+  showVerdicts(found) {
+    const words = [...new Set([ANY, ...Object.keys(VERDICTS_KNOWN), ...found.keys()])];
+    const wanted = words.filter((word) => word === ANY || found.has(word) || word === this.view.verdict);
+    const options = [...$("verdict").options];
+    if (wanted.join("\n") !== options.map(({ value }) => value).join("\n")) { // else it stays: it may be open
+      $("verdict").replaceChildren(...wanted.map((value) => make("option", { value })));
+      $("verdict").value = this.view.verdict ?? ANY;
+    }
+    for (const option of $("verdict").options) {
+      say(option, option.value === ANY ? "Any verdict" : `${verdictWord(option.value)} (${number.format(found.get(option.value) ?? 0)})`);
     }
   }
 

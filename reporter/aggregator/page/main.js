@@ -5,7 +5,7 @@ import { showRun } from "./hero.js";
 import { Link } from "./link.js";
 import { List } from "./list.js";
 import { showPlugins } from "./plugins.js";
-import { Run, tally } from "./run.js";
+import { Run, tally, verdicts } from "./run.js";
 import "./theme.js";
 
 const LINKS = {
@@ -35,8 +35,9 @@ function draw() {
   if (news.fields) {
     const all = tally(run.entries.values());
     showRun(run, all);
-    showPlugins(run.entries.values());
+    showPlugins(run.entries.values(), run.tests);
     list.showChips(all);
+    list.showVerdicts(verdicts(run.entries.values()));
   }
   if (news.order) list.showOrder();
 }

@@ -1,12 +1,14 @@
 // A card for each plugin.
 
+import { Contents } from "./contents.js";
 import { $, bar, icon, make, mark, say, share, sign } from "./elements.js";
 import { tally } from "./run.js";
-import { count, number, ORDER, WORDS } from "./words.js";
+import { count, number, ORDER, outcomes, sumOf, WORDS } from "./words.js";
 
 const cards = new Map();
 
-export function showPlugins(entries) {
+/** Show the plugins of a run; `tests` has the outcomes of their tests. */
+export function showPlugins(entries, tests) {
   const groups = Map.groupBy(entries, (entry) => entry.told.name);
   $("plugins-section").hidden = groups.size === 0;
   for (const [name, card] of cards) if (!groups.has(name)) { card.element.remove(); cards.delete(name); }
@@ -28,6 +30,9 @@ export function showPlugins(entries) {
     }
     if (all.failures) notes.push(count(all.failures, "failed test"));
     say(card.note, notes.join(" · "));
+    const counts = tests.get(name), many = sumOf(counts);
+    card.tests.hidden = !many;
+    say(card.tests, many ? `${count(many, "test")}: ${outcomes(counts)}` : "");
   }
 }
 
@@ -35,9 +40,11 @@ function newCard(name) {
   const card = {
     sign: icon("running"), count: make("span", { className: "count" }),
     bar: bar("complete", "failed", "timed_out", "check_failed", "unknown"), note: make("p", { className: "note" }),
+    tests: make("p", { className: "note counts" }),
   };
   const title = make("h3", { textContent: name, title: name });
-  card.element = make("li", { className: "card plugin" }, make("header", {}, card.sign, title, card.count), card.bar, card.note);
+  card.element = make("li", { className: "card plugin" }, make("header", {}, card.sign, title, card.count), card.bar, card.note, card.tests);
+  Contents.of(name, card.element);
   $("plugins").append(card.element);
   return card;
 }

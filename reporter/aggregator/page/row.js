@@ -1,13 +1,14 @@
 // One entry as a row of the table, with its details once they are opened.
 
 import { bar, facts, icon, make, mark, say, share, sign } from "./elements.js";
-import { age, CAUSES, count, hours, number, size, when, WORDS } from "./words.js";
+import { hasReport, Report } from "./report.js";
+import { age, CAUSES, count, hours, number, outcomes, size, sumOf, when, WORDS } from "./words.js";
 
 const LISTS = 5000; // between two requests for the whole lists of an entry
 
 export class Row {
   constructor(entry) {
-    Object.assign(this, { entry, more: null, lists: null, fetched: 0, asked: -LISTS, later: 0 });
+    Object.assign(this, { entry, more: null, report: null, lists: null, fetched: 0, asked: -LISTS, later: 0 });
     this.#build();
     this.show();
   }
@@ -56,7 +57,9 @@ export class Row {
       share(bad, Math.min(failures, total - done), total);
       say(this.steps, `${number.format(done + failures)} of ${number.format(total)}`);
     } else {
-      say(this.steps, told.bytes === null ? "Result received" : `Result received, ${size(told.bytes)}`);
+      const tests = sumOf(told.result_counts), passed = told.result_counts?.passed ?? 0;
+      const said = [told.bytes !== null && size(told.bytes), tests > 1 && `${number.format(passed)} of ${number.format(tests)} tests passed`];
+      say(this.steps, ["Result received", ...said.filter(Boolean)].join(", "));
     }
     const judged = Boolean(told.reason || told.message);
     this.error.hidden = error === null && !told.retry_until && !judged;
@@ -101,8 +104,9 @@ export class Row {
       this.showMore();
     } else {
       this.more.remove();
+      this.report?.end();
       clearTimeout(this.later);
-      this.more = this.facts = this.lists = null;
+      this.more = this.report = this.facts = this.lists = null;
       this.fetched = this.later = 0;
     }
   }
@@ -117,12 +121,10 @@ export class Row {
       add("Error", error.text);
     } else {
       add("Reason", told.reason);
-      add("Result", told.message);
+      if (told.reason !== "TestsFailed") add("Result", told.message); // else the tests say more
     }
     add("Verdict", told.result_status);
-    if (told.result_counts) {
-      add("Tests", Object.entries(told.result_counts).map(([word, many]) => `${many} ${word}`).join(", "));
-    }
+    add("Tests", outcomes(told.result_counts));
     if (told.pod) {
       const { name, node, phase, reason, message, since, restarts } = told.pod;
       add("Pod", [name, node && `on ${node}`, phase].filter(Boolean).join(", "));
@@ -151,6 +153,10 @@ export class Row {
       if (total > texts.length) this.fetchLists(total);
     }
     facts(this.facts, pairs);
+    if (hasReport(told)) {
+      if (!this.report) this.more.append((this.report = new Report()).element);
+      this.report.show(told);
+    }
   }
 
   /** The run lists the first 20 of each; the entry alone has all that are kept. */

@@ -5,7 +5,7 @@ import { ORDER } from "./words.js";
 
 export class Run {
   constructor(changed) {
-    Object.assign(this, { changed, fields: null, entries: new Map(), told: null });
+    Object.assign(this, { changed, fields: null, entries: new Map(), tests: new Map(), told: null });
     this.forget();
   }
 
@@ -22,6 +22,7 @@ export class Run {
   takeFields(fields) {
     if (this.fields && this.fields.run !== fields.run) {
       this.entries.clear();
+      this.tests.clear();
       this.news.order = true;
     } else if (this.fields && fields.revision < this.fields.revision) return; // a page was quicker
     this.fields = fields;
@@ -48,11 +49,28 @@ export class Run {
     this.changed();
   }
 
+  /** Add to the tests of a plugin by outcome, or take away: going through all entries each time costs too much. */
+  #count(plugin, counts, sign) {
+    if (!counts) return;
+    if (!this.tests.has(plugin)) this.tests.set(plugin, Object.create(null));
+    const tests = this.tests.get(plugin);
+    for (const [word, many] of Object.entries(counts)) tests[word] = (tests[word] ?? 0) + sign * many;
+  }
+
   #put(entry, told) {
+    this.#count(told.name, entry.told?.result_counts, -1);
     entry.take(told);
+    this.#count(told.name, told.result_counts, 1);
     this.news.entries.add(entry);
     this.news.fields = true;
   }
+}
+
+/** How many entries have which verdict. */
+export function verdicts(entries) {
+  const found = new Map();
+  for (const { verdict } of entries) found.set(verdict, (found.get(verdict) ?? 0) + 1);
+  return found;
 }
 
 /** How many entries are of which kind, and how many tests have failed. */

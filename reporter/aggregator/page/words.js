@@ -15,6 +15,9 @@ export const UPLOADS = {
   failed: "could not be uploaded to",
 };
 export const ORDER = ["failed", "timed_out", "check_failed", "unknown", "silent", "retrying", "running", "complete"];
+export const VERDICTS_KNOWN = { passed: "Passed", failed: "Failed", timeout: "Timed out", unknown: "Unknown", "": "No verdict yet" };
+/** A plugin may have words of its own, and no word is what objects are born with. */
+export const verdictWord = (word) => (Object.hasOwn(VERDICTS_KNOWN, word) ? VERDICTS_KNOWN[word] : word);
 const VERDICTS = { failed: "check_failed", unknown: "unknown" };
 export const RANK = Object.fromEntries(ORDER.map((kind, index) => [kind, index]));
 
@@ -48,6 +51,16 @@ export function kindOf(entry) {
   if (entry.status !== "running") return entry.status in RANK ? entry.status : "failed";
   return entry.stale ? "silent" : entry.retry_until ? "retrying" : "running";
 }
+
+const WORST = ["failed", "timeout", "unknown"], BEST = ["skipped", "passed"];
+const order = (word) => (WORST.includes(word) ? WORST.indexOf(word) - WORST.length : BEST.indexOf(word) + 1);
+
+/** How many tests had which outcome, the worst first; a plugin's own words are between. */
+export const outcomes = (counts) => Object.entries(counts ?? {}).filter(([, many]) => many > 0)
+  .sort(([one], [other]) => order(one) - order(other))
+  .map(([word, many]) => `${number.format(many)} ${word === "timeout" ? "timed out" : word}`).join(", ");
+
+export const sumOf = (counts) => Object.values(counts ?? {}).reduce((sum, many) => sum + many, 0);
 
 /** A share as a whole number of percent; 0.29 * 100 is less than 29. */
 export const percent = (share) => Math.floor(Math.round(share * 10000) / 100);

@@ -13,6 +13,8 @@ from tests.integration.aggregator_http.test_status import serving
 MODULES = [
     f"{name}.js"
     for name in (
+        "ask",
+        "contents",
         "elements",
         "entry",
         "hero",
@@ -20,6 +22,7 @@ MODULES = [
         "list",
         "main",
         "plugins",
+        "report",
         "row",
         "run",
         "theme",

@@ -1,0 +1,23 @@
+// Asking for a document beside the stream: what it says, or why there is none.
+
+const AGAIN = 3000; // between two tries, where another one may help
+
+/** Ask until there is an answer that lasts, or `signal` ends it. `tell` gets words for the time until then. */
+export async function ask(url, signal, tell) {
+  for (;;) {
+    let problem = "The aggregator cannot be reached.";
+    try {
+      const answer = await fetch(url, { cache: "no-cache", signal });
+      if (answer.ok) return { found: await answer.json(), problem: "" };
+      problem = sentence((await answer.text()).trim() || String(answer.status));
+      if (![409, 429, 503].includes(answer.status)) return { found: null, problem };
+    } catch (error) {
+      if (signal.aborted) throw error;
+    }
+    tell(problem);
+    await new Promise((go) => { setTimeout(go, AGAIN); signal.addEventListener("abort", go, { once: true }); });
+    signal.throwIfAborted();
+  }
+}
+
+const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
