@@ -27,12 +27,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.bed import binaries
+from tests.bed import binaries, building
 from tests.bed import node as bed_node
-from tests.bed import product_image as bed_image
 from tests.bed.attached import attached
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
+from tests.bed.product_image import PRODUCT_IMAGE, build_product_image
 
 # Their asserts tell the values too; it has to be said before they are imported.
 pytest.register_assert_rewrite("tests.scenarios", "tests.cluster")
@@ -129,9 +129,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             binaries.programs(*PROGRAMS)
         if "node" in wanted and bed_node.why_not() is None:
             binaries.program("kubelet")
-        if "product_image" in wanted and bed_image.why_not() is None:
+        if "product_image" in wanted and building.why_not() is None:
             with binaries.locked("image"):
-                bed_image.base_image()
+                building.base_image()
     except binaries.BedUnavailable:
         # The fixture meets the same error and reports it with its test.
         return
@@ -166,13 +166,13 @@ def node(controlplane: ControlPlane) -> Iterator[Node]:
 @pytest.fixture(scope="session")
 def product_image(node: Node, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The name of the product's image, built from the Dockerfile and known to the node."""
-    if reason := bed_image.why_not():
+    if reason := building.why_not():
         _leave_out(reason)
     archive = tmp_path_factory.mktemp("image") / "product.tar"
-    bed_image.build_product_image(archive)
-    node.import_image(archive, bed_image.PRODUCT_IMAGE)
+    build_product_image(archive)
+    node.import_image(archive, PRODUCT_IMAGE)
     archive.unlink()
-    return bed_image.PRODUCT_IMAGE
+    return PRODUCT_IMAGE
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bed import binaries, images, node, product_image
+from tests.bed import binaries, building, images, node
 from tests.bed.attached import ATTACHED
 from tests.bed.controlplane import ControlPlane
 from tests.bed.hollow import HollowNodes
@@ -97,7 +97,7 @@ def _create_volumes(controlplane: ControlPlane) -> None:
 
 
 def _import_product(running: Node) -> None:
-    reason = product_image.why_not()
+    reason = building.why_not()
     if reason is None and not (PROJECT / "Dockerfile").is_file():
         reason = "there is no Dockerfile"
     if reason:
