@@ -1,5 +1,7 @@
 """Says whether requirements/*.txt still fit pyproject.toml, without a package index.
 
+And whether the lock of a plugin's own image fits what is written beside it.
+
     python check_locks.py
 
 A lock fits when it pins exactly what its inputs lead to: the walk starts at the requirements of
@@ -25,6 +27,8 @@ LOCKS = {
     "test.txt": ("all", "test"),
     "dev.txt": ("all", "dev"),
 }
+# Folders with a requirements.in and its lock, for images whose packages are not installed here.
+FOREIGN = ("deploy/plugins/ansible",)
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,25 @@ def problems(pins: dict[str, Pin], inputs: Iterable[Requirement]) -> Iterator[st
             yield f"{name} has no hash"
 
 
+def foreign_problems(text: str, wanted: str) -> Iterator[str]:
+    """Yield what is wrong with the lock TEXT of packages that are not installed here.
+
+    WANTED has a requirement a line. That a package is missing which others need is not seen here;
+    pip says so when the image is built, since it takes nothing without a hash.
+    """
+    pins = read_lock(text)
+    lines = (line.partition("#")[0].strip() for line in wanted.splitlines())
+    for requirement in map(Requirement, filter(None, lines)):
+        pin = pins.get(canonicalize_name(requirement.name))
+        if pin is None:
+            yield f"{requirement.name} is missing"
+        elif not requirement.specifier.contains(pin.version):
+            yield f"{requirement.name}=={pin.version} does not fit `{requirement}`"
+    yield from (f"{name} has no hash" for name, pin in pins.items() if not pin.hashes)
+    if "://" in text:
+        yield "names a download address"
+
+
 def main() -> int:
     """Check every lock; print one line a problem and return 1 when there is any."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -131,6 +154,10 @@ def main() -> int:
         ]
         if "://" in read[lock]:
             found.append(f"requirements/{lock}: names a download address")
+    for folder in FOREIGN:
+        text = (ROOT / folder / "requirements.txt").read_text(encoding="utf-8")
+        wanted = (ROOT / folder / "requirements.in").read_text(encoding="utf-8")
+        found += [f"{folder}/requirements.txt: {each}" for each in foreign_problems(text, wanted)]
     for line in found:
         print(line)
     if found:

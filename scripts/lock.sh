@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Writes requirements/*.txt from pyproject.toml. Versions that are locked and still fit are kept;
-# UPGRADE=1 takes the newest ones. Needs a package index; nothing else in the project does.
+# Writes requirements/*.txt from pyproject.toml, and the lock of deploy/plugins/ansible. Versions that
+# are locked and still fit are kept; UPGRADE=1 takes the newest ones. Needs a package index; nothing
+# else in the project does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,3 +18,6 @@ if [ -n "${UPGRADE:-}" ]; then upgrade=(--upgrade); fi
   --no-annotate --output-file requirements/test.txt pyproject.toml
 "$uv" pip compile "${options[@]}" --extra all --constraint requirements/dev.txt \
   --no-annotate --output-file requirements/image.txt pyproject.toml
+# What the image of the plugin `ansible` has beside ours; its own program, with packages of its own.
+"$uv" pip compile "${options[@]}" "${upgrade[@]}" --no-annotate \
+  --output-file deploy/plugins/ansible/requirements.txt deploy/plugins/ansible/requirements.in

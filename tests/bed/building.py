@@ -19,7 +19,8 @@ from pathlib import Path
 from tests.bed.binaries import cache_dir, pip_command
 
 SUITE = "bookworm"
-PACKAGES = "python3,python3-venv,ca-certificates"
+# The last one is for the image of the plugin `ansible`.
+PACKAGES = "python3,python3-venv,ca-certificates,iproute2"
 PYTHON = "3.11"
 UNUSED = (
     *(f"usr/share/{name}" for name in ("doc", "man", "info", "locale", "lintian", "zoneinfo")),

@@ -1,4 +1,4 @@
-"""The product's own image, built from the project's Dockerfile."""
+"""Our own images, built from the project's Dockerfiles: the product's, and the plugin `ansible`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from tests.bed.binaries import BedUnavailable, locked
 from tests.bed.images import layer_sizes
 
 PRODUCT_IMAGE = "localhost/status-reporter:dev"
+ANSIBLE_IMAGE = f"{PRODUCT_IMAGE}-ansible"
 PROJECT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = "requirements/image.txt"
+ANSIBLE = "deploy/plugins/ansible"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,19 @@ def build_product_image(out: Path, project: Path = PROJECT) -> Built:
         raise BedUnavailable(reason)
     with locked("image"):
         shutil.copyfile(_product(project), out)
+        return _built(out)
+
+
+def build_ansible_image(out: Path, project: Path = PROJECT) -> Built:
+    """Build the image of the plugin `ansible`, as `build_product_image` does."""
+    if reason := building.why_not():
+        raise BedUnavailable(reason)
+    with locked("image"), tempfile.TemporaryDirectory() as folder:
+        product, base, context = _product(project), building.base_image(), Path(folder)
+        building.copy_sources(project / ANSIBLE, context)
+        shutil.copytree(building.wheels(context / "requirements.txt"), context / "wheels")
+        arguments = {"AGENT_IMAGE": PRODUCT_IMAGE, "BUILD_IMAGE": base, "RUNTIME_IMAGE": base}
+        shutil.copyfile(building.archive(context, ANSIBLE_IMAGE, arguments, product), out)
         return _built(out)
 
 

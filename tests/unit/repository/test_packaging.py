@@ -246,6 +246,22 @@ class TestLocks:
 
         assert ["durationpy has no hash"] == self.problems(text)
 
+    def test_lock_of_a_plugins_image(self):
+        """Packages that are not installed here: what is asked for is there, hashed, and fits."""
+        folder = ROOT / "deploy" / "plugins" / "ansible"
+        text = (folder / "requirements.txt").read_text(encoding="utf-8")
+        wanted = (folder / "requirements.in").read_text(encoding="utf-8")
+        bare = "a==1 \\\n    --hash=sha256:00\nb==2 # from https://x\n"
+
+        assert [] == list(check_locks.foreign_problems(text, wanted))
+        assert "ansible-core" in check_locks.read_lock(text)
+        assert [
+            "a==1 does not fit `a>1`",
+            "c is missing",
+            "b has no hash",
+            "names a download address",
+        ] == list(check_locks.foreign_problems(bare, "# why\na>1\nb  # too\nc\n"))
+
 
 class TestDocuments:
     """scripts/check_docs.py finds what points nowhere."""

@@ -3,12 +3,17 @@
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from reporter.core.launch import aggregator_pod
 
 ROOT = Path(__file__).resolve().parents[3]
-HOST_FACTS = ROOT / "reporter" / "ctl" / "plugins" / "host-facts.yaml"
+SEES_ALL = [
+    ROOT / "reporter" / "ctl" / "plugins" / "host-facts.yaml",
+    ROOT / "deploy" / "plugins" / "ansible" / "definition.yaml",
+]
+"""Definitions whose Pods have the processes of the node in /host/proc or /proc."""
 
 
 def numbers(text: str) -> set[int]:
@@ -16,16 +21,17 @@ def numbers(text: str) -> set[int]:
     return set(map(int, re.findall(r"(?:runAsUser|runAsGroup|fsGroup)\W+(\d+)", text)))
 
 
-def test_what_sees_all_processes_of_a_node_has_a_user_that_nobody_else_has():
+@pytest.mark.parametrize("definition", SEES_ALL, ids=lambda path: path.parent.name)
+def test_what_sees_all_processes_of_a_node_has_a_user_that_nobody_else_has(definition):
     """Through /proc/PID/root it could read and write what a container of the same user may."""
-    spec = yaml.safe_load(HOST_FACTS.read_text())["spec"]["template"]["spec"]
+    spec = yaml.safe_load(definition.read_text())["spec"]["template"]["spec"]
     context = spec["securityContext"]
     own = {context[name] for name in ("runAsUser", "runAsGroup", "fsGroup")}
     image = re.findall(r"^USER (\d+):(\d+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     others = {aggregator_pod._USER, *map(int, image[-1])}
     for folder in ("deploy", "reporter/ctl/plugins"):
         for path in (ROOT / folder).rglob("*.yaml"):
-            if path != HOST_FACTS:
+            if path != definition:
                 others |= numbers(path.read_text())
 
     assert 65532 in others
