@@ -43,6 +43,19 @@ def process_usage(pid: int) -> Usage | None:
     return Usage(int(peak[1]) * 1024, ticks / os.sysconf("SC_CLK_TCK"))
 
 
+def cgroup_peak(pid: int) -> int:
+    """The most bytes that the control group of a living process has had: version 1, else 2."""
+    groups = dict(line.split(":", 2)[1:] for line in _lines(Path("/proc") / str(pid) / "cgroup"))
+    version_1 = groups.get("memory")
+    place, file = ("memory", "memory.max_usage_in_bytes") if version_1 else ("", "memory.peak")
+    group = (version_1 or groups[""]).lstrip("/")
+    return int((Path("/sys/fs/cgroup") / place / group / file).read_text())
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
 def log_lines(text: str) -> list[LogLine]:
     """Parse containerd's log format; a line it has cut in pieces (tag P) is joined again."""
     lines: list[LogLine] = []
