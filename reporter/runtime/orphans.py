@@ -40,7 +40,8 @@ def end_when_killed() -> None:
     """Go on in a child, which gets SIGTERM when this process is killed; only the child returns.
 
     So there is somebody left who ends what the program has started. This process waits, passes on
-    the signals that ask to end, and exits as the child does. For a program without threads.
+    the signals that ask to end, and exits as the child does; then nothing is left that the child
+    has started, even if it was killed. For a program without threads.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -48,6 +49,8 @@ def end_when_killed() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     awaited = {each for each in _AWAITED if signal.getsignal(each) is not signal.SIG_IGN}
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    # A shell that became this program may have left it children: they are not ours to end.
+    others = frozenset(_children())
     child = os.fork()
     if not child:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -58,19 +61,28 @@ def end_when_killed() -> None:
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it may still write to the terminal
         signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
         return
+    adopt()
+    asked = False
     while True:
         came = signal.sigwait(awaited)
         if came != signal.SIGCHLD:
-            os.kill(child, signal.SIGINT if came == signal.SIGINT else signal.SIGTERM)
+            # A closed terminal tells it twice, by its shell and by the kernel: nobody is impatient.
+            if came != signal.SIGHUP or not asked:
+                os.kill(child, signal.SIGINT if came == signal.SIGINT else signal.SIGTERM)
+            asked = True
             continue
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
+            end_orphans(others)
             code = os.waitstatus_to_exitcode(status)
             os._exit(code if code >= 0 else 128 - code)
 
 
-def end_orphans() -> None:
-    """Kill and reap all our children, and theirs as they come to us; wait 2 s at most."""
+def end_orphans(but: frozenset[int] = frozenset()) -> None:
+    """Kill and reap all our children, and theirs as they come to us; wait 2 s at most.
+
+    Those in `but` are left alone.
+    """
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         try:
@@ -79,7 +91,10 @@ def end_orphans() -> None:
             return
         if reaped:
             continue
-        for child in _children():
+        children = set(_children()) - but
+        if but and not children:
+            return
+        for child in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(child, signal.SIGKILL)
         time.sleep(0.001)

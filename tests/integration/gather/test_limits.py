@@ -19,6 +19,16 @@ BOUND = 60.0
 SMALL = ("--bytes", "100000", "--files", "50")
 BRIEF = ("--seconds", "4")  # many times what starting a program takes
 LAST = "90-tells"
+BECOMES = """\
+import os, signal, subprocess, sys
+# Whoever runs the tests may ignore them, as `nohup` does.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+with open("other", "x") as file:
+    file.write(str(subprocess.Popen(["sleep", "600"]).pid))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Becomes the command; the child that it has left is not the command's."""
 
 
 @pytest.fixture
@@ -337,6 +347,64 @@ def test_what_ends_the_command_ends_what_runs_and_keeps_what_is_there(
     assert (True, "failed") == (record["stopped"], record["status"])
     assert [] == alive(tmp_path / "out/hangs/pids")
     assert ["hangs"] == os.listdir(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("twice", "code"), [(signal.SIGHUP, 130), (signal.SIGINT, 130), (None, 128 + signal.SIGKILL)]
+)
+def test_nothing_lives_on_where_the_command_is_ended_twice_or_killed_inside(
+    tmp_path: Path, twice: signal.Signals | None, code: int
+) -> None:
+    """A closed terminal sends SIGHUP twice, and the output is kept; Ctrl-C twice is impatience.
+
+    Without a signal, the process that gathers is killed, as by the kernel without memory.
+    """
+    programs = tmp_path / "gatherers.d"
+    programs.mkdir()
+    os.mkfifo(tmp_path / "ready")
+    script(
+        programs,
+        "10-hangs",
+        f"setsid sleep 600 & echo $$ $! >{tmp_path}/pids; echo >{tmp_path}/ready; sleep 600",
+    )
+    command = [LAUNCHER, "gather", "--out", str(tmp_path / "out"), "--gatherers", str(programs)]
+    with subprocess.Popen(
+        [sys.executable, "-c", BECOMES, sys.executable, *command],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+    ) as process:
+        (tmp_path / "ready").read_bytes()
+        if twice:
+            for _ in range(2):
+                process.send_signal(twice)
+                while process.poll() is None and _pending(process.pid):
+                    pass
+        else:
+            gatherer = int((tmp_path / "pids").read_text().split()[0])
+            os.kill(_parent(gatherer), signal.SIGKILL)
+        assert code == process.wait(BOUND)
+
+    assert [] == alive(tmp_path / "pids")
+    (left,) = alive(tmp_path / "other")
+    os.kill(int(left), signal.SIGKILL)
+    if twice == signal.SIGHUP:
+        assert json.loads((tmp_path / "out/hangs/gather.json").read_text())["stopped"]
+
+
+def _status(pid: int, field: str) -> str:
+    found = re.search(rf"^{field}:\s*(\S+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def _pending(pid: int) -> bool:
+    """Return whether a signal waits that asks it to end."""
+    asked = 1 << signal.SIGHUP - 1 | 1 << signal.SIGINT - 1
+    return bool(int(_status(pid, "ShdPnd"), 16) & asked)
+
+
+def _parent(pid: int) -> int:
+    return int(_status(pid, "PPid"))
 
 
 def test_the_directory_for_the_output_must_be_empty(programs: Path) -> None:
