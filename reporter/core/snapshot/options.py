@@ -85,11 +85,11 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 class SnapshotOptions:
     """What to collect, and how much of it. The variables are these names in capitals."""
 
-    resources: tuple[Pattern, ...] = _setting("resources to collect; all if empty", (), _patterns)
+    resources: tuple[Pattern, ...] = _setting("resources to collect; all if not set", (), _patterns)
     exclude: tuple[Pattern, ...] = _setting("resources to leave out", (), _patterns)
-    namespaces: tuple[str, ...] = _setting("namespaces to collect; all if empty", (), _names)
+    namespaces: tuple[str, ...] = _setting("namespaces to collect; all if not set", (), _names)
     namespace_selector: str = _setting(
-        "labels of the namespaces to collect; all if empty", "", _selector
+        "labels of the namespaces to collect; all if not set", "", _selector
     )
     secrets: str = _setting("Secrets: `none`, or their `metadata`", "none", _secrets)
     kubelet: bool = _setting("the kubelets' configuration and health", False, _switch)
@@ -121,10 +121,14 @@ def read_options(environ: Mapping[str, str]) -> tuple[SnapshotOptions, list[str]
             problems.append(f"{variable}: is not an option; known are {', '.join(known)}")
             continue
         option = known[variable]
+        if not environ[variable].strip(" ,\t\n"):
+            # A variable that a shell did not know must not stand for the whole cluster.
+            problems.append(f"{variable}: must not be empty; leave it out for the default")
+            continue
         try:
             values[option.name] = option.metadata["read"](environ[variable])
         except ValueError as error:
             problems.append(f"{variable}: {error}")
-    if "namespaces" in values and values.get("namespace_selector") and values["namespaces"]:
+    if "namespaces" in values and "namespace_selector" in values:
         problems.append(f"{PREFIX}NAMESPACES: must not be set together with a selector")
     return SnapshotOptions(**values), problems

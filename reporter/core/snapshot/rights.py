@@ -72,7 +72,8 @@ def _rule(group: str, resources: list[str], verb: str) -> Rule:
 
 def remarks(granted: Rights, options: SnapshotOptions) -> list[str]:
     """Say what the account may read, and what the rights beyond plain reading mean, a line each."""
-    said = [f"its account may list {_reach(granted)}"]
+    only = "" if options.kubelet else " only"
+    said = [f"its account may list {_reach(granted, only)}"]
     if options.namespace_selector:
         secrets = ", the Secrets of all namespaces too" if options.secrets == "metadata" else ""
         said.append(
@@ -95,13 +96,13 @@ def remarks(granted: Rights, options: SnapshotOptions) -> list[str]:
     return said
 
 
-def _reach(granted: Rights) -> str:
+def _reach(granted: Rights, only: str) -> str:
     if not granted.namespaces:
         return f"{_counted(granted.listed_in_cluster, '')} in the whole cluster"
     more = len(granted.namespaces) - _SHOWN
     names = ", ".join(granted.namespaces[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
     several = "namespaces" if len(granted.namespaces) > 1 else "namespace"
-    said = f"{_counted(granted.listed_inside, 'namespaced ')} in {several} {names} only"
+    said = f"{_counted(granted.listed_inside, 'namespaced ')} in {several} {names}{only}"
     if not granted.listed_in_cluster:
         return said
     return f"{said}, and {_counted(granted.listed_in_cluster, 'cluster-scoped ')}"

@@ -77,6 +77,10 @@ def test_everything_is_asked_for() -> None:
         ("SNAPSHOT_SECONDS", "-1", "must be an integer from 1"),
         ("SNAPSHOT_RESOURCES", "Pods", "'Pods' is not RESOURCE or RESOURCE.GROUP"),
         ("SNAPSHOT_NAMESPACES", "../x", "'../x' is not the name of a namespace"),
+        ("SNAPSHOT_NAMESPACES", "", "must not be empty"),
+        ("SNAPSHOT_NAMESPACES", " , ", "must not be empty"),
+        ("SNAPSHOT_NAMESPACE_SELECTOR", " ", "must not be empty"),
+        ("SNAPSHOT_RESOURCES", ",", "must not be empty"),
         ("SNAPSHOT_NAMESPACE_SELECTOR", "a b", "is not a label requirement"),
     ],
 )
@@ -234,6 +238,7 @@ def test_what_rights_mean_is_said() -> None:
     assert "may list Secrets of these namespaces: " in said(namespaces="a")
     assert "may list Secrets: " in said(namespace_selector="team=a")
     assert "in all namespaces" not in said() + said(namespaces="a")
+    assert "only" not in said(namespaces="a").partition("\n")[0]
     wide = "in all namespaces, not only in those with the chosen labels, the Secrets of all"
     assert wide in said(namespace_selector="team=a")
     plain = options(namespace_selector="team=a")
