@@ -104,15 +104,23 @@ class Looker:
                 theirs.waiting_since_at,
             )
 
-    def left(self) -> float | None:
-        """Return the seconds that are left after SIGTERM; nothing before it."""
+    def left(self, keep: float = 0.0) -> float | None:
+        """Return the seconds until the next end that is ahead after SIGTERM; nothing before it.
+
+        The kubelet may end this process at the first; where the Pod was never seen, writing goes on
+        until the second. `keep`: an end comes so many seconds before the first, too.
+        """
         case = self._stopping()
-        return None if case is None else (case.give_up_at or 0.0) - self._clock()
+        if case is None:
+            return None
+        first, last = case.stop_deadline or 0.0, case.give_up_at or 0.0
+        now = self._clock()
+        return next((end for end in (first - keep, first) if end > now), last) - now
 
     def ends_within(self, seconds: float) -> bool:
         """Return whether the kubelet may end this process so soon."""
         case = self._stopping()
-        return case is not None and self._clock() > (case.stop_deadline or 0.0) - seconds
+        return case is not None and self._clock() >= (case.stop_deadline or 0.0) - seconds
 
     def _stopping(self) -> Case | None:
         stopped = self._stop.requested_at

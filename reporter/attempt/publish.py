@@ -135,7 +135,8 @@ class Publisher:
                     self._withhold(o)
             elif self._looker.ends_within(HAND_OVER) and (last := self._looker.seen):
                 self._withhold(last)
-            self.pace.put_off(error, self._looker.left())
+            # Whatever the server wishes, there is a try when others have to hear.
+            self.pace.put_off(error, self._looker.left(keep=HAND_OVER))
             return None
         self._accepted(began)
         return self._stands()

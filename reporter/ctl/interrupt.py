@@ -40,12 +40,14 @@ def at_once() -> Iterator[None]:
     try:
         yield
     finally:
-        done.set()
-        signal.set_wakeup_fd(wakeup)
-        os.close(writer)
-        watcher.join()
-        os.close(reader)
-        signal.signal(signal.SIGINT, before)
+        try:
+            done.set()
+            signal.set_wakeup_fd(wakeup)
+            os.close(writer)
+            watcher.join()
+            os.close(reader)
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 def _raise_once() -> Callable[[int, FrameType | None], None]:

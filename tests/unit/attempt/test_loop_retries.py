@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from reporter.attempt.publish import LoopOutcome
-from reporter.core.facts import PodSeen
+from reporter.core.facts import PodSeen, PodUnknown
 from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, Forbidden, InvalidRequest, Unavailable
 from tests.unit.attempt.loop_world import IMAGE, World, rows, running, stamp, waiting
@@ -190,6 +190,27 @@ def test_an_outage_that_began_before_the_pod_was_seen() -> None:
     assert ("True", "AllGood") == (report.status, report.reason)
     assert 29.0 <= at <= 34.0
     assert 200.0 <= world.now <= 201.0
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize("hangs", [True, False], ids=["hangs", "asks for half a minute"])
+def test_others_hear_before_the_kill_whatever_requests_do(seen: bool, hangs: bool) -> None:
+    """Of a Pod that was never seen, too: the usual grace period is 30 s."""
+    world = World(watched=False)
+    world.shown = None if seen else PodUnknown()
+
+    def trouble() -> None:
+        world.api_away, world.answer_takes = hangs, 100.0 * hangs
+        world.errors = [Unavailable("x", retry_after=30.0)] * 1_000
+
+    world.at(4.0, trouble)
+    world.at(5.0, world.result)
+    world.at(6.0, world.end, world.sigterm)
+    world.run(100)
+
+    at, _ = world.withheld_at[0]
+    assert world.requested_at is not None
+    assert 23.0 <= at - world.requested_at <= 27.0
 
 
 def test_an_outage_without_end_before_the_pod_was_seen() -> None:

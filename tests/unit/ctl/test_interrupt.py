@@ -19,8 +19,8 @@ def elsewhere():
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
 with at_once():
-    threading.Timer(0.1, elsewhere).start()
     try:
+        threading.Timer(0.1, elsewhere).start()
         time.sleep(60)
     except KeyboardInterrupt:
         {tidy}
@@ -50,7 +50,7 @@ def test_a_signal_that_comes_just_before_a_sleep() -> None:
 
 def test_ctrl_c_again_while_the_command_tidies_up() -> None:
     """What tidies up is not interrupted."""
-    again = "signal.raise_signal(signal.SIGINT); time.sleep(0.2)"
+    again = "signal.raise_signal(signal.SIGINT); time.sleep(0.06)"
     assert (0, "tidied up\nthe end\n") == ran(again)
 
 
