@@ -161,6 +161,8 @@ def worker(given: Setting, plugin: Object, pod: Object, results: ResultsMount) -
         "WORKER_GRACE_SECONDS": str(given.grace),
         **_link_habits(given),
     }
+    if given.definition.dispatch == "daemonset":
+        values["WORKER_REPORT_TERMINATED"] = "false"  # the next Pod goes on with the entry
     return {
         "name": WORKER,
         "image": given.launch.image,

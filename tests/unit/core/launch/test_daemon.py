@@ -118,6 +118,15 @@ class TestWhatIsMade:
         worker, _ = self.made(daemons())["spec"]["template"]["spec"]["containers"]
         assert ["worker", "single-node", "--sleep=-1"] == worker["args"]
 
+    def test_the_worker_says_nothing_when_its_pod_goes(self):
+        """Another Pod follows; in a Job none does."""
+        job = definition("disk", driver="Node")
+        jobs = run_of(Plugin("disk", ("node1", "node2")), definitions=[job])
+        for run, expected in ((daemons(), ["false"]), (jobs, [])):
+            (worker, *_) = self.made(run)["spec"]["template"]["spec"]["containers"]
+            found = [v["value"] for v in worker["env"] if v["name"] == "WORKER_REPORT_TERMINATED"]
+            assert expected == found
+
     def test_a_plugin_that_uploads_by_itself_gets_no_worker(self):
         (plugin,) = self.made(daemons("link"))["spec"]["template"]["spec"]["containers"]
         assert "main" == plugin["name"]
