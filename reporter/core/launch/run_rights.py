@@ -22,8 +22,9 @@ def aggregator_rules(options: RunOptions) -> list[dict[str, Any]]:
         _rule("", "secrets", "create"),
         _rule("", "secrets", "delete", "get", only=secrets),
     ]
-    if options.launch.daemon_sets:
-        rules.append(_rule("apps", "daemonsets", "create", "delete", "get", "list", "watch"))
+    if sets := [names.shared_name(run, name) for name in sorted(options.launch.daemon_sets)]:
+        rules.append(_rule("apps", "daemonsets", "create", "list", "watch"))
+        rules.append(_rule("apps", "daemonsets", "delete", "get", only=sets))
     # The run's status on its own Pod. A Job's Pod has no name that is known before.
     rules.append(_rule("", "pods", "patch", only=None if options.exit else [f"{run}-0"]))
     return rules

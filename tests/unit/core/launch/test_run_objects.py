@@ -175,11 +175,20 @@ def test_the_aggregator_has_the_least_rights() -> None:
 def test_daemon_sets_may_be_made_where_a_plugin_asks_for_one_and_nowhere_else() -> None:
     asked = Definition("p", "Node", "done-file", {"spec": {}}, dispatch="daemonset")
     options = replace(ALL, launch=replace(ALL.launch, definitions=(asked,)))
-    verbs = {"create", "delete", "get", "list", "watch"}
-    for given, expected in ((ALL, set()), (options, {("apps", *verbs)})):
-        rules = run_rights.aggregator_rules(given)
-        found = {(*r["apiGroups"], *r["verbs"]) for r in rules if r["resources"] == ["daemonsets"]}
-        assert {frozenset(each) for each in expected} == {frozenset(each) for each in found}
+    own = names.shared_name("r1", "p")
+    expected = {
+        *((verb, "*") for verb in ("create", "list", "watch")),
+        *((verb, own) for verb in ("get", "delete")),
+    }
+    for given, sets in ((ALL, set()), (options, expected)):
+        found = {
+            (verb, only)
+            for rule in run_rights.aggregator_rules(given)
+            if (rule["apiGroups"], rule["resources"]) == (["apps"], ["daemonsets"])
+            for verb in rule["verbs"]
+            for only in rule.get("resourceNames", ["*"])
+        }
+        assert sets == found
 
 
 def test_nodes_with_an_identity_of_their_own_have_secrets_of_their_own() -> None:
