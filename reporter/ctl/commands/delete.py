@@ -27,7 +27,8 @@ A run that is still running, or whose results were neither downloaded nor upload
 with --yes or after a question on the terminal.
 
 exit codes:
-  0    nothing of the run is left
+  0    nothing of the run is left; with --yes, rights in a namespace that is not shown to you, and
+       may no longer exist, do not count
   1    not deleted, or something is left; it says what and why
   2    usage error
   4    cannot tell: not reachable, forbidden, no such run
@@ -53,7 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask, delete, say what stays; return the exit code."""
     try:
-        api, found, name = named_run(options)
+        api, found, name = named_run(options, rights_too=True)
         if (
             not options.yes
             and (doubt := _doubt(api, options, found, name))
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     except KubeError as error:
         raise CannotTell(cluster.said(error)) from None
     kept = file_of(api, found, name)
-    removal = Removal(api, found, name, tell=tell, patience=options.timeout)
+    removal = Removal(api, found, name, tell=tell, patience=options.timeout, unseen_too=options.yes)
     try:
         stays = removal.aggregator() or removal.rest() or removal.namespace()
     finally:
@@ -75,7 +76,11 @@ def run(options: argparse.Namespace) -> int:
     gone = ", ".join(f"{kind} {count}" for kind, count in sorted(removal.removed.items()))
     if stays:
         tell(f"something of run {name} is left:\n  " + "\n  ".join(stays))
+        if stays == removal.unseen():
+            tell("if these namespaces no longer exist, use --yes to delete the run")
         return FAILED
+    if unseen := removal.unseen():
+        tell("rights may be left if these namespaces still exist:\n  " + "\n  ".join(unseen))
     tell(f"run {name} deleted from namespace {found}: {gone or 'nothing was left'}")
     return GOOD
 

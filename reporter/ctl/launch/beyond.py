@@ -37,7 +37,8 @@ class BeyondApi(Protocol):
 class Beyond:
     """Looks for what one run has beyond its namespace.
 
-    `unread` says where that may be something and cannot be seen, and why.
+    `unread` says where something may be and cannot be seen, and why; `unsure` says the same of
+    namespaces that may also be gone. Both are what the last look found.
     """
 
     def __init__(self, api: BeyondApi, namespace: str, run: str) -> None:
@@ -45,10 +46,12 @@ class Beyond:
         self._labels = f"{selector(run)},{NAMESPACE_LABEL}={namespace}"
         self._named: list[str] | None = None
         self.unread: dict[str, str] = {}
+        self.unsure: dict[str, str] = {}
 
     def listed(self) -> list[Found]:
         """Return what is there. Raises KubeError where it may be asked again."""
         found: list[Found] = []
+        self.unread, self.unsure = {}, {}
         for kind in _IN_THE_CLUSTER:
             try:
                 found += self._list(kind, None)
@@ -67,18 +70,21 @@ class Beyond:
         try:
             return self._list(kind, namespace)
         except Forbidden as error:
-            if not self._vanished(namespace):
-                self.unread[f"{kind.lower()}s in namespace {namespace}"] = words(error)
+            # An administrator of a namespace loses the sight of it with the namespace.
+            if (there := self._exists(namespace)) is not False:
+                unseen = self.unread if there else self.unsure
+                unseen[f"{kind.lower()}s in namespace {namespace}"] = words(error)
             return []
 
-    def _vanished(self, namespace: str) -> bool:
+    def _exists(self, namespace: str) -> bool | None:
+        """Return whether the namespace is there, None where that is not told."""
         try:
             self._api.get("Namespace", None, namespace, timeout=TIMEOUT)
         except NotFound:
-            return True
+            return False
         except Forbidden:
-            pass
-        return False
+            return None
+        return True
 
     def _list(self, kind: str, namespace: str | None) -> list[Found]:
         listed = self._api.list_all(kind, namespace, self._labels, timeout=TIMEOUT)

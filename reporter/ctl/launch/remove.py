@@ -82,7 +82,10 @@ class Times:
 
 
 class Removal:
-    """One run that is removed, within `patience` seconds."""
+    """One run that is removed, within `patience` seconds.
+
+    Rights in a namespace that may be gone and cannot be seen count as left, unless `unseen_too`.
+    """
 
     def __init__(
         self,
@@ -93,6 +96,7 @@ class Removal:
         tell: Callable[[str], None],
         patience: float = PATIENCE,
         times: Times | None = None,
+        unseen_too: bool = False,
     ) -> None:
         self._api, self._namespace, self._run = api, namespace, run
         self._times = times or Times()
@@ -101,6 +105,7 @@ class Removal:
         self._refused: dict[str, str] = {}
         self._unread: dict[str, str] = {}
         self._beyond = Beyond(api, namespace, run)
+        self._unseen_too = unseen_too
         self.removed: dict[str, int] = {}
         """How many objects of each kind there were."""
         self._seen: set[tuple[str, str]] = set()
@@ -142,15 +147,21 @@ class Removal:
             return [f"{name}: {why}"]
         return self._until_gone(lambda: self._one("Namespace", self._namespace))
 
+    def unseen(self) -> list[str]:
+        """Return where rights may be left in namespaces that may be gone, and cannot be seen."""
+        return [f"{what}: cannot be seen: {why}" for what, why in self._beyond.unsure.items()]
+
     def _until_gone(self, listed: Callable[[], list["_Found"]]) -> list[str]:
         while True:
+            self._unread = {}
             try:
                 found, trouble = listed(), ""
             except KubeError as error:
                 found, trouble = [], words(error)
             if not found and not trouble:
                 unread = self._beyond.unread | self._unread
-                return [f"{what}: {why}" for what, why in unread.items()]
+                left = [f"{what}: {why}" for what, why in unread.items()]
+                return left if self._unseen_too else left + self.unseen()
             with ThreadPoolExecutor(_AT_ONCE, "delete") as pool:
                 list(pool.map(self._delete, (each for each in found if not each.deleting)))
             if self._times.clock() >= self._end:

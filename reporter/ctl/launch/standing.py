@@ -9,6 +9,7 @@ from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section
 from reporter.ctl.cluster import TIMEOUT, open_cluster, words
 from reporter.ctl.exits import CannotTell
+from reporter.ctl.launch.beyond import Beyond
 from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster
 from reporter.errors import Forbidden, NotFound
 
@@ -51,9 +52,12 @@ def hints(
     )
 
 
-def named_run(options: argparse.Namespace) -> "tuple[KubeApi, str, str]":
+def named_run(
+    options: argparse.Namespace, *, rights_too: bool = False
+) -> "tuple[KubeApi, str, str]":
     """Return the API, the namespace and the name of the run that a command was given.
 
+    With `rights_too`, also a run of which only rights outside its namespace are left.
     A usage error for what is no name. Raises KubeError, CannotTell.
     """
     name = options.name.removeprefix("run/")
@@ -61,14 +65,18 @@ def named_run(options: argparse.Namespace) -> "tuple[KubeApi, str, str]":
         options.error(f"not a valid run name: {options.name!r}")
     api, namespace = open_cluster(options)
     assert namespace is not None
-    return api, find_run(api, name, namespace, only_there=bool(options.namespace)), name
+    there = bool(options.namespace)
+    return api, find_run(api, name, namespace, only_there=there, rights_too=rights_too), name
 
 
-def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> str:
+def find_run(
+    api: "KubeApi", run: str, namespace: str, *, only_there: bool, rights_too: bool = False
+) -> str:
     """Return the namespace that has something of the run. Raises KubeError, CannotTell.
 
     That is `namespace`, else, unless `only_there`, the one that a run of that name makes. A run has
-    its plan as long as it is there; what a deletion that was interrupted has left may lack it.
+    its plan as long as it is there; what a deletion that was interrupted has left may lack it. Its
+    namespace may be deleted, and the rights that it had elsewhere, sought with `rights_too`, not.
     """
     # In the same order as `ByCluster`: two commands must not mean two runs of one name.
     places = [namespace] if only_there else [namespace, OWN_NAMESPACE.format(run=run)]
@@ -76,6 +84,7 @@ def find_run(api: "KubeApi", run: str, namespace: str, *, only_there: bool) -> s
         *((_has_plan, place) for place in places),
         *((_has_rest, place) for place in places),
         *((_is_made_by, place) for place in places),
+        *((_has_rights, place) for place in places if rights_too),
     ]
     hidden: dict[str, str] = {}
     for look, place in looks:
@@ -121,3 +130,7 @@ def _has_rest(api: "KubeApi", namespace: str, run: str) -> bool:
 def _is_made_by(api: "KubeApi", namespace: str, run: str) -> bool:
     found = api.get("Namespace", None, namespace, timeout=TIMEOUT)
     return section(found, "metadata", "annotations").get(CREATED_BY) == run
+
+
+def _has_rights(api: "KubeApi", namespace: str, run: str) -> bool:
+    return bool(Beyond(api, namespace, run).listed())

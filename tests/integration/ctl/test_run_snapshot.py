@@ -279,11 +279,12 @@ def test_what_was_made_goes_when_the_rest_fails(
     assert [] == granted(fake)
 
 
-def mere(there: Home, fake: FakeKube, *namespaces: str) -> None:
-    """Become somebody who may do everything in these namespaces, and knows which others exist."""
+def mere(there: Home, fake: FakeKube, *namespaces: str, knows_others: bool = True) -> None:
+    """Become somebody who may do everything in these namespaces, and may know which others are."""
     groups = ("", "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io")
     inside = Rule(("*",), ("*",), groups=groups, namespaces=namespaces)
-    fake.tokens.roles["mere"] = (inside, Rule(("get",), ("namespaces",)))
+    others = [Rule(("get",), ("namespaces",))] if knows_others else []
+    fake.tokens.roles["mere"] = (inside, *others)
     fake.write_token(fake.token("mere"))
     kubeconfig(there.folder / ".kube" / "config", fake)
 
@@ -328,3 +329,42 @@ def test_people_with_rights_in_the_chosen_namespaces_delete_a_run(
     assert "Role 1, RoleBinding 1" in err
     assert 1 == unseen
     assert "  roles in namespace team-b: " in said
+
+
+def test_people_who_see_only_their_namespaces_delete_a_run_when_one_of_them_is_gone(
+    there: Home, fake: FakeKube
+) -> None:
+    """Their rights in it are gone with it: nobody tells them whether it exists."""
+    mere(there, fake, "default", "team-a", knows_others=False)
+    spaces(fake, "team-a")
+    meta = {"name": "rights", "namespace": "team-a", "labels": labels("default")}
+    fake.store.create("Role", {"metadata": meta})
+    left_by(fake, "first", "team-a,gone")
+    careful, _, said = there.run("delete", "first", "-n", "default")
+    kept = fake.store.find("ConfigMap", "default")
+    code, _, err = there.run("delete", "first", "-n", "default", "--yes")
+
+    assert (1, 1) == (careful, len(kept)), said
+    assert "if these namespaces no longer exist, use --yes to delete the run" in said
+    assert (0, []) == (code, granted(fake)), err
+    assert "  roles in namespace gone: cannot be seen: " in err
+    assert [] == fake.store.find("ConfigMap", "default")
+
+
+@pytest.mark.parametrize("wished", [(), (f"{OPTION}NAMESPACES=team-a,team-b",)])
+def test_rights_are_found_when_the_namespace_of_the_run_is_gone(
+    there: Home, fake: FakeKube, controllers: Controllers, wished: tuple[str, ...]
+) -> None:
+    """`kubectl delete namespace` takes the run, and not what it has elsewhere."""
+    spaces(fake, "team-a", "team-b")
+    made = run(there, *wished)
+    before = granted(fake)
+    fake.store.empty("status-reporter-first")
+    fake.store.delete("Namespace", "", "status-reporter-first")
+    shown_to, _, _ = there.run("logs", "first")
+    code, _, err = there.run("delete", "first", "--yes")
+    again, _, _ = there.run("delete", "first", "--yes")
+
+    assert (0, 4, 0, 4) == (made[0], shown_to, code, again), made[2] + err
+    assert before
+    assert [] == granted(fake)

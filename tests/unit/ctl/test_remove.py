@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reporter.ctl.launch.remove import Removal, Times
-from reporter.errors import NotFound
+from reporter.errors import Forbidden, NotFound
 
 LABELS = {"status-reporter.io/run": "first"}
 
@@ -45,3 +45,22 @@ def test_what_is_waited_for_is_told_once(takes: float, told: list[str]) -> None:
     assert [] == removal.aggregator() + removal.rest()
     assert told == said
     assert takes <= world.now < takes + 2
+
+
+def test_what_could_not_be_seen_once_is_no_longer_said_once_it_could() -> None:
+    """As while an API server starts, or its roles change."""
+
+    class Passing(World):
+        def list_all(self, kind: str, *_: Any, **__: Any) -> Iterator[Any]:
+            if kind in {"Secret", "ClusterRole"} and self.now < self._takes:
+                raise Forbidden("not yet")
+            return super().list_all(kind)
+
+        def get(self, kind: str, *_: Any, **__: Any) -> Any:
+            said = {"status-reporter.io/elsewhere": "*"}
+            return {"metadata": {"annotations": said}, "data": {}} if kind == "ConfigMap" else {}
+
+    world = Passing(5.0)
+    removal = Removal(world, "default", "first", tell=print, times=world.times)
+
+    assert [] == removal.rest()
