@@ -26,7 +26,7 @@ FACTS, SNAPSHOT = "facts", "snapshot"
 _COMPARED: Final = 16 * 2**20  # bytes of the values of all nodes
 _INDEX: Final = 4 * 2**20  # bytes
 _SECONDS: Final = 40.0  # of the processor; the archives that are left then are not read
-_WITHOUT: Final = 3  # archives without facts, after which nobody expects any
+_WITHOUT: Final = 3  # whole archives without a file of facts, after which nobody expects any
 
 
 class _Source(NamedTuple):
@@ -45,29 +45,45 @@ def main() -> None:
 
 
 def _facts(sources: Iterator[_Source]) -> dict[str, Any] | None:
-    comparison, without, unread = Comparison(most=_COMPARED), list[str](), 0
+    comparison, without, none, unread = Comparison(most=_COMPARED), list[str](), 0, 0
     for source in sources:
         if time.process_time() > _SECONDS:
             unread += 1
             continue
-        facts = _first(source, _has_facts, LARGEST, read_facts_file)
-        known = comparison.nodes
-        try:
-            if facts is not None:
-                comparison.add(source.node, facts)
-        except (MemoryError, RecursionError):
-            if comparison.nodes != known:
-                raise  # half of its facts are in there
-        if comparison.nodes == known:
+        compared = _compared(source, comparison)
+        if not compared:
             without.append(source.node)
-            if not known and len(without) == _WITHOUT:
-                return None
+        none += compared is None
+        if none == _WITHOUT and not comparison.nodes:
+            return None
     return differences_document(comparison, without, unread=unread) if comparison.nodes else None
+
+
+def _compared(source: _Source, comparison: Comparison) -> bool | None:
+    """Compare the facts of one more node; false if they cannot be read, None if it has none."""
+    there = False
+
+    def has_facts(path: tuple[bytes, ...]) -> bool:
+        nonlocal there
+        wanted = path[-1] == NAME.encode()
+        there = there or wanted
+        return wanted
+
+    try:
+        facts = _first(source, has_facts, LARGEST, read_facts_file)
+        if facts is not None:
+            comparison.add(source.node, facts)
+            return True
+    except (OSError, BadArchive, MemoryError, RecursionError):
+        return False
+    return False if there else None
 
 
 def _snapshot(sources: Iterator[_Source]) -> dict[str, Any] | None:
     for source in sources:
-        index = _first(source, _is_index, _INDEX, _object)
+        index = None
+        with contextlib.suppress(OSError, BadArchive, MemoryError):
+            index = _first(source, _is_index, _INDEX, _object)
         return None if index is None else contents_document(index)
     return None
 
@@ -86,11 +102,11 @@ def _first(
     largest: int,
     read: Callable[[bytes], Mapping[str, Any] | None],
 ) -> Mapping[str, Any] | None:
-    """Return the first file of an archive whose path is wanted and that can be read."""
-    with (
-        contextlib.suppress(OSError, BadArchive, MemoryError),
-        Path(source.path).open("rb") as body,
-    ):
+    """Return the first file of an archive whose path is wanted and that can be read.
+
+    Raises OSError, `BadArchive` and MemoryError.
+    """
+    with Path(source.path).open("rb") as body:
         archive = Archive(body, source.size, ACCEPTED)
         for member in archive:
             if member.kind is Kind.FILE and wanted(member.path) and member.size <= largest:
@@ -98,10 +114,6 @@ def _first(
                 if found is not None:
                     return found
     return None
-
-
-def _has_facts(path: tuple[bytes, ...]) -> bool:
-    return path[-1] == NAME.encode()
 
 
 def _is_index(path: tuple[bytes, ...]) -> bool:

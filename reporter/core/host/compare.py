@@ -93,10 +93,19 @@ class Comparison:
         return len(self._nodes)
 
     def add(self, node: str, facts: Facts) -> None:
-        """Take the facts of one more node."""
+        """Take the facts of one more node, or raise MemoryError or RecursionError and take none."""
+        found = dict(_lines("", facts))
         at = len(self._nodes)
         self._nodes.append(node)
-        for name, value in dict(_lines("", facts)).items():
+        try:
+            self._take_in(at, found)
+        except MemoryError:
+            found.clear()
+            self._drop(at)
+            raise
+
+    def _take_in(self, at: int, found: Mapping[str, str]) -> None:
+        for name, value in found.items():
             if name not in self._facts and self._take(_ENTRY + len(name)):
                 own = not self._own and _is_own(name)
                 self._facts[name] = None if own else {}
@@ -107,9 +116,26 @@ class Comparison:
             if runs is not None and runs[-1] == at:
                 runs[-1] = at + 1
             elif self._take(_RUN if runs is not None else _ENTRY + len(value)):
-                values.setdefault(value, array("I")).extend((at, at + 1))
+                new = array("I", (at, at + 1))
+                if runs is None:
+                    values[value] = new
+                else:
+                    runs.extend(new)
             else:
                 self._facts[name] = None
+
+    def _drop(self, at: int) -> None:
+        """Drop what was taken of the last node."""
+        self._nodes.pop()
+        for values in filter(None, self._facts.values()):
+            for value in [value for value, runs in values.items() if runs[-1] == at + 1]:
+                runs = values[value]
+                if runs[-2] < at:
+                    runs[-1] = at
+                elif len(runs) > 2:
+                    del runs[-2:]
+                else:
+                    del values[value]
 
     def differences(self) -> Iterator[Difference]:
         """Yield what is not the same on all nodes, by name."""

@@ -1,5 +1,7 @@
 """Facts of several nodes beside each other."""
 
+import sys
+
 import pytest
 
 from reporter.core.host.compare import ABSENT, Comparison, Difference, differences, lines
@@ -121,6 +123,35 @@ def test_what_does_not_fit_is_left_out_as_a_fact(most):
     assert [] == [each for each in some if each not in all_of_it]
     assert not whole.left_out
     assert cut.left_out or some == all_of_it
+
+
+class Greedy(str):
+    """A value for which there is no memory any more."""
+
+    def __str__(self):
+        return self
+
+    def __hash__(self):
+        raise MemoryError
+
+
+@pytest.mark.parametrize("begun", range(4))
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+def test_a_node_for_which_there_is_no_memory(error, begun):
+    """Nothing is taken of it, however far it got; the others are compared all the same."""
+    some = {"new": 1, "same": True, "kernel": ("new", "old")[begun % 2]}
+    told, rest = dict([*some.items()][:begun]), {"last": Greedy()}
+    if error is RecursionError:
+        for _ in range(sys.getrecursionlimit()):
+            rest = {"deep": rest}
+    whole, struck = Comparison(), Comparison()
+    for number in range(9):
+        for each in (whole, struck):
+            each.add(f"n{number}", facts_of(number))
+        with pytest.raises(error):
+            struck.add("greedy", {**told, **rest})
+    assert list(whole.differences()) == list(struck.differences())
+    assert 9 == struck.nodes
 
 
 def test_what_a_page_gets_of_it():
