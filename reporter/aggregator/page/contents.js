@@ -12,7 +12,7 @@ const OFFERS = {
 /** A button that opens what a plugin's results hold, and the place for it; nothing for most plugins. */
 export class Contents {
   static of(plugin, card) {
-    return plugin in OFFERS ? new Contents(plugin, card) : null;
+    return Object.hasOwn(OFFERS, plugin) ? new Contents(plugin, card) : null;
   }
 
   #ended = null;
