@@ -132,6 +132,15 @@ def test_a_failure_of_ansible_is_one_and_is_told(called):
     assert '"msg": "no"' in err
 
 
+@pytest.mark.parametrize("answer", ["", "[DEPRECATED]\\nlocalhost | SUCCESS => {}\\n"])
+def test_what_does_not_begin_as_expected_is_no_document(called, answer):
+    """Another version may say more before it."""
+    code, err, found, _ = called(answer)
+
+    assert (3, {}) == (code, found)
+    assert answer.partition("\\")[0] in err
+
+
 def test_the_gatherer_is_found_by_the_agent(tmp_path):
     """It is executable, and its output is named `ansible`."""
     (tmp_path / GATHERER).symlink_to(FOLDER / GATHERER)
