@@ -28,11 +28,11 @@ from reporter.core.run.snapshot import Snapshot
 _OPEN: Final = answers.text(404, "there is no result yet")
 _UNJUDGED: Final = answers.text(409, "the result is still being read", (answers.retry_later(2),))
 _UNREADABLE: Final = answers.text(503, "the results cannot be read", (answers.retry_later(15),))
-_CODES: Final = {
-    Missing.NOT_YET: 404,
-    Missing.NOTHING: 404,
-    Missing.GONE: 410,
-    Missing.UNREADABLE: 503,
+_CODES: Final = {Missing.NOT_YET: 404, Missing.NOTHING: 404, Missing.GONE: 410}
+_MISSING: Final = {
+    **{why: answers.text(code, why.value) for why, code in _CODES.items()},
+    Missing.UNREADABLE: _UNREADABLE,
+    Missing.JUDGING: answers.text(409, Missing.JUDGING.value, (answers.retry_later(5),)),
 }
 
 
@@ -54,7 +54,7 @@ class Shown:
         except (Stopped, OSError, MemoryError, RuntimeError):  # the last one: no new thread
             return _UNREADABLE
         if isinstance(found, Missing):
-            return answers.text(_CODES[found], found.value)
+            return _MISSING[found]
         if isinstance(found, Answer):
             return found
         return await asyncio.to_thread(_tagged, request, found)

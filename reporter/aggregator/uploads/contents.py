@@ -9,7 +9,8 @@ import contextlib
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final
 
@@ -21,9 +22,11 @@ from reporter.core.judge.report import PARSED
 from reporter.core.launch.snapshot_plugin import PLUGIN
 from reporter.core.run.plan import GLOBAL, Key, Plugin
 from reporter.core.run.record import Rank, Record
+from reporter.core.run.results import judging
 from reporter.core.run.snapshot import Snapshot
 
 _REMEMBERED: Final = 4  # documents, of at most 1 MiB each
+_FAILED: Final = 60.0  # seconds for which what could not be read is not read again
 _NONE: Final = b"null"
 
 
@@ -34,16 +37,21 @@ class Missing(Enum):
     NOTHING = "the results hold nothing of the kind"
     GONE = "the results are in the tarball, and it was not kept"
     UNREADABLE = "the results cannot be read"
+    JUDGING = "results are still being judged"
 
 
 class Contents:
     """Reads the results of one run. Documents are JSON, ready to be sent."""
 
-    def __init__(self, layout: Layout, judge: Judge) -> None:
+    def __init__(
+        self, layout: Layout, judge: Judge, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._layout, self._judge, self._kept = layout, judge, Kept(layout)
+        self._clock = clock
         self._turn = asyncio.Lock()
         self._work: asyncio.Future[bytes | Missing] | None = None
         self._last: dict[tuple[str, str, str], bytes] = {}
+        self._failed: dict[tuple[str, str, str], float] = {}  # when it may be read again
 
     async def differences(self, snapshot: Snapshot, plugin: str) -> bytes | Missing:
         """Return which facts differ between the nodes of a plugin."""
@@ -88,16 +96,25 @@ class Contents:
             )
             return Missing.NOTHING if over else Missing.NOT_YET
         source = _source(records)
-        document = self._last.get((what, plugin.name, source))
+        name = what, plugin.name, source
+        document = self._last.get(name)
         if document is None:
             document = self._kept.read(what, plugin.name, source)
         if document is None:
+            now = self._clock()
+            self._failed = {each: until for each, until in self._failed.items() if now < until}
+            if name in self._failed and not keep:
+                return Missing.UNREADABLE
+            # The run's end waits for verdicts, and one result is read at a time.
+            if judging(snapshot):
+                return Missing.JUDGING
             document = self._read(what, records)
             if not all(self._layout.blob(each.digest).exists() for each in records.values()):
                 return Missing.GONE  # some may have been gone when they were read
         if document is None:
+            self._failed[name] = self._clock() + _FAILED
             return Missing.UNREADABLE
-        self._remember((what, plugin.name, source), document)
+        self._remember(name, document)
         if document == _NONE:
             return Missing.NOTHING
         if keep:

@@ -20,7 +20,7 @@ from reporter.aggregator.uploads import Intake, Meta
 from reporter.aggregator.uploads.contents import Contents
 from reporter.aggregator.uploads.judging import Judging
 from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.core.run.record import Cause, Failure
+from reporter.core.run.record import Cause, Failure, Verdict
 from reporter.core.run.snapshot import Phase
 from reporter.metrics.page import Page
 from tests.aggregators.listening import limited, listening
@@ -105,7 +105,11 @@ class Site:
 
 @asynccontextmanager
 async def serving(
-    folder: Path, *, judged: bool = True, judge: Judge | None = None
+    folder: Path,
+    *,
+    judged: bool = True,
+    judge: Judge | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Site]:
     """Serve a run until the end of the block."""
     store, seen, judge = QuickStore(), Seen(), judge or Judge()
@@ -114,7 +118,7 @@ async def serving(
     layout.prepare()
     intake = Intake(layout, store, limited(disk_reserve_bytes=0), RUN)
     await intake.recover(store.snapshot())
-    contents = Contents(layout, judge)
+    contents = Contents(layout, judge, clock=clock)
     app = StatusApp(
         store.snapshot,
         Health(),
@@ -331,6 +335,54 @@ async def test_results_that_cannot_be_read_now(tmp_path):
         await site.put(Key("host-facts", "n1"), facts("n1"), ARCHIVE)
         path = "/facts/host-facts/differences"
         assert [503, 503, 200] == [(await site.get(path)).status for _ in range(3)]
+
+
+class Failing(Judge):
+    """Can read nothing; counts how often it was asked to."""
+
+    asked = 0
+
+    def look(self, what: str, archives: IO[bytes]) -> bytes | None:
+        """Fail."""
+        self.asked += 1
+        return None
+
+
+@situation
+async def test_results_that_cannot_be_read_are_left_alone_for_a_minute(tmp_path):
+    """503 and when to ask again; nothing is read for it, until there is another result."""
+    judge, now = Failing(), [0.0]
+    async with serving(tmp_path, judge=judge, clock=lambda: now[0]) as site:
+        path = "/facts/host-facts/differences"
+        await site.put(Key("host-facts", "n1"), facts("n1"), ARCHIVE)
+        for at, asked in ((0.0, 1), (59.0, 1), (60.0, 2), (61.0, 2)):
+            now[0] = at
+            reply = await site.get(path)
+            assert (503, "15") == (reply.status, reply.headers["retry-after"])
+            assert asked == judge.asked
+        await site.put(Key("host-facts", "n2"), facts("n2"), ARCHIVE)
+        assert 503 == (await site.get(path)).status
+        assert 3 == judge.asked
+
+
+@situation
+async def test_facts_wait_for_verdicts(tmp_path):
+    """While a result waits to be judged nothing else is read; what was read before is told."""
+    async with serving(tmp_path, judged=False) as site:
+        path = "/facts/host-facts/differences"
+        await site.put(Key("host-facts", "n1"), facts("n1"), ARCHIVE)
+        assert 200 == (await site.get(path)).status
+        await site.put(JUNIT, b"<testsuite/>")
+        assert 200 == (await site.get(path)).status
+        await site.put(Key("host-facts", "n2"), facts("n2"), ARCHIVE)
+        reply = await site.get(path)
+        assert (409, b"results are still being judged\n", "5") == (
+            *reply.said,
+            reply.headers["retry-after"],
+        )
+        record = site.store.entry(JUNIT).record
+        await site.store.judge(JUNIT, record.digest, Verdict("passed", "", "", {"passed": 1}))
+        assert 200 == (await site.get(path)).status
 
 
 @situation
