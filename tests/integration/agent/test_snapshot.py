@@ -90,7 +90,9 @@ class Take:
         self.told: list[str] = []
 
     def __call__(self, fake: FakeKube, **variables: str) -> Taken:
-        options, problems = read_options({f"SNAPSHOT_{k.upper()}": v for k, v in variables.items()})
+        options, problems = read_options(
+            {f"SNAPSHOT_{k.upper()}": v for k, v in variables.items() if v}
+        )
         assert [] == problems
         api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
         tell: Callable[[str, int, int], None] = lambda text, *_: self.told.append(text)  # noqa: E731
