@@ -265,7 +265,7 @@ class Assembly:
             retrieved=store.retrieved,
         )
 
-    def launcher(self, store: Store, authority: Authority) -> Launcher | None:
+    def launcher(self, store: Store, intake: Intake, authority: Authority) -> Launcher | None:
         """Make what launches the plugins, if that is asked for."""
         if self.launch is None or self._api is None:
             return None
@@ -280,6 +280,7 @@ class Assembly:
             url=f"https://{address}",
             ca=authority.ca,
             client=partial(authority.client, run),
+            uploading=lambda: intake.uploads.holding,
             logs=Logs(self._api, chosen.pod_namespace, self.layout.podlogs, self.layout.staging),
             clock=self.clock,
             wall=self.wall,

@@ -183,7 +183,7 @@ class Service:
             heartbeat_timeout=make.rhythm.timeout,
             connections=make.connections,
         )
-        launcher = make.launcher(store, authority)
+        launcher = make.launcher(store, intake, authority)
         control = make.control(store, intake, finish, workers, launcher, upload=upload)
         self._last_words = control.tell
         lasting: tuple[asyncio.Task[None], ...] = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -55,8 +55,8 @@ class LaunchApi(WatchApi, WriteApi, LogApi, Protocol):
 class Launcher:
     """Launches one run. `run` returns when all of it has been removed.
 
-    `ca` is the run's CA as PEM, `client` makes a client's certificate. `clock` is monotonic, `wall`
-    Unix time.
+    `ca` is the run's CA as PEM, `client` makes a client's certificate, `uploading` gives the keys
+    that have an upload on its way. `clock` is monotonic, `wall` Unix time.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Launcher:
         url: str,
         ca: bytes,
         client: Callable[[Key], Pair],
+        uploading: Callable[[], Collection[Key]],
         logs: Logs,
         clock: Callable[[], float],
         wall: Callable[[], float],
@@ -78,6 +79,7 @@ class Launcher:
         self._api, self._store, self._plan, self._launch = api, store, plan, launch
         self._namespace, self._url, self._ca, self._client = namespace, url, ca, client
         self._clock, self._wall, self._rng = clock, wall, rng
+        self._uploading = uploading
         self._changed = asyncio.Event()
         self._logs = LogsTaken(logs, self._changed.set)
         self._memory = Memory()
@@ -265,6 +267,7 @@ class Launcher:
             requests.denied,
             mirrors.unseen_since,
             {name: each for (kind, name), each in made.items() if kind == "DaemonSet"},
+            frozenset(self._uploading()),
         )
 
     async def _act(self, decision: Decision, world: World, requests: Requests) -> None:

@@ -77,6 +77,8 @@ def watch(
             )
         found.tracks[key] = track = _followed(track, seen, uid, pod, now=now)
         due = None if seen.patience is None else track.since + seen.patience
+        if seen.row is Row.RESTARTED and key in world.uploading:
+            due = None  # what its plugin had finished before is being stored
         started_by = None
         if seen.row in _BEFORE_START and entry.started_at is None and key not in found.start:
             started_by = _start_due(run, entry.key, launched, memory, now=now)

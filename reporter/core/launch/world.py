@@ -38,7 +38,8 @@ class World:
 
     `taken_logs` are the entries whose logs were taken or given up, `secrets` the names of Secrets
     that may exist. `denied` has the API's words where it refused a Job or its Secret for good.
-    `unseen_since` says since when the API has not shown the present.
+    `unseen_since` says since when the API has not shown the present. `uploading` are the entries
+    whose results are on their way.
     """
 
     jobs: Mapping[str, SeenJob]
@@ -49,6 +50,7 @@ class World:
     denied: Mapping[str, str] = field(default_factory=dict)
     unseen_since: float | None = None
     sets: Mapping[str, SeenJob] = field(default_factory=dict)
+    uploading: frozenset[Key] = frozenset()
 
     def made(self, maker: Maker) -> SeenJob | None:
         """Return what has that kind and name, whoever made it."""

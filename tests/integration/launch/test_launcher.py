@@ -133,6 +133,28 @@ async def test_a_pod_of_a_daemon_set_is_replaced(daemons: World) -> None:
 
 
 @on_loop
+async def test_a_plugin_is_restarted_while_its_result_is_being_uploaded(daemons: World) -> None:
+    """That one is waited for; a node without an upload has failed."""
+
+    def restarted(pod: Any) -> None:
+        runs(pod)
+        for each in pod["status"]["containerStatuses"]:
+            each["restartCount"] = 3
+
+    daemons.cluster.fates["disk"] = restarted
+    daemons.passes = lambda key: False
+    daemons.uploading = {DISKS[0]}
+    async with daemons.begun():
+        await daemons.until(lambda: daemons.entry(DISKS[1]).record)
+        await daemons.until(
+            lambda: (shown := daemons.store.snapshot().pods.get(DISKS[0])) and shown.restarts == 3
+        )
+        assert (State.RUNNING, State.FAILED) == tuple(daemons.entry(key).state for key in DISKS)
+        await daemons.upload(DISKS[0])
+        assert State.COMPLETE is daemons.entry(DISKS[0]).state
+
+
+@on_loop
 async def test_the_pods_of_a_daemon_set_are_refused(daemons: World) -> None:
     """The DaemonSet was taken; only an Event has the words, which are shown for each node."""
     daemons.cluster.refusals["disk"] = 'pods "x" is forbidden: violates PodSecurity "restricted"'

@@ -85,6 +85,7 @@ class World:
     launch: Launch | None = None
     passes: Callable[[Key], bool] = lambda key: True
     api: Any = None
+    uploading: set[Key] = field(default_factory=set)
     store: SqliteStore = field(init=False)
     launcher: Launcher = field(init=False)
     cluster: Cluster = field(init=False)
@@ -136,6 +137,7 @@ class World:
             url="https://r1.default.svc:8080",
             ca=authority.ca,
             client=functools.partial(authority.client, RUN),
+            uploading=lambda: self.uploading,
             logs=self.logs(real),
             clock=time.monotonic,
             wall=time.time,

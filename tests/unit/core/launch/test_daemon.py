@@ -319,6 +319,18 @@ def test_a_plugin_that_ends_again_and_again():
     )
 
 
+def test_a_plugin_that_ends_again_while_its_result_is_being_uploaded():
+    """That upload decides; when it has failed, the restarts do."""
+    launcher = begun()
+    look = {**UP, "pods": [crashed(), pod(NODE2)]}
+    made = launcher.look(0, **look, uploading=frozenset({NODE1}))
+    assert ({}, "Restarted") == (made.fail, made.shown[NODE1].reason)
+    assert made.next_look is None or made.next_look > NOW, "it would look again and again"
+    assert {} == launcher.look(600, **look, uploading=frozenset({NODE1})).fail
+    made = launcher.look(601, **look, uploading=frozenset({NODE2}))
+    assert {NODE1: "Restarted"} == {key: each.reason for key, each in made.fail.items()}
+
+
 def test_a_plugin_whose_ends_nobody_knows():
     shown = {"state": running(), "restartCount": 3}
     (failure,) = begun().look(0, **UP, pods=[pod(plugin=shown), pod(NODE2)]).fail.values()
