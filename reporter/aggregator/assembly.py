@@ -59,7 +59,9 @@ class Assembly:
         self.chosen, self.plan, self._api, self.launch = chosen, plan, api, launch
         self.clock, self.wall, self._log = time.monotonic, time.time, log.get()
         self.metrics = Metrics(__version__, self._now, log.dropped)
-        self.layout = Layout(Path(chosen.state), Path(chosen.output))
+        self.layout = Layout(
+            Path(chosen.state), Path(chosen.output), reserve=chosen.disk_reserve_bytes
+        )
         self._traffic = Traffic(self.metrics, self.clock)
         self.rhythm = from_settings.rhythm(chosen, plan)
         self.connections = from_settings.connections(chosen)

@@ -45,8 +45,12 @@ class RunLog:
         else:
             self._missing += 1
 
-    def open(self, path: Path) -> None:
-        """Begin to write to this file, with what was said before."""
+    def open(self, path: Path, check_room: Callable[[int], None] = lambda _: None) -> None:
+        """Begin to write to this file, with what was said before.
+
+        `check_room` raises OSError where that many bytes are not to be written.
+        """
+        self._check_room = check_room
         self._thread = threading.Thread(target=self._run, args=(path,), daemon=True)
         self._thread.start()
 
@@ -98,6 +102,7 @@ class RunLog:
     def _append(self, data: bytes) -> None:
         """Write whole lines, or raise OSError and leave the file as it was."""
         try:
+            self._check_room(len(data))
             written = os.write(self._fd, data)
             if written < len(data):
                 raise OSError("cut off")

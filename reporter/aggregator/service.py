@@ -211,7 +211,8 @@ class Service:
         parts.push_async_callback(store.close)
         await store.open_run(self._plan, now=self._wall())
         # Only now: before that, the state may turn out to be another run's.
-        self._make.run_log.open(self._make.layout.run_log)
+        layout = self._make.layout
+        self._make.run_log.open(layout.run_log, layout.check_room)
         await asyncio.to_thread(self._make.keep_launch)
         if self._package_again and await store.package_again():
             self._log.info("The run is packed once more")

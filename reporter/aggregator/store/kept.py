@@ -34,6 +34,7 @@ class Kept:
                 self._size = sum(each.stat().st_size for each in self._layout.kept.iterdir())
             if self._size + len(content) > self._most or len(data) > _LARGEST:
                 return
+            self._layout.check_room(len(content))
             try:
                 descriptor = os.open(new, NEW_FILE, 0o600)
                 with contextlib.closing(os.fdopen(descriptor, "wb", buffering=0)):

@@ -5,6 +5,7 @@ has what was refused, and in the end the tarball. They may be on different file 
 place for unfinished things in each: a rename does not cross.
 """
 
+import errno
 import itertools
 import os
 from pathlib import Path
@@ -15,7 +16,8 @@ from reporter.core.run.plan import Key
 class Layout:
     """The directories of one aggregator."""
 
-    def __init__(self, state: Path, output: Path) -> None:
+    def __init__(self, state: Path, output: Path, *, reserve: int = 0) -> None:
+        self._reserve = reserve
         self.state = state
         self.output = output
         self.staging = state / "staging"
@@ -66,6 +68,11 @@ class Layout:
     def free(self) -> int:
         """The bytes free for us on the fuller of the two file systems. Raises OSError."""
         return min(_free(self.state), _free(self.output))
+
+    def check_room(self, length: int) -> None:
+        """Raise OSError unless that many bytes, which nobody's verdict needs, leave the reserve."""
+        if self.free() < self._reserve + length:
+            raise OSError(errno.ENOSPC, "No space left above the reserve")
 
 
 def _free(folder: Path) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +14,8 @@ from typing import Any
 import pytest
 
 from reporter.aggregator.run_log import RunLog
+from reporter.aggregator.store.kept import Kept
+from reporter.aggregator.store.layout import Layout
 from reporter.runtime import log
 
 
@@ -125,13 +130,55 @@ def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
     assert {"found": 1} == found
 
 
-def test_a_disk_that_is_full(tmp_path: Path) -> None:
-    """A device that takes nothing: no line is lost for the program, none is half there."""
-    path = tmp_path / "run.log"
-    path.symlink_to("/dev/full")
+@pytest.mark.parametrize("taken", [0, 5])
+def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int) -> None:
+    """It takes nothing, or half a line: none stays half there, and what was lost is counted."""
+    path, write, full = tmp_path / "run.log", os.write, threading.Event()
+
+    def until_full(fd: int, data: bytes) -> int:
+        if not full.is_set() or not os.path.samestat(os.fstat(fd), path.stat()):
+            return write(fd, data)
+        if not taken:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(fd, data[:taken])
+
+    monkeypatch.setattr("reporter.aggregator.run_log.os.write", until_full)
     with kept(path) as run_log:
-        run_log.write('{"lost":1}')
+        run_log.write('{"first":1}')
         run_log.settle(60.0)
+        full.set()
+        run_log.write('{"lost":1}')
+        run_log.write('{"lost":2}')
+        run_log.settle(60.0)
+        assert [{"first": 1}] == lines(path)
+        full.clear()
+        run_log.write('{"found":1}')
+
+    first, missing, found = lines(path)
+    assert ({"first": 1}, 2, {"found": 1}) == (first, missing["lines"], found)
+
+
+def test_only_the_reserve_is_left(tmp_path: Path) -> None:
+    """It is not for the log: no file of the run's state grows for it."""
+    path, layout = tmp_path / "run.log", Layout(tmp_path, tmp_path, reserve=2**62)
+    run_log = RunLog()
+    run_log.open(path, layout.check_room)
+    run_log.write('{"lost":1}')
+    run_log.close(60.0)
+
+    assert "" == path.read_text()
+
+
+@pytest.mark.parametrize(("reserve", "there"), [(0, b"x"), (2**62, None)])
+def test_documents_for_the_page_leave_the_reserve(
+    tmp_path: Path, reserve: int, there: bytes | None
+) -> None:
+    layout = Layout(tmp_path / "state", tmp_path / "output", reserve=reserve)
+    layout.prepare()
+    documents = Kept(layout)
+    documents.write("facts", "p", "source", b"x")
+    assert there == documents.read("facts", "p", "source")
+    assert [] == [*layout.staging.iterdir()]
 
 
 def test_a_disk_that_is_too_slow(tmp_path: Path) -> None:
