@@ -25,9 +25,9 @@ class Changes:
     """What has changed with a transaction, and how the run stands after it.
 
     `entries` and `progress` are in the order of their revisions; `revisions` has the keys of both.
-    `tally` counts all entries of the run, `tests` what is in their results; `due_at` is when time
-    runs out for the first of them (Unix s). `seconds` is how long it took, `operations` how many
-    callers shared it.
+    `tally` counts all entries of the run, `tests` what is in their results, `bytes` is how large
+    these are; `due_at` is when time runs out for the first of them (Unix s). `seconds` is how long
+    it took, `operations` how many callers shared it.
     """
 
     run: Run
@@ -36,6 +36,7 @@ class Changes:
     revisions: Mapping[Key, int]
     tally: Mapping[Kind, int]
     tests: Mapping[str, int]
+    bytes: int
     due_at: float | None
     seconds: float
     operations: int
@@ -49,6 +50,8 @@ class Feed:
         self._kinds: dict[Key, Kind] = {}
         self._tally: Counter[Kind] = Counter()
         self._tests = Sum()
+        self._sizes: dict[Key, int] = {}
+        self._bytes = 0
 
     def news(self, transaction: Transaction, made: Sequence[Changed]) -> Sequence[Changed]:
         """What is to be told after a transaction that made these changes; ask at its end.
@@ -77,10 +80,24 @@ class Feed:
                 entries[key] = value
                 self._count(key, kind_of(value))
                 self._tests.put(key, result_counts(value) or {})
+                size = 0 if value.record is None else value.record.size
+                self._bytes += size - self._sizes.get(key, 0)
+                self._sizes[key] = size
             else:
                 progress[key] = value
         tally, tests = dict(+self._tally), self._tests.counts()
-        return Changes(run, entries, progress, revisions, tally, tests, due_at, seconds, operations)
+        return Changes(
+            run,
+            entries,
+            progress,
+            revisions,
+            tally,
+            tests,
+            self._bytes,
+            due_at,
+            seconds,
+            operations,
+        )
 
     def refused(self) -> None:
         """Take note that a commit failed, or seemed to."""

@@ -30,6 +30,7 @@ class Published:
         """When time runs out for the first entry, Unix seconds."""
         self._tally: Mapping[Kind, int] = {}
         self._tests: Mapping[str, int] = {}
+        self._bytes = 0
         # The last change of each key, in the order of the revisions.
         self._revisions: dict[Key, int] = {}
         # What readers share for as long as it is true.
@@ -48,7 +49,7 @@ class Published:
             self.entries.update(changes.entries)
             self.forget("entries")
         self.run, self.due_at, self._tally = changes.run, changes.due_at, changes.tally
-        self._tests = changes.tests
+        self._tests, self._bytes = changes.tests, changes.bytes
         for key, revision in changes.revisions.items():
             self._revisions.pop(key, None)
             self._revisions[key] = revision
@@ -87,6 +88,7 @@ class Published:
                 upload=self.run.upload,
                 counted=self._tally,
                 tests=self._tests,
+                summed=self._bytes,
                 **others,
             )
         return self._snapshot

@@ -68,7 +68,8 @@ class Snapshot:
     has what is known of the entries' Pods, `launcher` how it is, where there is one. `retrieved_at`
     is when the tarball was first downloaded as a whole (Unix seconds), `upload` how its upload
     stands, where one was asked for. `ahead` says that some of it is newer than the revision.
-    `counted` is the tally and `tests` the tests of all results by status, where they are kept.
+    `counted` is the tally, `tests` the tests of all results by status and `summed` the bytes of the
+    results, where they are kept.
     """
 
     plan: Plan
@@ -87,10 +88,13 @@ class Snapshot:
     ahead: bool = False
     counted: Mapping[Kind, int] | None = field(default=None, compare=False, repr=False)
     tests: Mapping[str, int] | None = field(default=None, compare=False, repr=False)
+    summed: int | None = field(default=None, compare=False, repr=False)
 
     @property
     def bytes(self) -> int:
         """How large the results are that have come, as they came."""
+        if self.summed is not None:
+            return self.summed
         return sum(entry.record.size for entry in self.entries.values() if entry.record is not None)
 
     @property

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -275,6 +276,8 @@ class Ledgers(RuleBasedStateMachine):
         assert snapshot.tally == Counter(map(kind_of, snapshot.entries.values()))
         told = [result_counts(entry) or {} for entry in snapshot.entries.values()]
         assert snapshot.tests == sum_of(told)
+        assert snapshot.summed == replace(snapshot, summed=None).bytes
+        assert snapshot.summed == snapshot.bytes
         for before, then in self.seen[-5:]:
             ahead = before.ahead or snapshot.ahead
             old, new = lasting(then, ahead), lasting(now, ahead)

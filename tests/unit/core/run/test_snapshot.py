@@ -1,5 +1,7 @@
 """What the entries of a run add up to."""
 
+from dataclasses import replace
+
 import pytest
 
 from reporter.core.run.entry import Cause
@@ -133,3 +135,10 @@ def test_percent_has_four_decimals():
     """Of 7 entries."""
     plan = Plan("r", tuple(Plugin(f"p{n}") for n in range(7)))
     assert 0.1429 == percent_complete(snapshot({plan.keys[0]: RESULT}, plan=plan))
+
+
+@pytest.mark.parametrize("summed", [None, 7])
+def test_how_large_the_results_are(summed):
+    """It is not added up again where it is kept: it is asked for some times a second."""
+    found = replace(snapshot({E2E: RESULT}), summed=summed)
+    assert (RESULT.size if summed is None else summed) == found.bytes
