@@ -57,7 +57,7 @@ class TestStart:
         running, fifo, _ = stuck
         with fifo.open("wb"):
             running.process.send_signal(signal.SIGTERM)
-            running.get("/livez")
+            running.wait_log("Aggregator stops")
         code, errors = running.end()
 
         assert (0, "") == (code, errors)
