@@ -181,6 +181,9 @@ def series(folder: Path, kills: int, seed: int) -> tuple[int, list[float]]:
 
 
 @pytest.mark.timeout(900)
+# A peer that is gone before the handshake begins: CPython 3.11 leaves that socket open (its
+# wrap_socket reads once before it is ready to close what it has made).
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 def test_500_kills_under_load(tmp_path: Path, figures: Callable[[str], None]) -> None:
     """C6: every acknowledged digest, append and byte is there, and no start needs help."""
     began = time.monotonic()
