@@ -14,8 +14,8 @@ UNIT := tests/unit tests/property
 
 # Arguments for a person: PYTEST_ARGS="-k name", REQUIRE_CLUSTER=1 (a skipped cluster test fails).
 PYTEST_ARGS ?=
-# Most tests wait for something: two of them share a processor.
-WORKERS ?= $(shell expr 2 \* $$(nproc))
+# Most tests wait for something: three of them share a processor.
+WORKERS ?= $(shell expr 3 \* $$(nproc))
 # Unit tests wait for nothing, and each worker collects them anew.
 UNIT_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell nproc))
 PYTEST = $(BIN)/python -m pytest -q $(PYTEST_ARGS)
