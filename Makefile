@@ -18,6 +18,8 @@ PYTEST_ARGS ?=
 WORKERS ?= $(shell expr 3 \* $$(nproc))
 # Unit tests wait for nothing, and each worker collects them anew.
 UNIT_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell nproc))
+# Series and fleets load a machine by themselves.
+LONG_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell expr 2 \* $$(nproc)))
 PYTEST = $(BIN)/python -m pytest -q $(PYTEST_ARGS)
 # Neighbouring tests share servers: each worker begins with a part of its own, then helps the others.
 PARALLEL = -n $(WORKERS) --dist worksteal
@@ -85,8 +87,8 @@ test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk; 
 	@$(bed)
 	$(MAKE) test-python
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
-	$(PYTEST) $(PARALLEL) -m "long and not cluster and not node"
-	PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "hypothesis and not long"
+	$(PYTEST) -n $(LONG_WORKERS) --dist worksteal -m "long and not cluster and not node"
+	PROPERTY_EXAMPLES=100 $(PYTEST) -n $(LONG_WORKERS) --dist worksteal -m "hypothesis and not long"
 	$(PYTEST) -m "long and (cluster or node)"
 
 test-coverage: $(READY) ## measure coverage; core, wire and untar must be complete
