@@ -1,8 +1,8 @@
 """Jobs with verdicts on them, as reporters write them."""
 
+from reporter.core.annotation import encode_note
 from reporter.core.condition import Attempt
 from reporter.core.rows import Report
-from reporter.wire.annotation import encode_note
 from tests.fakekube import make_job
 
 

@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from reporter.core.api_answers import plain
 from reporter.errors import SettingsError
-from reporter.kube.answers import plain
 from reporter.kube.client import JSON, JSON_MERGE, Client, Request, load_kubeconfig
 from reporter.kube.in_cluster import CA_FILE, TOKEN_FILE, server_address
 from reporter.kube.objects import FIELD_MANAGER, SILENCE, STRICT, Objects

@@ -1,7 +1,7 @@
 """The official client: a lean import, credentials, and one request at a time.
 
 This is the only module that imports `kubernetes`. Nothing here knows a resource or judges an
-answer: that is done in `api.py` and `objects.py`, `watch.py` and `answers.py`.
+answer: that is done in `api.py` and `objects.py`, `watch.py` and `core/api_answers.py`.
 """
 
 import importlib.util
@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from urllib3 import disable_warnings
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
+from reporter.core.api_answers import plain
 from reporter.errors import SettingsError, Unavailable
-from reporter.kube.answers import plain
 from reporter.kube.sockets import Cutoff, Haste, Pool
 
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 
+from reporter.core.api_answers import plain
 from reporter.core.service_links import is_service_link
 from reporter.errors import SettingsError
-from reporter.kube.answers import plain
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 CA_FILE, TOKEN_FILE = f"{SERVICE_ACCOUNT}/ca.crt", f"{SERVICE_ACCOUNT}/token"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from reporter.core.api_answers import MAX_REFUSAL, refusal
 from reporter.errors import KubeError
-from reporter.kube.answers import MAX_REFUSAL, refusal
 from reporter.kube.client import Client, Request, transport
 from reporter.kube.sockets import CONNECT_SECONDS, Cutoff
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reporter.core.api_answers import MAX_OBJECT, MAX_REFUSAL, decode_json, decode_object, refusal
 from reporter.errors import Unavailable
-from reporter.kube.answers import MAX_OBJECT, MAX_REFUSAL, decode_json, decode_object, refusal
 from reporter.kube.client import JSON, Client, Request, transport
 from reporter.kube.kinds import KINDS
 from reporter.kube.log_stream import LogStream

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, cast
 
+from reporter.core.api_answers import MAX_REFUSAL, decode_json, refusal
 from reporter.core.resources import Resource
 from reporter.errors import TooLarge, Unavailable
-from reporter.kube.answers import MAX_REFUSAL, decode_json, refusal
 from reporter.kube.client import JSON, Client, Request, transport
 from reporter.kube.list_items import ListItems
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from urllib3.exceptions import ReadTimeoutError
 
+from reporter.core.api_answers import MAX_OBJECT, MAX_REFUSAL, decode_json, plain, refusal
 from reporter.errors import KubeError, Silence, Unavailable
-from reporter.kube.answers import MAX_OBJECT, MAX_REFUSAL, decode_json, plain, refusal
 from reporter.kube.client import Client, Request, transport
 from reporter.kube.sockets import CONNECT_SECONDS, Cutoff
 

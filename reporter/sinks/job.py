@@ -6,6 +6,7 @@ One GET to see what stands, one guarded PATCH to change it, and one Event for wh
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from reporter.core.annotation import add_after, decode_note, encode_note
 from reporter.core.condition import (
     Standing,
     annotation_key,
@@ -18,7 +19,6 @@ from reporter.core.event import build_event
 from reporter.core.objects import section, text
 from reporter.core.statement import Statement
 from reporter.errors import Gone, InvalidRequest
-from reporter.wire.annotation import add_after, decode_note, encode_note
 
 
 class JobApi(Protocol):

@@ -6,6 +6,8 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Literal
 
+from reporter.core.json_scan import Malformed, Span, document, line_and_column, members
+from reporter.core.json_values import pick, pieces, scalar
 from reporter.core.text import clean, clean_pieces
 from reporter.wire import schema
 from reporter.wire.result import (
@@ -17,8 +19,6 @@ from reporter.wire.result import (
     REASON_BYTES,
     SCHEMA,
 )
-from reporter.wire.scan import Malformed, Span, document, line_and_column, members
-from reporter.wire.values import pick, pieces, scalar
 
 _TEXTS = {"reason": (REASON_BYTES, NO_REASON), "message": (MESSAGE_BYTES, NO_MESSAGE)}
 _BOM = b"\xef\xbb\xbf"

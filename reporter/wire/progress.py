@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from reporter.core.json_scan import Span, document, elements
+from reporter.core.json_values import pick, pieces, scalar
 from reporter.core.payloads import Progress
 from reporter.core.text import clean
 from reporter.errors import InvalidPayload
 from reporter.wire import schema
-from reporter.wire.scan import Span, document, elements
-from reporter.wire.values import pick, pieces, scalar
 
 SCHEMA = "progress.v1"
 FIELDS = ("msg", "total", "completed", "failures", "errors")

@@ -2,12 +2,12 @@
 
 import re
 
+from reporter.core.json_scan import Span, compact, document
+from reporter.core.json_values import pick, pieces, scalar
 from reporter.core.payloads import ResultPayload
 from reporter.core.text import clean_pieces
 from reporter.errors import InvalidPayload
 from reporter.wire import schema
-from reporter.wire.scan import Span, compact, document
-from reporter.wire.values import pick, pieces, scalar
 
 SCHEMA = "result.v1"
 FIELDS = ("status", "reason", "message", "details")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from reporter.core import rows
+from reporter.core.annotation import encode_note
 from reporter.core.condition import Attempt
 from reporter.core.payloads import ResultPayload
-from reporter.wire.annotation import encode_note
 from tests.bed import binaries
 from tests.bed.controlplane import ControlPlane
 from tests.integration.ctl.cluster import plugin

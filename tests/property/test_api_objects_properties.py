@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reporter.core.annotation import SIZE_LIMIT, decode_note, encode_note
 from reporter.core.case import Observation
 from reporter.core.condition import (
     Attempt,
@@ -32,7 +33,6 @@ from reporter.core.pod import Names, find_adapter, read_pod
 from reporter.core.rows import Report
 from reporter.core.text import clean
 from reporter.core.verdict import decide
-from reporter.wire.annotation import SIZE_LIMIT, decode_note, encode_note
 from tests.fakekube.merge import merge_conditions
 from tests.property.facts import ROWS, files, settings_of_users, texts
 from tests.situations import at, deleted, ended, invalid, observed, pod, running, valid, verdict

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from reporter.core.annotation import SIZE_LIMIT, decode_note, encode_note
 from reporter.core.case import Case
 from reporter.core.condition import (
     Attempt,
@@ -19,7 +20,6 @@ from reporter.core.payloads import (
 from reporter.core.retry import next_delay
 from reporter.core.rows import Report
 from reporter.core.verdict import Pending, Settled, decide, nothing_more, restartable, stays
-from reporter.wire.annotation import SIZE_LIMIT, decode_note, encode_note
 from reporter.wire.schema import load
 from tests.property.facts import (
     ROWS,

@@ -5,13 +5,13 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reporter.core.json_scan import Malformed, document
+from reporter.core.json_values import pieces
 from reporter.core.payloads import Progress, ResultPayload
 from reporter.errors import InvalidPayload
 from reporter.wire.problems import problems_in
 from reporter.wire.progress import decode_progress
 from reporter.wire.result import decode_result
-from reporter.wire.scan import Malformed, document
-from reporter.wire.values import pieces
 
 json_values = st.recursive(
     st.none()

@@ -4,13 +4,13 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reporter.core.json_scan import document
+from reporter.core.json_values import pick, pieces
 from reporter.core.run.record import Verdict
 from reporter.core.run.results import ResultStatus
 from reporter.core.text import clean, clean_pieces
 from reporter.errors import InvalidPayload
 from reporter.wire import result
-from reporter.wire.scan import document
-from reporter.wire.values import pick, pieces
 
 SONOBUOY_BYTES: Final = 64 * 1024
 REPORT_BYTES: Final = 1024 * 1024

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reporter.core.annotation import decode_note, encode_note
 from reporter.core.condition import (
     Attempt,
     Owner,
@@ -20,7 +21,6 @@ from reporter.core.condition import (
     worth_writing,
 )
 from reporter.core.rows import Report
-from reporter.wire.annotation import decode_note, encode_note
 from tests.fakekube.merge import merge_conditions
 from tests.situations import at
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from reporter.core.json_scan import MAX_DEPTH
 from reporter.core.payloads import ResultPayload
 from reporter.errors import InvalidPayload
 from reporter.wire.result import MAX_BYTES, decode_result
-from reporter.wire.scan import MAX_DEPTH
 
 
 def result(**members):

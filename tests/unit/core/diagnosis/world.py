@@ -3,13 +3,13 @@
 import copy
 import json
 
+from reporter.core.annotation import add_after, encode_note
 from reporter.core.condition import Attempt
 from reporter.core.diagnosis.finding import Objects
 from reporter.core.diagnosis.job import findings
 from reporter.core.facts import Terminated
 from reporter.core.objects import epoch
 from reporter.core.payloads import ResultPayload
-from reporter.wire.annotation import add_after, encode_note
 from tests.fakekube import make_job, make_pod, waiting
 
 NOW = epoch("2030-01-01T12:10:00Z")

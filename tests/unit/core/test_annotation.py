@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
+from reporter.core.annotation import SIZE_LIMIT, add_after, decode_note, encode_note
 from reporter.core.condition import Attempt, Note
 from reporter.core.evidence import contradiction, evidence
 from reporter.core.facts import (
@@ -23,7 +24,6 @@ from reporter.core.facts import (
 )
 from reporter.core.payloads import FileInvalid
 from reporter.core.rows import REASONS, Report
-from reporter.wire.annotation import SIZE_LIMIT, add_after, decode_note, encode_note
 from reporter.wire.schema import load
 from tests.situations import (
     LOOPING,

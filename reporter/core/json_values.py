@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from reporter.wire.scan import Span
+from reporter.core.json_scan import Span
 
 # A piece never ends inside a UTF-8 sequence or between the halves of a surrogate pair or a CR LF.
 _PIECE = re.compile(

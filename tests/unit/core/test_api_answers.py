@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from reporter.core.api_answers import MAX_OBJECT, decode_object, plain, refusal, retry_after
 from reporter.errors import (
     Conflict,
     Denied,
@@ -16,7 +17,6 @@ from reporter.errors import (
     Unauthorized,
     Unavailable,
 )
-from reporter.kube.answers import MAX_OBJECT, decode_object, plain, refusal, retry_after
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 

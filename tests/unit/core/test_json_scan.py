@@ -4,9 +4,16 @@ import re
 
 import pytest
 
-from reporter.wire import scan
-from reporter.wire import values as values_module
-from reporter.wire.scan import MAX_DEPTH, Malformed, document, elements, line_and_column, members
+from reporter.core import json_scan as scan
+from reporter.core import json_values as values_module
+from reporter.core.json_scan import (
+    MAX_DEPTH,
+    Malformed,
+    document,
+    elements,
+    line_and_column,
+    members,
+)
 
 END = "unexpected end of the document"
 
