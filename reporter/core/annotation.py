@@ -29,6 +29,9 @@ def encode_note(
     shown = {
         "version": 1,
         "final": final,
+        # The condition's own: what exports annotations and no conditions needs them here.
+        "status": report.status,
+        "reason": report.reason,
         "rule": report.row,
         "attempt": _known(
             {

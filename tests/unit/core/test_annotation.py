@@ -145,7 +145,8 @@ def test_what_is_written_fits_the_schema(o, final):
 def test_the_annotation_to_the_letter():
     """Compact JSON in a fixed order."""
     assert (
-        '{"version":1,"final":false,"rule":"A","attempt":{"pod":"job-x7k2p","podUID":"pod-uid",'
+        '{"version":1,"final":false,"status":"Unknown","reason":"AdapterRunning","rule":"A",'
+        '"attempt":{"pod":"job-x7k2p","podUID":"pod-uid",'
         '"podCreatedAt":"2026-01-02T03:04:04Z","waitingSince":"2026-01-02T03:04:05Z",'
         '"adapterStartedAt":"2026-01-02T03:04:06Z","adapterRestarts":2},"evidence":{"file":{}}}'
     ) == encode_note(
