@@ -1,12 +1,15 @@
-"""`status-ctl run --plugin cluster-snapshot` on a real cluster: all of it, and no secret of it."""
+"""The built-in plugins on a real cluster: facts of its nodes, all of its objects, no secret."""
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import os
+import tarfile
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,11 +22,20 @@ from reporter.agent.task import Work
 from reporter.core.snapshot.options import read_options
 from reporter.errors import Forbidden
 from reporter.kube.api import KubeApi
+from reporter.wire import schema
+from tests.aggregators.object_store import ObjectStore
+from tests.bed.binaries import BedUnavailable, program
 from tests.bed.controlplane import ControlPlane
-from tests.cluster.test_run import Person
+from tests.bed.node import Node
+from tests.cluster.test_run import BOUND, BUSYBOX, Person, entries, person, second, write
+from tests.cluster.test_upload import gateway, secrets
+from tests.ports import free_port
+
+__all__ = ["person", "second"]
 
 SECRET = "hunter2-PLANTED"
-RUN = "snapshot"
+BLANKED = "https://[redacted]@example.com/"
+RUN = "whole"
 NARROW = "narrow"
 GRANTED = {
     "ConfigMap",
@@ -44,6 +56,14 @@ kind: ConfigMap
 metadata: {{name: planted}}
 data: {{url: "https://user:{SECRET}@example.com/"}}
 ---
+apiVersion: v1
+kind: Pod
+metadata: {{name: planted}}
+spec:
+  restartPolicy: Never
+  containers:
+    - {{name: c, image: {BUSYBOX}, command: [echo, "to https://user:{SECRET}@example.com/"]}}
+---
 apiVersion: batch/v1
 kind: CronJob
 metadata: {{name: planted}}
@@ -62,43 +82,137 @@ spec:
 pytestmark = [pytest.mark.node, pytest.mark.timeout(600)]
 
 
-def test_l12_a_snapshot_of_a_real_cluster(cluster: ControlPlane, tmp_path: Path) -> None:
-    """Its objects are at the top of the tarball; planted values are in no byte, its rights gone."""
-    person = Person(cluster, tmp_path)
-    (tmp_path / "planted.yaml").write_text(PLANTED)
-    # Applied, so that the values of the Secret stand in its annotation as well.
-    cluster.kubectl("apply", "-n", "default", "-f", str(tmp_path / "planted.yaml"))
-    option = "--plugin-env=cluster-snapshot.SNAPSHOT_"
+@pytest.fixture
+def store(cluster: ControlPlane, tmp_path: Path) -> Iterator[ObjectStore]:
+    """An object store that Pods and this machine reach."""
     try:
+        program("versitygw")
+    except BedUnavailable as reason:
+        pytest.skip(str(reason))
+    with ObjectStore(tmp_path, gateway(cluster), free_port()) as running:
+        yield running
+
+
+def test_facts_and_a_snapshot_into_an_object_store(
+    person: Person, store: ObjectStore, second: str
+) -> None:
+    """L12, L16: run, wait, delete; the object has all that was taken, and no secret."""
+    kubectl, option = person.cluster.kubectl, "--plugin-env=cluster-snapshot.SNAPSHOT_"
+    # Applied, so that the values of the Secret stand in its annotation as well.
+    planted = ("-n", "default", "-f", write(person.home, "planted.yaml", PLANTED))
+    kubectl("apply", *planted)
+    url = store.presigned("/results/run.tar.gz")
+    try:
+        said = ("--for=jsonpath={.status.phase}=Succeeded", f"--timeout={BOUND:.0f}s")
+        kubectl("wait", "pod/planted", "-n", "default", *said)
         code, _, err = person.run(
-            *("run", "--plugin", "cluster-snapshot", "--name", RUN, "--storage", "none"),
+            *("run", "--plugin", "host-facts", "--plugin", "cluster-snapshot", "--name", RUN),
             *(f"{option}SECRETS=metadata", f"{option}KUBELET=true", f"{option}POD_LOGS=true"),
-            *("--wait", "--timeout", "4m"),
+            *("--storage", "none", "--upload-ca", str(store.ca)),
+            *("--upload-url-file", write(person.home, "url", url)),
         )
-        got, _, said = person.run("retrieve", RUN, "--extract", str(tmp_path / "got"))
+        assert 0 == code, err
+        code, out, err = person.run("wait", f"run/{RUN}", "--timeout", "4m", "-o", "json")
+        assert 0 == code, (out, err)
+        kept = person.home / "kept.tar.gz"
+        code, _, err = person.run("retrieve", RUN, "--file", str(kept))
+        assert 0 == code, err
     finally:
         gone = person.run("delete", RUN, "--yes")
-        cluster.kubectl("delete", "-n", "default", "-f", str(tmp_path / "planted.yaml"))
+        kubectl("delete", *planted)
 
-    assert (0, 0, 0) == (code, got, gone[0]), err + said + gone[2]
-    assert [] == person.left_of(RUN)
-    home = tmp_path / "got"
-    index = json.loads((home / "resources" / "index.json").read_text())
+    assert (0, []) == (gone[0], person.left_of(RUN)), gone
+    nodes = (Node.name, second)
+    keys = (*(f"host-facts/{node}" for node in nodes), "cluster-snapshot/global")
+    assert dict.fromkeys(keys, ("complete", "passed")) == entries(out)
+    stored = store.object("run.tar.gz")
+    assert kept.read_bytes() == stored.read_bytes()
+    hidden = [form for secret in (SECRET, *secrets(url)) for form in forms(secret)]
+    assert not [name for name, data in contents(stored) if any(form in data for form in hidden)]
+    check_results(person, stored)
+    check_facts(person, stored, nodes)
+    check_snapshot(stored, nodes)
+
+
+def forms(secret: str) -> Iterator[bytes]:
+    """A secret as it is, and what Base64 makes of it wherever it begins in a text."""
+    yield secret.encode()
+    for before in range(3):
+        coded = base64.b64encode(bytes(before) + secret.encode()).rstrip(b"=")
+        yield coded[(0, 2, 3)[before] : -1]
+
+
+def contents(tarball: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and bytes of all that is in a tarball, of what is packed in it too."""
+    yield "", gzip.decompress(tarball.read_bytes())
+    with tarfile.open(tarball) as archive:
+        for member in archive:
+            if (file := archive.extractfile(member)) is not None:
+                data = file.read()
+                yield member.name, data
+                if member.name.endswith(".gz"):
+                    yield member.name, gzip.decompress(data)
+
+
+def check_results(person: Person, tarball: Path) -> None:
+    """Everything has passed, and what was blanked is said."""
+    code, out, err = person.run("results", str(tarball), "-o", "json")
+    assert (0, True) == (code, "values redacted in the snapshot: " in err), (out, err)
+    assert {"host-facts": "passed", "cluster-snapshot": "passed"} == {
+        each["name"]: each["status"] for each in json.loads(out)["plugins"]
+    }
+
+
+def check_facts(person: Person, tarball: Path, nodes: Sequence[str]) -> None:
+    """They are this machine's; its two nodes do not differ, whatever changes meanwhile."""
+    code, out, err = person.run("facts", str(tarball), "-o", "json")
+    assert (0, "") == (code, err)
+    told = {each["node"]: each for each in json.loads(out)["nodes"]}
+    assert sorted(nodes) == sorted(told)
+    files = dict(contents(tarball))
+    for node in nodes:
+        place = f"plugins/host-facts/results/{node}"
+        said = json.loads(files[f"{place}/host/gather.json"])
+        assert ("complete", True) == (said["status"], f"{place}/logs/gather.json" in files), said
+        facts = json.loads(files[f"{place}/host/facts.json"])
+        assert told[node] == facts
+        assert [] == list(schema.violations("facts.v1", facts))
+        assert os.uname().release == facts["kernel"]["release"]
+        assert Path("/etc/machine-id").read_text().strip() == facts["machine_id"]
+        assert "10.244.0.1" in facts["network"]["ipv4_addresses"]
+        assert facts["kubelet"]["running"]
+        assert "containerd" in facts["container_runtimes"]
+
+    code, out, err = person.run("facts", str(tarball), "--diff", "-o", "json")
+    found = json.loads(out)
+    assert (0, sorted(nodes), []) == (code, found["nodes"], found["differences"]), err
+    code, out, err = person.run("facts", str(tarball), "--diff", "--all", "-o", "json")
+    assert {"node"} <= {each["fact"] for each in json.loads(out)["differences"]}, err
+
+
+def check_snapshot(tarball: Path, nodes: Sequence[str]) -> None:
+    """All of the cluster, at the top of the tarball; of what was planted what may be known."""
+    files = dict(contents(tarball))
+    index = json.loads(files["resources/index.json"])
     counts = {(each["group"], each["resource"]): each["count"] for each in index["resources"]}
-    secrets = json.loads((home / "resources/ns/default/core_v1_secrets.json").read_text())
-    (planted,) = (e for e in secrets["items"] if e["metadata"]["name"] == "planted")
+
+    def planted(resource: str) -> dict[str, Any]:
+        listed = json.loads(files[f"resources/ns/default/{resource}.json"])["items"]
+        return dict(next(each for each in listed if each["metadata"]["name"] == "planted"))
 
     assert not [each for each in index["resources"] if "error" in each], index
-    assert min(counts["", "nodes"], counts["", "pods"], counts["batch", "cronjobs"]) >= 1
-    assert {"apiVersion", "kind", "metadata"} == set(planted)
-    assert (home / "hosts" / "node1" / "configz.json").is_file()
-    assert {"status": 200} == json.loads((home / "hosts/node1/healthz.json").read_text())
-    assert list((home / "podlogs").rglob("*.txt"))
-    assert "v1.34.4" == json.loads((home / "serverversion.json").read_text())["gitVersion"]
-    tarballs = list(tmp_path.glob("*.tar.gz"))
-    everything = [gzip.decompress(each.read_bytes()) for each in tarballs]
-    everything += [each.read_bytes() for each in home.rglob("*") if each.is_file()]
-    assert not [data for data in everything if SECRET.encode() in data]
+    assert index["complete"], index
+    assert min(counts["", "pods"], counts["batch", "cronjobs"]) >= 1
+    assert len(nodes) == counts["", "nodes"]
+    assert {"apiVersion", "kind", "metadata"} == set(planted("core_v1_secrets"))
+    assert {"url": BLANKED} == planted("core_v1_configmaps")["data"]
+    cron = planted("batch_v1_cronjobs")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert [{"name": "A", "value": "[redacted]"}] == cron["containers"][0]["env"]
+    for node in nodes:
+        assert f"hosts/{node}/configz.json" in files
+        assert {"status": 200} == json.loads(files[f"hosts/{node}/healthz.json"])
+    assert f"to {BLANKED}\n" == files["podlogs/default/planted/logs/c.txt"].decode()
+    assert "v1.34.4" == json.loads(files["serverversion.json"])["gitVersion"]
 
 
 def wait_until_granted(api: KubeApi, *namespaces: str) -> None:
