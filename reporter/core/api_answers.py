@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -64,8 +64,10 @@ def decode_json(data: bytes) -> dict[str, Any]:
     return found
 
 
-def refusal(request: str, status: int, headers: Mapping[str, str], data: bytes) -> KubeError:
-    """Return the domain error for an answer that is no success.
+def refusal(
+    request: str, status: int, headers: Mapping[str, str], data: bytes, now: datetime
+) -> KubeError:
+    """Return the domain error for an answer that is no success and came `now`.
 
     `request` says in words what was asked. `retry_after` is what the server wished for, not capped.
     """
@@ -83,7 +85,7 @@ def refusal(request: str, status: int, headers: Mapping[str, str], data: bytes) 
     if status == 410:
         more = section(said, "metadata").get("continue")
         return Expired(text, more=more if isinstance(more, str) else "", said=words)
-    wish = retry_after(headers.get("Retry-After"), datetime.now(UTC))
+    wish = retry_after(headers.get("Retry-After"), now)
     return Unavailable(text, retry_after=wish, said=words)
 
 

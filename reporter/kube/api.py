@@ -103,7 +103,7 @@ class KubeApi(Objects):
     def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the whole Job, read through its status subresource."""
         request = Request("GET", _JOB_STATUS, {"namespace": namespace, "name": name})
-        return self._object("Job", request, timeout)
+        return self._requests.object("Job", request, timeout)
 
     def patch_job_status(
         self, namespace: str, name: str, body: dict[str, Any], *, timeout: float = 5.0
@@ -116,14 +116,16 @@ class KubeApi(Objects):
         """
         names = {"namespace": namespace, "name": name}
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": STRICT}
-        return self._object("Job", Request("PATCH", _JOB_STATUS, names, query, body), timeout)
+        return self._requests.object(
+            "Job", Request("PATCH", _JOB_STATUS, names, query, body), timeout
+        )
 
     def create_event(self, namespace: str, event: dict[str, Any], *, timeout: float = 5.0) -> None:
         """Create an Event (events.k8s.io/v1). Conflict where there is one of that name."""
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": STRICT}
         names = {"namespace": namespace}
         request = Request("POST", _NEW_EVENTS, names, query, event, JSON)
-        self._answer(request, timeout)
+        self._requests.answer(request, timeout)
 
     def view_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the whole Job, read as people may: their roles seldom name subresources."""
@@ -165,7 +167,7 @@ class KubeApi(Objects):
         """Return the end of a container's log, at most 100 lines and 64 KiB."""
         query = {"container": container, "tailLines": "100", "limitBytes": str(LOG_BYTES)}
         request = Request("GET", _LOG, {"namespace": namespace, "name": name}, query)
-        return self._answer(request, timeout)
+        return self._requests.answer(request, timeout)
 
     def annotate_pod(
         self,
@@ -182,7 +184,9 @@ class KubeApi(Objects):
         names = {"namespace": namespace, "name": name}
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": STRICT}
         body = {"metadata": {"annotations": dict(annotations)}}
-        return self._object("Pod", Request("PATCH", _POD, names, query, body, JSON_MERGE), timeout)
+        return self._requests.object(
+            "Pod", Request("PATCH", _POD, names, query, body, JSON_MERGE), timeout
+        )
 
     def watch_pod(
         self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = SILENCE

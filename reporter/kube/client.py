@@ -1,16 +1,17 @@
 """The official client: a lean import, credentials, and one request at a time.
 
-This is the only module that imports `kubernetes`. Nothing here knows a resource or judges an
-answer: that is done in `api.py` and `objects.py`, `watch.py` and `core/api_answers.py`.
+This is the only module that imports `kubernetes`. Nothing here knows a resource or what an answer
+means: that is done in `api.py` and `objects.py`, `watch.py` and `core/api_answers.py`.
 """
 
 import importlib.util
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -18,8 +19,8 @@ from urllib.parse import urlsplit
 from urllib3 import disable_warnings
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
-from reporter.core.api_answers import plain
-from reporter.errors import SettingsError, Unavailable
+from reporter.core.api_answers import MAX_OBJECT, MAX_REFUSAL, decode_object, plain, refusal
+from reporter.errors import KubeError, SettingsError, Unavailable
 from reporter.kube.sockets import Cutoff, Haste, Pool
 
 
@@ -62,6 +63,7 @@ JSON = "application/json"
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 JSON_MERGE = "application/merge-patch+json"
 
+LONGEST_IDLE = 30.0  # seconds; a new connection costs about 10 ms
 
 Patience = float | tuple[float, float | None]
 """Seconds for a whole request, or a pair for connecting and for each read (None: for ever)."""
@@ -213,6 +215,52 @@ class Client:
             if self._stale and self._loader is not None:
                 InClusterConfigLoader(**self._loader).load_and_set(self._config)
                 self._stale = False
+
+
+class Requests:
+    """Requests over connections that are kept. Threads may use it at the same time.
+
+    `timeout` bounds all of a request in seconds (connect and handshake at most 3 s). Whatever is
+    not answered with success raises a KubeError.
+    """
+
+    def __init__(self, client: Client, clock: Callable[[], float]) -> None:
+        self._client, self._clock = client, clock
+        self._api = client.open()
+        self._used_at = clock()
+
+    def object(self, kind: str, request: Request, timeout: float) -> dict[str, Any]:
+        """Return the object of that kind that it is answered with."""
+        return decode_object(self.answer(request, timeout), kind)
+
+    def answer(self, request: Request, timeout: float) -> bytes:
+        """Return what it is answered with, at most a byte more than an object may have."""
+        now = self._clock()
+        if now > self._used_at + LONGEST_IDLE:
+            # Load balancers and firewalls forget idle connections without a word, and the first
+            # request after minutes of silence is often the verdict: it must not wait in vain.
+            self._api.rest_client.pool_manager.clear()
+        self._used_at = now
+        response = self._client.send(self._api, request, timeout)
+        try:
+            if response.status not in {200, 201, 202}:
+                raise refused(request, response)
+            with transport():
+                return bytes(response.read(MAX_OBJECT + 1, decode_content=False))
+        finally:
+            # Read to its end, the connection is in the pool again; otherwise this ends it.
+            response.close()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._api.close()
+
+
+def refused(request: Request, response: Any) -> KubeError:
+    """Read an answer that is no success; return its error. Raises Unavailable if it breaks off."""
+    with transport():
+        data = response.read(MAX_REFUSAL, decode_content=False)
+    return refusal(str(request), response.status, response.headers, data, datetime.now(UTC))
 
 
 def load_kubeconfig(files: str, context: str | None) -> tuple[Any, str]:

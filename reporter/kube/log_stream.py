@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from reporter.core.api_answers import MAX_REFUSAL, refusal
 from reporter.errors import KubeError
-from reporter.kube.client import Client, Request, transport
+from reporter.kube.client import Client, Request, refused, transport
 from reporter.kube.sockets import CONNECT_SECONDS, Cutoff
 
 _READ = 64 * 1024
@@ -45,9 +44,7 @@ class LogStream:
             if response.status == 204:  # no node has the Pod yet
                 return
             if response.status != 200:
-                with transport():
-                    data = response.read(MAX_REFUSAL, decode_content=False)
-                raise refusal(str(self._request), response.status, response.headers, data)
+                raise refused(self._request, response)
             sock = getattr(response.connection, "sock", None)
             while True:
                 if sock is not None:

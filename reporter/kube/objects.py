@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.core.api_answers import MAX_OBJECT, MAX_REFUSAL, decode_json, decode_object, refusal
+from reporter.core.api_answers import decode_json
 from reporter.errors import Unavailable
-from reporter.kube.client import JSON, Client, Request, transport
+from reporter.kube.client import JSON, Client, Request, Requests
 from reporter.kube.kinds import KINDS
 from reporter.kube.log_stream import LogStream
 from reporter.kube.watch import Watch
@@ -22,7 +22,6 @@ SILENCE = 135.0
 
 The server sends a bookmark every 60 s; where no Pod of the cluster changes one of two stays away.
 """
-LONGEST_IDLE = 30.0  # seconds; a new connection costs about 10 ms
 PAGE = 100  # objects asked for at once where there may be thousands
 STRICT = "Strict"
 """Unknown fields are refused."""
@@ -50,13 +49,11 @@ class Objects:
     """
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
-        self._client, self._clock = client, clock
-        self._api = client.open()
-        self._used_at = clock()
+        self._client, self._requests = client, Requests(client, clock)
 
     def server_version(self, *, timeout: float = 5.0) -> str:
         """Return the API server's version, as `v1.34.1`. Everybody may ask for it."""
-        found = decode_json(self._answer(Request("GET", "/version", {}, {}), timeout))
+        found = decode_json(self._requests.answer(Request("GET", "/version", {}, {}), timeout))
         version = found.get("gitVersion")
         if not isinstance(version, str):
             raise Unavailable("the response is not a version")
@@ -81,13 +78,15 @@ class Objects:
         if dry_run:
             query["dryRun"] = "All"
         path, names = KINDS[kind].path(namespace)
-        return self._object(kind, Request("POST", path, names, query, dict(body), JSON), timeout)
+        return self._requests.object(
+            kind, Request("POST", path, names, query, dict(body), JSON), timeout
+        )
 
     def get(
         self, kind: str, namespace: str | None, name: str, *, timeout: float = 5.0
     ) -> dict[str, Any]:
         """Return the object."""
-        return self._object(kind, self._one("GET", kind, namespace, name), timeout)
+        return self._requests.object(kind, self._one("GET", kind, namespace, name), timeout)
 
     def delete(
         self,
@@ -112,7 +111,7 @@ class Objects:
         if uid is not None:
             body["preconditions"] = {"uid": uid}
         asked = self._one("DELETE", kind, namespace, name)
-        self._answer(Request("DELETE", asked.path, asked.names, {}, body, JSON), timeout)
+        self._requests.answer(Request("DELETE", asked.path, asked.names, {}, body, JSON), timeout)
 
     def list_page(
         self,
@@ -138,7 +137,7 @@ class Objects:
             "continue": more,
         }
         query = {key: value for key, value in asked.items() if value}
-        found = self._object(f"{kind}List", Request("GET", path, names, query), timeout)
+        found = self._requests.object(f"{kind}List", Request("GET", path, names, query), timeout)
         items = found.get("items") or []
         if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
             raise Unavailable(f"the response is not a list of {kind}s")
@@ -238,30 +237,8 @@ class Objects:
 
     def close(self) -> None:
         """Close the idle connections. Watches and streams are closed by themselves."""
-        self._api.close()
+        self._requests.close()
 
     def _one(self, method: str, kind: str, namespace: str | None, name: str) -> Request:
         path, names = KINDS[kind].path(namespace)
         return Request(method, f"{path}/{{name}}", names | {"name": name})
-
-    def _object(self, kind: str, request: Request, timeout: float) -> dict[str, Any]:
-        return decode_object(self._answer(request, timeout), kind)
-
-    def _answer(self, request: Request, timeout: float) -> bytes:
-        now = self._clock()
-        if now > self._used_at + LONGEST_IDLE:
-            # Load balancers and firewalls forget idle connections without a word, and the first
-            # request after minutes of silence is often the verdict: it must not wait in vain.
-            self._api.rest_client.pool_manager.clear()
-        self._used_at = now
-        response = self._client.send(self._api, request, timeout)
-        good = response.status in {200, 201, 202}
-        try:
-            with transport():
-                data = response.read(MAX_OBJECT + 1 if good else MAX_REFUSAL, decode_content=False)
-        finally:
-            # Read to its end, the connection is in the pool again; otherwise this ends it.
-            response.close()
-        if not good:
-            raise refusal(str(request), response.status, response.headers, data)
-        return bytes(data)

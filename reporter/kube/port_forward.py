@@ -7,6 +7,7 @@ as two bytes. A thread moves the bytes between it and a socket, which callers us
 import socket
 import threading
 from contextlib import suppress
+from datetime import UTC, datetime
 from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final
 
@@ -57,7 +58,7 @@ class PortForward:
             self._cutoff.release()
             if isinstance(error, WebSocketBadStatusException):
                 said = error.resp_headers or {}, error.resp_body or b""
-                raise refusal(str(request), error.status_code, *said) from None
+                raise refusal(str(request), error.status_code, *said, datetime.now(UTC)) from None
             raise Unavailable(plain(f"{request}: {error or type(error).__name__}")) from error
         self.error = ""
         self.socket, self._near = socket.socketpair()

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, cast
 
-from reporter.core.api_answers import MAX_REFUSAL, decode_json, refusal
+from reporter.core.api_answers import decode_json
 from reporter.core.resources import Resource
 from reporter.errors import TooLarge, Unavailable
-from reporter.kube.client import JSON, Client, Request, transport
+from reporter.kube.client import JSON, Client, Request, refused, transport
 from reporter.kube.list_items import ListItems
 
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -162,9 +162,7 @@ class Reading:
         response = self._client.send(self._api, request, timeout)
         try:
             if response.status != 200:
-                with transport():
-                    data = response.read(MAX_REFUSAL, decode_content=False)
-                raise refusal(str(request), response.status, response.headers, data)
+                raise refused(request, response)
             left = most
             while True:
                 with transport():

@@ -9,9 +9,9 @@ from typing import Any
 
 from urllib3.exceptions import ReadTimeoutError
 
-from reporter.core.api_answers import MAX_OBJECT, MAX_REFUSAL, decode_json, plain, refusal
+from reporter.core.api_answers import MAX_OBJECT, decode_json, plain
 from reporter.errors import KubeError, Silence, Unavailable
-from reporter.kube.client import Client, Request, transport
+from reporter.kube.client import Client, Request, refused, transport
 from reporter.kube.sockets import CONNECT_SECONDS, Cutoff
 
 EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
@@ -58,9 +58,7 @@ class Watch:
         response = self._client.send(api, self._request, patience)
         try:
             if response.status != 200:
-                with transport():
-                    data = response.read(MAX_REFUSAL, decode_content=False)
-                raise refusal(str(self._request), response.status, response.headers, data)
+                raise refused(self._request, response)
             sock = getattr(response.connection, "sock", None)
             begun = bytearray()
             while True:

@@ -12,8 +12,7 @@ from reporter.errors import (
     Unavailable,
 )
 from reporter.kube.api import KubeApi
-from reporter.kube.client import Client
-from reporter.kube.objects import LONGEST_IDLE
+from reporter.kube.client import LONGEST_IDLE, Client
 from tests.fakekube import Answer, FakeKube, Hang, Reset, Slow
 from tests.integration.kube.connecting import JOB, NAMESPACE, condition, connect
 

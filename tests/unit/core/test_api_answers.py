@@ -71,7 +71,7 @@ STATUSES = [
 def test_each_status_has_its_error(status: int, reason: str, error: type[Exception]) -> None:
     """The class says who may try again; the text names request, status and the server's words."""
     body = {"kind": "Status", "reason": reason, "message": "words"}
-    found = refusal("GET it", status, {}, json.dumps(body).encode())
+    found = refusal("GET it", status, {}, json.dumps(body).encode(), NOW)
 
     assert error is type(found)
     assert f"GET it: {status} {reason}".split() == str(found).removesuffix(": words").split()
@@ -96,20 +96,20 @@ def status_422(causes: object) -> bytes:
 )
 def test_only_a_cause_on_the_uid_means_gone(body: bytes, error: type[Exception]) -> None:
     """422 on metadata.uid is another Job of that name; any other 422 is a wrong request."""
-    assert error is type(refusal("PATCH it", 422, {}, body))
+    assert error is type(refusal("PATCH it", 422, {}, body, NOW))
 
 
 @pytest.mark.parametrize("body", [b"404 page not found\n", b"{}", b'{"kind": "Job"}', b""])
 def test_a_404_that_is_no_status_says_nothing_about_the_object(body: bytes) -> None:
     """A proxy's or an unknown path's 404 must not end the work as if the Job were gone."""
-    assert Unavailable is type(refusal("GET it", 404, {}, body))
+    assert Unavailable is type(refusal("GET it", 404, {}, body, NOW))
 
 
 def test_the_text_of_a_refusal_is_short_and_on_one_line() -> None:
     """A 422 repeats the whole patch, with whatever control characters it has."""
     message = "bad patch:\x1b[31m\n" + "{" * 100_000
     body = json.dumps({"kind": "Status", "reason": "Invalid", "message": message}).encode()
-    text = str(refusal("PATCH it", 422, {}, body))
+    text = str(refusal("PATCH it", 422, {}, body, NOW))
 
     assert text.startswith("PATCH it: 422 Invalid: bad patch: [31m {{{")
     assert len(text) == 300
@@ -118,7 +118,9 @@ def test_the_text_of_a_refusal_is_short_and_on_one_line() -> None:
 
 def test_a_wish_of_the_server_comes_along() -> None:
     """`retry_after` is handed on as it is; the caller caps it."""
-    assert refusal("GET it", 429, {"Retry-After": "120"}, b"").retry_after == 120.0
+    assert refusal("GET it", 429, {"Retry-After": "120"}, b"", NOW).retry_after == 120.0
+    date = {"Retry-After": "Tue, 01 Jan 2030 12:00:30 GMT"}
+    assert refusal("GET it", 429, date, b"", NOW).retry_after == 30.0
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_a_right_that_is_missing_is_not_a_policy(
 ) -> None:
     """The right may come, the policy stays; a proxy's 403 says neither."""
     body = json.dumps({"kind": "Status", "reason": "Forbidden", "message": message}).encode()
-    found = refusal(request_line, 403, {}, body)
+    found = refusal(request_line, 403, {}, body, NOW)
 
     assert (error, message) == (type(found), found.said)
-    assert Forbidden is type(refusal(request_line, 403, {}, b"<html>no</html>"))
+    assert Forbidden is type(refusal(request_line, 403, {}, b"<html>no</html>", NOW))
