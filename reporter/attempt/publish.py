@@ -1,4 +1,6 @@
-"""Bringing a verdict to where it belongs: is it worth a write, and may we write? (When: `pace`.)
+"""Bringing a verdict to where it belongs: is it worth a write, and may we write?
+
+When it is time for one is `core/pace.py`'s.
 
 One write is: read what stands, look and decide again, and patch what was read. What is written is
 therefore never older than the answer it is based on.
@@ -9,7 +11,6 @@ from enum import Enum
 from typing import Any
 
 from reporter.attempt.look import Looker
-from reporter.attempt.pace import REPEAT_PAUSE, Pace
 from reporter.attempt.seams import Options, Sink, Telemetry
 from reporter.core.case import Case, Observation
 from reporter.core.condition import Owner, Standing, owner, worth_writing
@@ -25,6 +26,7 @@ from reporter.core.facts import (
     Terminated,
     pod_of,
 )
+from reporter.core.pace import REPEAT_PAUSE, Pace
 from reporter.core.statement import Statement
 from reporter.core.verdict import Pending, Settled, Verdict, decide
 from reporter.errors import (
@@ -74,7 +76,7 @@ class Publisher:
     ) -> None:
         self._looker, self._sink, self._options = looker, sink, options
         self._telemetry, self._clock, self._wall = telemetry, clock, wall
-        self.pace = Pace(clock, rng)
+        self.pace = Pace(clock(), rng)
         self.wanted_since = clock()
         self._wanted: tuple[str, bool] | None = None  # row and finality of what waits to be written
         self._sent: Statement | None = None
@@ -136,7 +138,7 @@ class Publisher:
             elif self._looker.ends_within(HAND_OVER) and (last := self._looker.seen):
                 self._withhold(last)
             # Whatever the server wishes, there is a try when others have to hear.
-            self.pace.put_off(error, self._looker.left(keep=HAND_OVER))
+            self.pace.put_off(self._clock(), error, self._looker.left(keep=HAND_OVER))
             return None
         self._accepted(began)
         return self._stands()
@@ -157,7 +159,7 @@ class Publisher:
                 self._sink.annotate(after, timeout=self._looker.timeout())
         except (Conflict, Unavailable) as error:
             self._telemetry.failed("job", error)
-            self.pace.put_off(error, self._looker.left())
+            self.pace.put_off(self._clock(), error, self._looker.left())
             return True
         except KubeError as error:
             self._telemetry.failed("job", error)
@@ -250,7 +252,7 @@ class Publisher:
 
     def _accepted(self, began: float) -> None:
         if self._sent is not None:
-            self.pace.written()
+            self.pace.written(self._clock())
             self.statement = self._sent
             self._telemetry.published(self._sent, self._clock() - began)
             if self._sent.final:
@@ -278,7 +280,7 @@ class Publisher:
         self._job_missing_since = self._job_missing_since or now
         if isinstance(error, Gone) or now >= self._job_missing_since + JOB_PATIENCE:
             return LoopOutcome.JOB_NEVER_SEEN
-        self.pace.put_off(error, self._looker.left())
+        self.pace.put_off(self._clock(), error, self._looker.left())
         return None
 
 

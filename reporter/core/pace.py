@@ -1,6 +1,6 @@
 """When to write: what is held back for a moment, and when to try again after a failure.
 
-Times are readings of the clock, in seconds. What is written is not known here.
+Times are readings of the caller's clock, in seconds. What is written is not known here.
 """
 
 from collections.abc import Callable
@@ -15,11 +15,14 @@ REPEAT_PAUSE = 1.0  # between two writes of one revisable row: a conflict costs 
 
 
 class Pace:
-    """The pace of one attempt's writes; the next try may be made at `next_try`."""
+    """The pace of one attempt's writes, begun at `now`; the next try may be made at `next_try`.
 
-    def __init__(self, clock: Callable[[], float], rng: Callable[[], float]) -> None:
-        self._clock, self._rng = clock, rng
-        self._began = self.next_try = clock()
+    `rng` gives numbers in [0, 1).
+    """
+
+    def __init__(self, now: float, rng: Callable[[], float]) -> None:
+        self._rng = rng
+        self._began = self.next_try = now
         self._written_at = float("-inf")
         self._failures = 0
         self._hurried = False
@@ -46,12 +49,12 @@ class Pace:
         pauses = (self._written_at + REPEAT_PAUSE, self._written_at + TEXT_PAUSE)
         return [self._began + FIRST_PATIENCE, *pauses]
 
-    def written(self) -> None:
+    def written(self, now: float) -> None:
         """Note that a write was accepted."""
         self._failures = 0
-        self.next_try = self._written_at = self._clock()
+        self.next_try = self._written_at = now
 
-    def put_off(self, error: KubeError, left: float | None) -> None:
+    def put_off(self, now: float, error: KubeError, left: float | None) -> None:
         """Back off after a failure; `left` are the seconds until the end, None before SIGTERM."""
         self._failures += 1
         longest = 5.0 if left is None else 0.5
@@ -65,4 +68,4 @@ class Pace:
         )
         # What the server refuses as wrong is not tried again soon.
         slow = longest if isinstance(error, InvalidRequest) else 0.0
-        self.next_try = self._clock() + max(delay or 0.0, slow)
+        self.next_try = now + max(delay or 0.0, slow)
