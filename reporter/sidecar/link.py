@@ -31,7 +31,7 @@ from reporter.runtime.link_words import say
 from reporter.sidecar.ending import delivery_end
 from reporter.sidecar.link_config import link_config
 from reporter.sinks.aggregator import Courier, Failure, Parcel, Result
-from reporter.sources.result_file import content_of
+from reporter.sources.adapter_files import content_of
 
 LEAVE = 1.0  # seconds for an orderly end
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for

@@ -27,10 +27,9 @@ from reporter.sidecar.misconfigured import Connect, report_problems
 from reporter.sidecar.telemetry import Telemetry
 from reporter.sinks.job import JobCondition
 from reporter.sinks.unwritten_job import UnwrittenJob
+from reporter.sources.adapter_files import ProgressFile, ResultFile
 from reporter.sources.inotify import DirectoryWatch
 from reporter.sources.pod import PodSource
-from reporter.sources.progress_file import ProgressFile
-from reporter.sources.result_file import ResultFile
 
 if TYPE_CHECKING:
     from reporter.sidecar.link import Link

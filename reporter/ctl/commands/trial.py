@@ -30,9 +30,8 @@ from reporter.errors import SettingsError
 from reporter.runtime.lifecycle import Stop, install
 from reporter.runtime.yaml_text import to_yaml
 from reporter.sinks.job import JobCondition
+from reporter.sources.adapter_files import ProgressFile, ResultFile
 from reporter.sources.inotify import DirectoryWatch
-from reporter.sources.progress_file import ProgressFile
-from reporter.sources.result_file import ResultFile
 from reporter.trial.child import Child
 from reporter.trial.chosen import JOB, NAMESPACE, POD, SETTINGS, Chosen, choose
 from reporter.trial.memory_cgroup import MemoryCgroup, NoMemoryCgroup

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from reporter.core.payloads import Progress
-from reporter.sources.progress_file import ProgressFile
+from reporter.sources.adapter_files import ProgressFile
 from reporter.wire.progress import MAX_BYTES
 
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from reporter.core.payloads import FileValid
-from reporter.sources.result_file import ResultFile
+from reporter.sources.adapter_files import ResultFile
 
 LIMIT = 1024 * 1024
 ORDINARY = b'{"status": "success", "reason": "R", "message": "m"}'
@@ -65,7 +65,7 @@ CASES = {
 PROBE = r"""
 import json, os, sys, time
 from pathlib import Path
-from reporter.sources.result_file import ResultFile
+from reporter.sources.adapter_files import ResultFile
 
 def peak_kib():
     "The process's own peak of resident memory."

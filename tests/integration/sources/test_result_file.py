@@ -20,16 +20,19 @@ from reporter.core.payloads import (
     ResultPayload,
     Searched,
 )
-from reporter.sources.files import (
+from reporter.sources.adapter_files import (
+    MOST_ENTRIES,
+    SETTLED_NS,
     Absent,
     Content,
+    ResultFile,
     Torn,
     Unchanged,
     Unreadable,
+    content_of,
     names_in,
     read_bounded,
 )
-from reporter.sources.result_file import MOST_ENTRIES, SETTLED_NS, ResultFile, content_of
 from reporter.wire.result import MAX_BYTES
 
 SUCCESS = b'{"status": "success", "reason": "R", "message": "m"}'
@@ -188,7 +191,7 @@ def test_a_loop_of_directory_links_is_invalid(tmp_path):
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
-from reporter.sources.result_file import ResultFile
+from reporter.sources.adapter_files import ResultFile
 if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(65534)
@@ -427,11 +430,16 @@ def test_a_directory_that_may_be_entered_but_not_listed(open_directory):
     open_directory.chmod(0o711)
     code = (
         "import os, sys; from pathlib import Path; os.setuid(65534)\n"
-        "from reporter.sources.files import names_in\n"
+        "from reporter.sources.adapter_files import names_in\n"
         "sys.exit(names_in(Path(sys.argv[1]), 10) != [])"
     )
     child = subprocess.run(
-        [sys.executable, "-c", "import reporter.sources.files\n" + code, str(open_directory)],
+        [
+            sys.executable,
+            "-c",
+            "import reporter.sources.adapter_files\n" + code,
+            str(open_directory),
+        ],
         check=False,
         timeout=HANG,
     )

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reporter import errors
 from reporter.metrics import sidecar as metrics
-from reporter.sources.result_file import LookOutcome
+from reporter.sources.adapter_files import LookOutcome
 
 OPENMETRICS = (
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
