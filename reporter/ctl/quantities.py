@@ -1,4 +1,4 @@
-"""Lengths of time and sizes as people write them."""
+"""Lengths of time, sizes and counts as people write them."""
 
 import argparse
 import re
@@ -37,3 +37,10 @@ def size(text: str) -> int:
     if not 0 < value < 2**63:
         raise argparse.ArgumentTypeError(f"not a size like 64Mi or 1G: {text!r}")
     return value
+
+
+def count(text: str) -> int:
+    """Read a number of things, at least one."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text)):
+        raise argparse.ArgumentTypeError(f"not a number of at least 1: {text!r}")
+    return int(text)

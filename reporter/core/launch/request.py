@@ -7,7 +7,7 @@ from typing import Final
 from reporter.core.launch.names import is_run_name
 from reporter.core.launch.nodes import Selected
 from reporter.core.launch.run_options import config_keys, plugin_account
-from reporter.core.launch.spec import Launch
+from reporter.core.launch.spec import MOST_NODES_AT_ONCE, Launch
 from reporter.core.run.definition import Cleanup, Definition
 from reporter.core.run.plan import Plan, Plugin
 
@@ -34,6 +34,7 @@ class Request:
     service_account: str = ""
     kubernetes_version: str = ""
     cleanup: Cleanup | None = None
+    max_nodes_at_once: int = MOST_NODES_AT_ONCE
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     write_conditions: bool = True
     snapshot: str = ""
@@ -61,6 +62,7 @@ def make_launch(request: Request) -> Launch:
         pull_secrets=request.pull_secrets,
         kubernetes_version=request.kubernetes_version,
         write_conditions=request.write_conditions,
+        max_nodes_at_once=request.max_nodes_at_once,
         environment=request.environment,
         config_keys=config_keys(request.definitions),
         snapshot=request.snapshot,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from reporter import __version__
 from reporter.core.launch.request import Request, make_launch, make_plan, variable
 from reporter.core.launch.run_options import RunOptions
+from reporter.core.launch.spec import MOST_NODES_AT_ONCE
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
 from reporter.ctl.cluster import TIMEOUT, said
@@ -17,7 +18,7 @@ from reporter.ctl.definitions import definition_options
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.launch import expose, upload
 from reporter.ctl.launch.survey import choose_nodes
-from reporter.ctl.quantities import length, size
+from reporter.ctl.quantities import count, length, size
 from reporter.errors import KubeError
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         default="",
         help="nodes for plugins of the driver Node, by name; needs no right to list nodes",
+    )
+    what.add_argument(
+        "--max-nodes-at-once",
+        metavar="NUMBER",
+        type=count,
+        default=MOST_NODES_AT_ONCE,
+        help="on how many nodes a plugin may run at the same time (default: %(default)s)",
     )
     what.add_argument(
         "--plugin-timeout",
@@ -146,6 +154,7 @@ def request(
         service_account=options.service_account,
         kubernetes_version=version,
         cleanup=options.cleanup,
+        max_nodes_at_once=options.max_nodes_at_once,
         environment=environment,
     )
 

@@ -200,11 +200,13 @@ class TestPrints:
         assert {"team-a"} == {each["metadata"]["namespace"] for each in json.loads(out)["items"]}
 
     def test_what_the_aggregator_is_told(self, there: Home) -> None:
-        """Where it runs, as whom, and with which volume."""
+        """Where it runs, as whom, with which volume, and how many nodes it may use at once."""
         more = ("--aggregator-service-account", "robot", "--storage", "1Gi")
         more += ("--storage-class", "fast", "--aggregator-node-selector", "disk=ssd")
+        more += ("--max-nodes-at-once", "7")
         code, out, err = start(there, "--dry-run", "-o", "json", *more)
-        made = json.loads(out)["items"][-1]["spec"]
+        items = {each["kind"]: each for each in json.loads(out)["items"]}
+        made = items["StatefulSet"]["spec"]
         claim = made["volumeClaimTemplates"][0]["spec"]
 
         assert 0 == code, err
@@ -214,6 +216,7 @@ class TestPrints:
             claim["storageClassName"],
             claim["resources"]["requests"],
         )
+        assert 7 == json.loads(items["ConfigMap"]["data"]["launch.json"])["maxNodesAtOnce"]
 
     def test_names_only(self, there: Home) -> None:
         _, out, _ = start(there, "--dry-run", "-o", "name", "-n", "team-a")
@@ -467,6 +470,8 @@ class TestRefuses:
             (("--aggregator-node-selector", "disk"), 2, "not a label KEY=VALUE: 'disk'"),
             (("--storage", "much"), 2, "not a size like 64Mi or 1G: 'much'"),
             (("--plugin-timeout", "0"), 2, "not a time between 1s and 366 days"),
+            (("--max-nodes-at-once", "0"), 2, "not a number of at least 1: '0'"),
+            (("--max-nodes-at-once", "all"), 2, "not a number of at least 1: 'all'"),
             (("--name", "First"), 2, "'First' is not a valid run name"),
             (("-f", "absent.yaml"), 2, "cannot read absent.yaml: No such file or directory"),
             (("-f", "quota.yaml"), 2, "another plugin is named 'quota'"),
