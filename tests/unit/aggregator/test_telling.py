@@ -319,6 +319,18 @@ class TestHealth:
         assert ({("e2e", "failed"): 1}, "failed") == (dict(now.results), now.result_status)
 
     @pytest.mark.parametrize(
+        ("age", "shown"),
+        [(899, [("e2e", "global", "complete", "failed")]), (900, [])],
+    )
+    def test_a_verdict_is_shown_for_15_minutes_after_its_pod(self, world, age, shown):
+        """From when the result came; the counts stay."""
+        record = replace(RESULT, verdict="failed")
+        world.snapshot, world.wall = snapshot(E2E=Entry(E2E, record)), record.at + age
+        now = self.health(world).now()
+
+        assert (shown, {("e2e", "failed"): 1}) == (list(now.ended), dict(now.results))
+
+    @pytest.mark.parametrize(
         ("change", "problem"),
         [
             ({"listening": False}, {"worker-listener": "workers cannot connect"}),
