@@ -27,6 +27,10 @@ PARALLEL = -n $(WORKERS) --dist worksteal
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' reporter/__init__.py)
 REVISION = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 ENGINE ?= $(firstword $(foreach engine,buildah podman docker,$(if $(shell command -v $(engine)),$(engine))))
+# The time of every file in the image: two builds of a revision have the same digest. docker takes
+# the time from SOURCE_DATE_EPOCH.
+STAMP = $(if $(filter buildah podman,$(notdir $(ENGINE))),--timestamp $$(git log -1 --format=%ct 2>/dev/null || echo 0))
+SOURCE ?=
 IMAGE ?= localhost/status-reporter:dev
 BUILD_ARGS ?=
 # Nodes that `make cluster` adds to the real one; Pods on them never run.
@@ -36,7 +40,7 @@ NODES ?= 0
 need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ $(1)=$(2)" >&2; exit 2; fi
 
 .PHONY: help install demo test test-cluster test-long test-python test-coverage test-coverage-html lint fmt \
-  verify bench lock image image-dev image-push image-archive cluster cluster-down clean
+  verify bench lock image image-dev image-push image-archive binary release-check cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 24
@@ -45,6 +49,11 @@ $(READY): requirements/dev.txt pyproject.toml scripts/venv.sh
 	@python=$$(scripts/python.sh)
 	echo "Setting up $(VENV) with $$python"
 	scripts/venv.sh $(VENV) requirements/dev.txt "$$python"
+	touch $@
+
+.venv-release/.ready: $(READY) requirements/release.txt scripts/venv.sh
+	@echo "Setting up .venv-release"
+	scripts/venv.sh .venv-release requirements/release.txt "$$(scripts/python.sh)"
 	touch $@
 
 .venv-%/.ready: requirements/test.txt pyproject.toml scripts/venv.sh
@@ -138,7 +147,8 @@ lock: $(READY) ## write requirements/*.txt from pyproject.toml (UPGRADE=1: newes
 
 image: ## build the container image: IMAGE=localhost/status-reporter:dev
 	@if [ -z "$(ENGINE)" ]; then echo "make $@ needs buildah, podman or docker" >&2; exit 1; fi
-	$(ENGINE) build --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) $(BUILD_ARGS) \
+	$(ENGINE) build --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
+	  --build-arg SOURCE=$(SOURCE) $(STAMP) $(BUILD_ARGS) \
 	  --file Dockerfile --tag $(IMAGE) .
 
 image-push: ## build the image and push it as REGISTRY/status-reporter:VERSION
@@ -155,6 +165,13 @@ image-archive: $(READY) ## build the image from Debian packages, no registry: OU
 	@$(call need,OUT,status-reporter.tar)
 	$(bed)
 	$(BIN)/python -m tests.bed image --out "$(OUT)"
+
+binary: $(READY) .venv-release/.ready ## pack status-ctl into one file: OUT=dist/status-ctl
+	@scripts/binary.sh "$(or $(OUT),dist/status-ctl)"
+
+release-check: $(READY) .venv-release/.ready ## build what a release publishes into dist/ and check it: RELEASE=0.1.0
+	@$(bed)
+	.venv-release/bin/python scripts/release_check.py $(RELEASE)
 
 cluster: $(READY) ## start a real cluster on this machine and print its kubeconfig: DIR=directory
 	@$(call need,DIR,/tmp/cluster)

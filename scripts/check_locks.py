@@ -27,6 +27,7 @@ LOCKS = {
     "test.txt": ("all", "test"),
     "dev.txt": ("all", "dev"),
 }
+# release.txt, like the locks of FOREIGN, has packages that are not installed here.
 # Folders with a requirements.in and its lock, for images whose packages are not installed here.
 FOREIGN = ("deploy/plugins/ansible",)
 
@@ -154,6 +155,9 @@ def main() -> int:
         ]
         if "://" in read[lock]:
             found.append(f"requirements/{lock}: names a download address")
+    release = (ROOT / "requirements" / "release.txt").read_text(encoding="utf-8")
+    wanted = "\n".join(str(each) for each in group_inputs(project, "release"))
+    found += [f"requirements/release.txt: {each}" for each in foreign_problems(release, wanted)]
     for folder in FOREIGN:
         text = (ROOT / folder / "requirements.txt").read_text(encoding="utf-8")
         wanted = (ROOT / folder / "requirements.in").read_text(encoding="utf-8")

@@ -18,6 +18,8 @@ if [ -n "${UPGRADE:-}" ]; then upgrade=(--upgrade); fi
   --no-annotate --output-file requirements/test.txt pyproject.toml
 "$uv" pip compile "${options[@]}" --extra all --constraint requirements/dev.txt \
   --no-annotate --output-file requirements/image.txt pyproject.toml
+"$uv" pip compile "${options[@]}" "${upgrade[@]}" --group release --constraint requirements/dev.txt \
+  --no-annotate --output-file requirements/release.txt pyproject.toml
 # What the image of the plugin `ansible` has beside ours; its own program, with packages of its own.
 "$uv" pip compile "${options[@]}" "${upgrade[@]}" --no-annotate \
   --output-file deploy/plugins/ansible/requirements.txt deploy/plugins/ansible/requirements.in

@@ -17,9 +17,7 @@ install_with_uv() {
     sed -n '/^uv==/,/[^\\]$/p' "$lock" >"$dir/uv.txt"
     "${pip[@]}" install --no-deps "${locked[@]}" "$dir/uv.txt"
   fi
-  if [ -n "${PIP_INDEX_URL:-}" ]; then export UV_DEFAULT_INDEX=$PIP_INDEX_URL; fi
-  if [ -n "${PIP_FIND_LINKS:-}" ]; then export UV_FIND_LINKS=$PIP_FIND_LINKS; fi
-  if [ -n "${PIP_CERT:-}" ]; then export SSL_CERT_FILE=$PIP_CERT; fi
+  source scripts/uv_index.sh
   "$uv" pip install --quiet --compile-bytecode --python "$dir/bin/python" "${locked[@]}" "$lock"
 }
 install_with_uv || "${pip[@]}" install "${locked[@]}" "$lock"

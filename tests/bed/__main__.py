@@ -13,7 +13,12 @@ from tests.bed.attached import ATTACHED
 from tests.bed.controlplane import ControlPlane
 from tests.bed.hollow import HollowNodes
 from tests.bed.node import Node
-from tests.bed.product_image import PRODUCT_IMAGE, PROJECT, build_product_image
+from tests.bed.product_image import (
+    PRODUCT_IMAGE,
+    PROJECT,
+    build_product_image,
+    digests_of_two_builds,
+)
 
 EXAMPLES_IMAGE = "docker.io/library/busybox:1.37"
 VOLUMES = 32  # each serves one claim; kept, because people look into them
@@ -130,6 +135,8 @@ def main() -> int:
             command.add_argument("--hollow", type=int, default=0, metavar="NUMBER", help=words)
     image = commands.add_parser("image", help=f"build {PRODUCT_IMAGE} into an OCI archive")
     image.add_argument("--out", type=Path, required=True)
+    words = "build it once more and compare the digests"
+    image.add_argument("--twice", action="store_true", help=words)
     commands.add_parser("binaries", help="build and print all programs")
     chosen = parser.parse_args()
     try:
@@ -146,6 +153,11 @@ def main() -> int:
         elif chosen.command == "image":
             built = build_product_image(chosen.out)
             print(f"{built.archive}: {PRODUCT_IMAGE}, {built.own_bytes} bytes without the base")
+            if chosen.twice:
+                first, again = digests_of_two_builds()
+                if first != again:
+                    raise RuntimeError(f"two builds differ: {first} and {again}")
+                print(f"two builds have the digest {first}")
         else:
             for path in binaries.programs("etcd", *binaries.KUBERNETES.packages).values():
                 print(path)

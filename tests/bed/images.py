@@ -72,6 +72,14 @@ def layer_sizes(archive: Path) -> dict[str, int]:
         return dict(zip(diff_ids, (layer["size"] for layer in manifest["layers"]), strict=True))
 
 
+def manifest_digest(archive: Path) -> str:
+    """The digest by which a registry would know the image of an OCI archive."""
+    with tarfile.open(archive) as tar:
+        index = tar.extractfile("index.json")
+        assert index is not None
+        return str(json.loads(index.read())["manifests"][0]["digest"])
+
+
 def _manifest(tar: tarfile.TarFile) -> Any:
     index = tar.extractfile("index.json")
     assert index is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.bed import building
 from tests.bed.binaries import BedUnavailable, locked
-from tests.bed.images import layer_sizes
+from tests.bed.images import layer_sizes, manifest_digest
 
 PRODUCT_IMAGE = "localhost/status-reporter:dev"
 ANSIBLE_IMAGE = f"{PRODUCT_IMAGE}-ansible"
@@ -36,6 +36,17 @@ def build_product_image(out: Path, project: Path = PROJECT) -> Built:
         return _built(out)
 
 
+def digests_of_two_builds(project: Path = PROJECT) -> tuple[str, str]:
+    """The digests of the product's image as it is in the cache, and built once more."""
+    if reason := building.why_not():
+        raise BedUnavailable(reason)
+    with locked("image"), tempfile.TemporaryDirectory() as folder:
+        again = Path(folder) / "again.tar"
+        first = _product(project)
+        _product(project, again)
+        return manifest_digest(first), manifest_digest(again)
+
+
 def build_ansible_image(out: Path, project: Path = PROJECT) -> Built:
     """Build the image of the plugin `ansible`, as `build_product_image` does."""
     if reason := building.why_not():
@@ -49,13 +60,17 @@ def build_ansible_image(out: Path, project: Path = PROJECT) -> Built:
         return _built(out)
 
 
-def _product(project: Path) -> Path:
+def _product(project: Path, again: Path | None = None) -> Path:
+    """The product's archive from the cache, or built into `again`."""
     with tempfile.TemporaryDirectory() as folder:
         base, context = building.base_image(), Path(folder)
         building.copy_sources(project, context)
         shutil.copytree(building.wheels(project / REQUIREMENTS), context / "wheels")
         arguments = {"BUILD_IMAGE": base, "RUNTIME_IMAGE": base, "PYTHON": "/usr/bin/python3"}
-        return building.archive(context, PRODUCT_IMAGE, arguments)
+        if again is None:
+            return building.archive(context, PRODUCT_IMAGE, arguments)
+        building.build_again(context, PRODUCT_IMAGE, arguments, again)
+        return again
 
 
 def _built(out: Path) -> Built:
