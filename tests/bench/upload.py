@@ -2,8 +2,8 @@
 
     python -m tests.bench.upload [--mebibytes N] [--runs N]
 
-Into a server on this machine that throws it away, beside curl, with the same file and URL, one
-after the other.
+Into a server on this machine that throws it away, and into a real object store on its disk, beside
+curl, with the same file and URL, one after the other.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from reporter.aggregator.store import SqliteStore
 from reporter.core.run.plan import Plan
 from reporter.core.run.snapshot import Phase, Tar
 from tests.aggregators.bucket import Bucket
+from tests.aggregators.object_store import ObjectStore
 from tests.aggregators.served import usage
 from tests.http_server import Connection, Request, head
+from tests.ports import free_port
 
 MIB = 2**20
 PIECE = b"status-reporter\0" * 65_536
@@ -131,6 +133,11 @@ def main() -> int:
         print("| Upload | Must be | Here, beyond idle | curl |\n|---|---|---|---|")
         with Sink(folder / "sink") as sink:
             row("thrown away", must, folder, sink.url_file, sink.ca, options.runs)
+        (folder / "store").mkdir()
+        with ObjectStore(folder / "store", "127.0.0.1", free_port()) as store:
+            url_file = folder / "store" / "url"
+            url_file.write_text(store.presigned("/results/tarball"))
+            row("kept by versitygw", must, folder, url_file, store.ca, options.runs)
     return 0
 
 

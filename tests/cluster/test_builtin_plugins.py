@@ -164,7 +164,7 @@ def check_results(person: Person, tarball: Path) -> None:
 
 
 def check_facts(person: Person, tarball: Path, nodes: Sequence[str]) -> None:
-    """They are this machine's; its two nodes do not differ, whatever changes meanwhile."""
+    """They are this machine's; two nodes on it differ in what comes and goes at most."""
     code, out, err = person.run("facts", str(tarball), "-o", "json")
     assert (0, "") == (code, err)
     told = {each["node"]: each for each in json.loads(out)["nodes"]}
@@ -185,7 +185,10 @@ def check_facts(person: Person, tarball: Path, nodes: Sequence[str]) -> None:
 
     code, out, err = person.run("facts", str(tarball), "--diff", "-o", "json")
     found = json.loads(out)
-    assert (0, sorted(nodes), []) == (code, found["nodes"], found["differences"]), err
+    assert (0, sorted(nodes)) == (code, found["nodes"]), err
+    # The bridge is up while a Pod is on it.
+    differ = {each["fact"].partition("[")[0] for each in found["differences"]}
+    assert differ <= {"file_systems", "mounts", "network.interfaces"}, found
     code, out, err = person.run("facts", str(tarball), "--diff", "--all", "-o", "json")
     assert {"node"} <= {each["fact"] for each in json.loads(out)["differences"]}, err
 

@@ -19,6 +19,9 @@ _OWN: Final = (
     "collected_at",
     "container_mounts",
     "hostname",
+    "kubelet.flags[--hostname-override]",
+    "kubelet.flags[--node-ip]",
+    "kubelet.flags[--provider-id]",
     "load",
     "machine_id",
     "network.interfaces[].mac_address",
@@ -57,7 +60,8 @@ class Difference:
 def lines(facts: Facts) -> dict[str, str]:
     """Return facts as values by name, sorted: `cpu.sockets`, `disks[vda].size_bytes`.
 
-    What is in a list of words has the value `yes`: `cpu.flags[fpu]`.
+    In a list of words `--v=2` is a name and its value, `kubelet.flags[--v]`; a word that is no such
+    pair has the value `yes`: `cpu.flags[fpu]`.
     """
     return dict(sorted(_lines("", facts)))
 
@@ -190,19 +194,37 @@ def _lines(name: str, value: Any) -> Iterator[tuple[str, str]]:
     elif name in _ORDERED:
         yield name, " ".join(map(_shown, value))
     else:
-        used: set[str] = set()
-        counted: Counter[str] = Counter()
+        labels = _Labels()
         for at, each in enumerate(value):
             if isinstance(each, Mapping):
                 key = next((str(each[key]) for key in _KEYS if key in each), str(at))
                 rest = {k: v for k, v in each.items() if v != key} or {"there": True}
-                counted[key] += 1
-                while (label := f"{key} ({counted[key]})" if counted[key] > 1 else key) in used:
-                    counted[key] += 1
-                used.add(label)
-                yield from _lines(f"{name}[{label}]", rest)
+                yield from _lines(f"{name}[{labels.new(key)}]", rest)
+                continue
+            key, _, told = _shown(each).partition("=")
+            if key and told:
+                yield f"{name}[{labels.new(key)}]", told
             else:
                 yield f"{name}[{_shown(each)}]", "yes"
+
+
+class _Labels:
+    """Tells apart what has the same name in a list: the second is `name (2)`."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._counted: Counter[str] = Counter()
+
+    def new(self, key: str) -> str:
+        """Return a name that was not given yet."""
+        label = key
+        while True:
+            self._counted[key] += 1
+            if self._counted[key] > 1:
+                label = f"{key} ({self._counted[key]})"
+            if label not in self._used:
+                self._used.add(label)
+                return label
 
 
 def _shown(value: Any) -> str:
@@ -214,4 +236,4 @@ def _shown(value: Any) -> str:
 def _is_own(name: str) -> bool:
     before, _, rest = name.partition("[")
     plain = f"{before}[]{rest.rpartition(']')[2]}" if rest else name
-    return any(plain == own or plain.startswith((f"{own}.", f"{own}[")) for own in _OWN)
+    return any(own in (name, plain) or plain.startswith((f"{own}.", f"{own}[")) for own in _OWN)

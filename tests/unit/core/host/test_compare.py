@@ -46,6 +46,31 @@ def test_what_is_there_several_times_has_a_number():
     } == lines({"mounts": [{"path": path, "device": device} for path, device in devices]})
 
 
+def test_settings_in_a_list_of_words_have_values():
+    """One that is there twice, too; what is not quite one is a word."""
+    words = ["--v=2", "console=tty0", "console=ttyS0,9600=8", "quiet", "=odd", "empty="]
+
+    assert {
+        "flags[--v]": "2",
+        "flags[console]": "tty0",
+        "flags[console (2)]": "ttyS0,9600=8",
+        "flags[quiet]": "yes",
+        "flags[=odd]": "yes",
+        "flags[empty=]": "yes",
+    } == lines({"flags": words})
+
+
+def test_flags_that_name_the_node_are_its_own():
+    """What a kubelet is told of its node differs everywhere; the rest of its flags should not."""
+    nodes = {
+        each: {
+            "kubelet": {"flags": [f"--{flag}={each}" for flag in ("node-ip", "provider-id", "v")]}
+        }
+        for each in "ab"
+    }
+    assert ["kubelet.flags[--v]"] == [each.name for each in differences(nodes)]
+
+
 def changed(**changes):
     return {**FACTS, **changes}
 
