@@ -39,7 +39,8 @@ NODES ?= 0
 # $(call need,VARIABLE,example): stops with one clear line where the variable is not given.
 need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ $(1)=$(2)" >&2; exit 2; fi
 
-.PHONY: help install demo test test-cluster test-long test-python test-coverage test-coverage-html lint fmt \
+.PHONY: help install demo test test-cluster test-long test-long-local test-long-cluster test-python \
+  test-coverage test-coverage-html lint fmt \
   verify bench lock image image-dev image-push image-archive binary release-check cluster cluster-down clean
 
 help: ## list the targets
@@ -92,12 +93,17 @@ test-cluster: $(READY) ## run the tests against a real API server and, as root, 
 	$(PYTEST) -m "(cluster or node) and not long" \
 	  --ignore tests/unit --ignore tests/property --ignore tests/browser --ignore tests/long
 
-test-long: $(READY) ## run the series: kills, fleets, outages, fuzzing in bulk; another Python
+test-long: test-long-local test-long-cluster ## run the series: kills, fleets, outages, fuzzing in bulk; another Python
+
+test-long-local: $(READY)
 	@$(bed)
 	$(MAKE) test-python
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
 	$(PYTEST) -n $(LONG_WORKERS) --dist worksteal -m "long and not cluster and not node"
 	PROPERTY_EXAMPLES=100 $(PYTEST) -n $(LONG_WORKERS) --dist worksteal -m "hypothesis and not long"
+
+test-long-cluster: $(READY)
+	@$(bed)
 	$(PYTEST) -m "long and (cluster or node)"
 
 test-coverage: $(READY) ## measure coverage; core, wire and untar must be complete
