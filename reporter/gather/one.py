@@ -6,7 +6,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,8 +50,11 @@ class Run:
         site: Site,
         environ: Mapping[str, str],
         stop: Stop,
+        *,
+        before_exec: Callable[[], None] | None = None,
     ) -> None:
         self._program, self._place, self._environ = program, place, environ
+        self._before_exec = before_exec
         self._site, self._stop, self._limits = site, stop, site.limits
         self._measure = replace(site.limits, files=site.limits.files + _FRAME)
         self._began = time.monotonic()
@@ -70,6 +73,7 @@ class Run:
                     env=self._environ,
                     cwd=self._place,
                     process_group=0,
+                    preexec_fn=self._before_exec,  # noqa: PLW1509 - only where no thread runs
                 )
         except OSError as error:
             return self._record(FAILED, error=f"cannot be started: {os.strerror(error.errno or 0)}")

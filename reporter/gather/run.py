@@ -7,7 +7,7 @@ names at the end.
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from reporter.gather.limits import Limits
@@ -41,11 +41,13 @@ def run_all(
     stop: Stop,
     *,
     limits: Limits | None = None,
+    before_exec: Callable[[], None] | None = None,
 ) -> Iterator[Record]:
     """Run gatherers, and yield a record after each; after `stop` no further one is started.
 
     The output has its names when the iterator has ended. Nothing else may be a child of this
-    process: all of them are ended. Raises OSError when `out` cannot be written to.
+    process: all of them are ended. A process without threads may have something called in each
+    before it becomes the gatherer. Raises OSError when `out` cannot be written to.
     """
     adopt()
     left = limits or Limits()
@@ -68,7 +70,7 @@ def run_all(
             }
             # All have the same user. Closed, the others' output is at least not hit by accident.
             shelf.chmod(0)
-            record = Run(program, place, site, told, stop).run()
+            record = Run(program, place, site, told, stop, before_exec=before_exec).run()
             reopen(shelf)
             done.append(program.name)
             record = keep(record, work, site)

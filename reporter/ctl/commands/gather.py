@@ -16,7 +16,7 @@ from reporter.gather.record import FAILED as NOT_GATHERED
 from reporter.gather.record import Record
 from reporter.gather.run import gatherers, run_all
 from reporter.runtime.lifecycle import Ending, install
-from reporter.runtime.orphans import end_when_killed
+from reporter.runtime.orphans import die_with_parent, end_when_killed
 
 DESCRIPTION = """\
 Runs gatherers on this machine, without a cluster: those that the agent's image has, or the programs
@@ -86,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
             options.host.absolute(),
             Ending(stop),
             limits=chosen_limits(options),
+            before_exec=die_with_parent(),
         ):
             records.append(record)
     except OSError as error:

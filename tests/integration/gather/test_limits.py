@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -389,6 +390,30 @@ def test_nothing_lives_on_where_the_command_is_ended_twice_or_killed_inside(
     os.kill(int(left), signal.SIGKILL)
     if twice == signal.SIGHUP:
         assert json.loads((tmp_path / "out/hangs/gather.json").read_text())["stopped"]
+
+
+def test_both_processes_of_the_command_are_killed(tmp_path: Path) -> None:
+    """The gatherer goes with them, although nobody is left to end it."""
+    programs = tmp_path / "gatherers.d"
+    programs.mkdir()
+    os.mkfifo(tmp_path / "ready")
+    script(
+        programs, "10-hangs", f"echo $$ >{tmp_path}/pids; echo >{tmp_path}/ready; exec sleep 600"
+    )
+    command = [LAUNCHER, "gather", "--out", str(tmp_path / "out"), "--gatherers", str(programs)]
+
+    with subprocess.Popen(
+        [sys.executable, *command], env={"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE
+    ) as process:
+        (tmp_path / "ready").read_bytes()
+        (pid,) = (tmp_path / "pids").read_text().split()
+        gathering = _parent(int(pid))
+        process.send_signal(signal.SIGSTOP)  # else it ends the gatherer before it is killed
+        gone = os.pidfd_open(int(pid))
+        os.kill(gathering, signal.SIGKILL)
+        process.kill()
+        assert select.select([gone], [], [], BOUND)[0]
+        os.close(gone)
 
 
 def _status(pid: int, field: str) -> str:
