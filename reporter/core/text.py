@@ -6,6 +6,7 @@ Pure. The limits and defaults of single fields live with their formats, not here
 import re
 from collections.abc import Iterable
 
+_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _BREAKS = "\t\n\v\f\r\x85\u2028\u2029"
@@ -48,3 +49,8 @@ def go_duration(seconds: int) -> str:
     if hours:
         return f"{hours}h{minutes}m{rest}s"
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+def percent_decoded(data: bytes) -> bytes:
+    """The bytes that percent-encoded ones stand for (RFC 3986); what is no escape stays."""
+    return _PERCENT.sub(lambda found: bytes.fromhex(found[1].decode()), data)

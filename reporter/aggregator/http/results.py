@@ -1,7 +1,5 @@
 """Uploads of results as HTTP: from headers to what the intake is told, and its answer in words."""
 
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -10,7 +8,7 @@ from aiohttp import web
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.body import Body
-from reporter.aggregator.uploads import Meta, Sender, filename_of
+from reporter.aggregator.uploads import Meta, Sender, declared_digest, filename_of
 from reporter.core.payloads import ADAPTER_RESULT
 from reporter.core.run.plan import Key
 from reporter.core.run.upload import Ended, UploadOutcome
@@ -86,20 +84,3 @@ def _meta(request: web.BaseRequest, serial: str) -> Meta:
         disposition=disposition is not None,
         encoding=headers.get("Content-Encoding", "").strip().lower(),
     )
-
-
-def declared_digest(header: str) -> str | None:
-    """Return the SHA-256 that a Content-Digest header declares, in hexadecimal, or None.
-
-    Of a list the other algorithms are passed over. What is not 32 bytes of Base64 comes back as it
-    is: no body has such a digest, so the upload fails, as one with a wrong digest does.
-    """
-    for item in header.split(","):
-        name, _, value = item.strip().partition("=")
-        if name.lower() == "sha-256":
-            try:
-                digest = b64decode(value.partition(";")[0].strip().strip(":"), validate=True)
-            except Base64Error:
-                return value
-            return digest.hex()
-    return None

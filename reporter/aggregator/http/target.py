@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
-from urllib.parse import unquote_to_bytes
 
 from reporter.core.run.plan import GLOBAL, Key
+from reporter.core.text import percent_decoded
 
 
 class Route(StrEnum):
@@ -96,7 +96,7 @@ def segment(raw: str) -> str | None:
     if _BAD_ESCAPE.search(raw):
         return None
     try:
-        text = unquote_to_bytes(raw.encode("utf-8", "surrogateescape")).decode("utf-8")
+        text = percent_decoded(raw.encode("utf-8", "surrogateescape")).decode("utf-8")
     except UnicodeDecodeError:
         return None
     return None if text in ("", ".", "..") or "/" in text or "\0" in text else text

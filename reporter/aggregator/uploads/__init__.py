@@ -4,7 +4,7 @@
 """
 
 from reporter.aggregator.uploads.intake import Intake
-from reporter.aggregator.uploads.meta import Meta, filename_of
+from reporter.aggregator.uploads.meta import Meta, declared_digest, filename_of
 from reporter.aggregator.uploads.recovery import Recovered
 from reporter.aggregator.uploads.reports import REPORT_BYTES
 from reporter.aggregator.uploads.slots import Sender
@@ -15,5 +15,6 @@ __all__ = [
     "Meta",
     "Recovered",
     "Sender",
+    "declared_digest",
     "filename_of",
 ]

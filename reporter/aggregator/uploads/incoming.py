@@ -13,7 +13,6 @@ from reporter.aggregator.uploads.reports import (
     SILENT,
     SONOBUOY_BYTES,
     Report,
-    judge,
     parse_report,
     raw_verdict,
     sonobuoy_report,
@@ -27,7 +26,7 @@ from reporter.core.text import clean
 from reporter.errors import InvalidPayload
 from reporter.settings.aggregator_limits import Limits
 from reporter.untar import Caps, NotTar, check
-from reporter.wire.result import MAX_BYTES
+from reporter.wire.result import MAX_BYTES, decode_result
 
 _TARBALLS: Final = (".tar.gz", ".tgz")
 _TYPE_BYTES: Final = 255
@@ -76,7 +75,7 @@ class Incoming:
             return unreadable("an archive")
         if self.body.size > MAX_BYTES:
             return unreadable(f"larger than {MAX_BYTES} bytes")
-        return judge(os.pread(self.body.fd, self.body.size, 0))
+        return _verdict(os.pread(self.body.fd, self.body.size, 0))
 
     def verify(self, caps: Caps) -> None:
         """Read all of an archive, or find that it is an opaque file after all.
@@ -149,3 +148,13 @@ def caps_of(limits: Limits) -> Caps:
         path_bytes=limits.archive_max_path_bytes,
         seconds=limits.archive_seconds,
     )
+
+
+def _verdict(data: bytes) -> Verdict:
+    """Read an adapter's result. One that is not valid is neither a success nor a failure."""
+    try:
+        found = decode_result(data)
+    except InvalidPayload as error:
+        return unreadable(str(error))
+    word = ResultStatus.PASSED if found.success else ResultStatus.FAILED
+    return Verdict(word, found.reason, found.message, {word: 1})

@@ -2,9 +2,12 @@
 
 import re
 import unicodedata
+from base64 import b64decode
+from binascii import Error as Base64Error
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote_to_bytes
+
+from reporter.core.text import percent_decoded
 
 GZIP: Final = "application/gzip"  # exactly; parameters or another spelling mean an opaque file
 DEFAULT_NAME: Final = "result"
@@ -72,13 +75,30 @@ def filename_of(content_disposition: str | None) -> str:
     )
 
 
+def declared_digest(header: str) -> str | None:
+    """Return the SHA-256 that a Content-Digest header declares, in hexadecimal, or None.
+
+    Of a list the other algorithms are passed over. What is not 32 bytes of Base64 comes back as it
+    is: no body has such a digest, so the upload fails, as one with a wrong digest does.
+    """
+    for item in header.split(","):
+        name, _, value = item.strip().partition("=")
+        if name.lower() == "sha-256":
+            try:
+                digest = b64decode(value.partition(";")[0].strip().strip(":"), validate=True)
+            except Base64Error:
+                return value
+            return digest.hex()
+    return None
+
+
 def _extended(value: str) -> str:
     charset, _, rest = value.partition("'")
     _, tick, encoded = rest.partition("'")
     if not tick or charset.lower() not in ("utf-8", "iso-8859-1"):
         return ""
     try:
-        return unquote_to_bytes(encoded).decode(charset)
+        return percent_decoded(encoded.encode()).decode(charset)
     except UnicodeError:
         return ""
 

@@ -1,4 +1,4 @@
-"""What a body says: the verdict in an adapter's result, or a worker's words for an error. Pure."""
+"""What a worker's report says of an error, and verdicts on bodies that nobody reads."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from reporter.core.run.record import Verdict
 from reporter.core.run.results import ResultStatus
 from reporter.core.text import clean, clean_pieces
 from reporter.errors import InvalidPayload
-from reporter.wire import result
 
 SONOBUOY_BYTES: Final = 64 * 1024
 REPORT_BYTES: Final = 1024 * 1024
@@ -46,16 +45,6 @@ def raw_verdict(files: int) -> Verdict:
     if not files:
         return Verdict(ResultStatus.UNKNOWN, NO_RESULTS, "no file in it", {ResultStatus.UNKNOWN: 1})
     return Verdict(ResultStatus.PASSED, counts={ResultStatus.PASSED: files})
-
-
-def judge(data: bytes) -> Verdict:
-    """Read an adapter's result. One that is not valid is neither a success nor a failure."""
-    try:
-        found = result.decode_result(data)
-    except InvalidPayload as error:
-        return unreadable(str(error))
-    word = ResultStatus.PASSED if found.success else ResultStatus.FAILED
-    return Verdict(word, found.reason, found.message, {word: 1})
 
 
 def unreadable(cause: str) -> Verdict:

@@ -1,10 +1,12 @@
 """Text from outside is made fit to be shown; lengths of time are printed as Go prints them."""
 
+from urllib.parse import unquote_to_bytes
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reporter.core.text import clean, clean_pieces, go_duration
+from reporter.core.text import clean, clean_pieces, go_duration, percent_decoded
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
 
@@ -118,3 +120,11 @@ def test_no_more_pieces_are_taken_than_the_limit_needs():
 def test_durations_look_like_gos(seconds, expected):
     """The wording of the timeout is compatible with the Go reporter's."""
     assert expected == go_duration(seconds)
+
+
+@given(
+    st.lists(st.sampled_from([b"%", b"%2", b"%2f", b"%2F", b"%zz", b"a", b"\xff"])).map(b"".join)
+)
+def test_percent_decoding_is_the_standard_librarys(data):
+    """Escapes become bytes once; what is none stays as it is."""
+    assert unquote_to_bytes(data) == percent_decoded(data)
