@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from reporter.aggregator.http import StatusApp, answers
-from reporter.aggregator.http.target import path_of
+from reporter.core.run.target import path_of
 
 _ALIVE: Final = answers.text(200, "ok")
 _NOT_YET: Final = answers.text(

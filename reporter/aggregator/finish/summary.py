@@ -18,7 +18,6 @@ from reporter.aggregator.finish.content import Content, Folder
 from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.judging.task import Task
 from reporter.aggregator.uploads.judging import FAILED_TESTS
-from reporter.aggregator.uploads.reports import INVALID, NO_RESULTS
 from reporter.core.judge.counting import count_in, custom
 from reporter.core.judge.listing import head, lines, node_head
 from reporter.core.judge.report import (
@@ -30,6 +29,7 @@ from reporter.core.judge.report import (
     unread_item,
 )
 from reporter.core.judge.tree import Item
+from reporter.core.run.error_report import INVALID, NO_RESULTS
 from reporter.core.run.plan import Plugin
 from reporter.core.run.record import TIMEOUTS, Rank, Record
 from reporter.core.run.results import ResultStatus

@@ -8,10 +8,11 @@ from aiohttp import web
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.body import Body
-from reporter.aggregator.uploads import Meta, Sender, declared_digest, filename_of
+from reporter.aggregator.uploads import Sender
 from reporter.core.payloads import ADAPTER_RESULT
 from reporter.core.run.plan import Key
 from reporter.core.run.upload import Ended, UploadOutcome
+from reporter.core.run.upload_head import Meta, declared_digest, filename_of
 from reporter.settings.aggregator_limits import Limits
 
 _SOON: Final = (answers.retry_later(5),)

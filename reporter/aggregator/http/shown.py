@@ -12,7 +12,6 @@ from aiohttp import web
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.encoded import encode
-from reporter.aggregator.http.target import segment
 from reporter.aggregator.judging.process import Stopped
 from reporter.aggregator.store.kept import Kept
 from reporter.aggregator.store.layout import Layout
@@ -24,6 +23,7 @@ from reporter.core.run.plan import GLOBAL, Key
 from reporter.core.run.record import Rank
 from reporter.core.run.results import result_counts, result_status, why
 from reporter.core.run.snapshot import Snapshot
+from reporter.core.run.target import segment
 
 _OPEN: Final = answers.text(404, "there is no result yet")
 _UNJUDGED: Final = answers.text(409, "the result is still being read", (answers.retry_later(2),))

@@ -18,12 +18,12 @@ from reporter.aggregator.http.files import UNREADABLE, File, ResultFiles
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.part import Part, read_part
 from reporter.aggregator.http.shown import Shown, asked_for
-from reporter.aggregator.http.target import path_of, segment
 from reporter.aggregator.store.contract import StoreError
 from reporter.core.run.beats import INTERVAL
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Snapshot
 from reporter.core.run.status import entry_document
+from reporter.core.run.target import path_of, segment
 from reporter.metrics.page import Page
 
 _ALLOWED = ("GET", "HEAD")

@@ -12,11 +12,11 @@ from reporter.aggregator.http.heartbeat import Heartbeats
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.progress import ProgressUpdates
 from reporter.aggregator.http.results import ResultUploads, Taker
-from reporter.aggregator.http.target import Route, Target, Targets
 from reporter.aggregator.http.tls_protocol import peer_of
 from reporter.aggregator.store import Store
 from reporter.core.run.identity import Identity, identity_of
 from reporter.core.run.plan import Plan
+from reporter.core.run.target import Route, Target, Targets
 from reporter.settings.aggregator_limits import Limits
 
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}

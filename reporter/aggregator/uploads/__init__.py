@@ -4,17 +4,7 @@
 """
 
 from reporter.aggregator.uploads.intake import Intake
-from reporter.aggregator.uploads.meta import Meta, declared_digest, filename_of
 from reporter.aggregator.uploads.recovery import Recovered
-from reporter.aggregator.uploads.reports import REPORT_BYTES
 from reporter.aggregator.uploads.slots import Sender
 
-__all__ = [
-    "REPORT_BYTES",
-    "Intake",
-    "Meta",
-    "Recovered",
-    "Sender",
-    "declared_digest",
-    "filename_of",
-]
+__all__ = ["Intake", "Recovered", "Sender"]

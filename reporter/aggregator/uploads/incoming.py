@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from reporter.aggregator.store.blobs import StagedBody
-from reporter.aggregator.uploads.meta import Meta
-from reporter.aggregator.uploads.reports import (
+from reporter.core.run.error_report import (
     FILE,
     REPORT_BYTES,
     SILENT,
@@ -22,6 +21,7 @@ from reporter.core.run.plan import Plugin
 from reporter.core.run.record import Cause, Rank, Record, Verdict, with_verdict
 from reporter.core.run.results import ResultStatus
 from reporter.core.run.upload import UploadEnded, UploadOutcome
+from reporter.core.run.upload_head import Meta
 from reporter.core.text import clean
 from reporter.errors import InvalidPayload
 from reporter.settings.aggregator_limits import Limits

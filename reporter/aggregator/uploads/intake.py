@@ -18,7 +18,6 @@ from reporter.aggregator.store.blobs import MOST_PIECES, Blobs, StagedBody
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.incoming import Incoming, caps_of
-from reporter.aggregator.uploads.meta import Meta
 from reporter.aggregator.uploads.quarantine import Quarantine
 from reporter.aggregator.uploads.recovery import Recovered, recover
 from reporter.aggregator.uploads.slots import Sender, Slots, Uploads
@@ -28,6 +27,7 @@ from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Failure, Rank, Record
 from reporter.core.run.snapshot import Phase, Snapshot
 from reporter.core.run.upload import Allowance, Ended, Upload, UploadEnded, UploadOutcome
+from reporter.core.run.upload_head import Meta
 from reporter.errors import InvalidPayload, ReporterError
 from reporter.runtime import log
 from reporter.settings.aggregator_limits import Limits

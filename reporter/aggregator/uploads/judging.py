@@ -13,9 +13,9 @@ from reporter.aggregator.judging.task import Judgement, Task
 from reporter.aggregator.store import Store, StoreError
 from reporter.aggregator.store.kept import Kept
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads.reports import INVALID, NO_RESULTS
 from reporter.core.judge.counting import verdict_of
 from reporter.core.run.entry import unjudged
+from reporter.core.run.error_report import INVALID, NO_RESULTS
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Record, Verdict
 from reporter.core.run.results import ResultStatus, judging

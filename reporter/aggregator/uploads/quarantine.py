@@ -13,9 +13,9 @@ from typing import Final
 from reporter.aggregator.store.blobs import StagedBody
 from reporter.aggregator.store.files import Step, write_new
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads.meta import Meta
 from reporter.core.run.plan import Key
 from reporter.core.run.status import rfc3339
+from reporter.core.run.upload_head import Meta
 from reporter.settings.aggregator_limits import Limits
 
 _HEAD_BYTES: Final = 64 * 1024  # of a body that is too large to be kept whole

@@ -17,11 +17,12 @@ from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.http import Audience, Listener, ResultFiles, StatusApp
 from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads import Intake, Meta, filename_of
+from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import Ended, UploadOutcome
+from reporter.core.run.upload_head import Meta, filename_of
 from reporter.metrics.page import Page
 from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore

@@ -16,12 +16,13 @@ from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.http import Audience, Shown, StatusApp
 from reporter.aggregator.judging.process import Judge, Stopped
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads import Intake, Meta
+from reporter.aggregator.uploads import Intake
 from reporter.aggregator.uploads.contents import Contents
 from reporter.aggregator.uploads.judging import Judging
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure, Verdict
 from reporter.core.run.snapshot import Phase
+from reporter.core.run.upload_head import Meta
 from reporter.metrics.page import Page
 from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore

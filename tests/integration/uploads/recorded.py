@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 from dataclasses import dataclass, replace
 
-from reporter.aggregator.uploads import Meta
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause
+from reporter.core.run.upload_head import Meta
 from tests.archives.tars import (
     END,
     GNU,

@@ -15,11 +15,12 @@ from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads import Intake, Meta
+from reporter.aggregator.uploads import Intake
 from reporter.core.run.entry import Marked
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
 from reporter.core.run.upload import Ended, UploadOutcome
+from reporter.core.run.upload_head import Meta
 from reporter.settings.aggregator_limits import Limits
 from tests.aggregators.stores import QuickStore, volatile
 from tests.archives.packed import packed

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.uploads import Meta
-from reporter.aggregator.uploads.reports import SILENT, parse_report
 from reporter.core.run.entry import State
+from reporter.core.run.error_report import SILENT, parse_report
 from reporter.core.run.record import Cause, Rank
+from reporter.core.run.upload_head import Meta
 from reporter.errors import InvalidPayload
 from tests.archives.tars import file, folder, tgz
 from tests.integration.uploads.scene import (

@@ -23,8 +23,8 @@ from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.judging.task import Judgement, Task
 from reporter.aggregator.uploads import judging as uploads
 from reporter.aggregator.uploads.judging import Judging
-from reporter.aggregator.uploads.reports import INVALID
 from reporter.core.launch.aggregator_pod import aggregator_pod
+from reporter.core.run.error_report import INVALID
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Record, Verdict
 from tests.archives import tars

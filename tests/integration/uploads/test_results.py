@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.uploads import Meta, filename_of
 from reporter.core.run.entry import State
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import UploadEnded, UploadOutcome
+from reporter.core.run.upload_head import Meta, filename_of
 from tests.archives.tars import file, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from reporter.aggregator.http.target import Route, parse_target
 from reporter.core.run.plan import Key
+from reporter.core.run.target import Route, parse_target
 from reporter.link import (
     PATH_PROGRESS_BY_NODE,
     PATH_PROGRESS_GLOBAL,

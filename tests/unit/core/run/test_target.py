@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.aggregator.http.target import Route, Targets, parse_target, path_of
 from reporter.core.run.plan import Key
+from reporter.core.run.target import Route, Targets, parse_target, path_of
 
 NAMES = st.text(min_size=1, max_size=20).filter(
     lambda name: name not in (".", "..") and not set(name) & {"/", "\0"}
