@@ -3,7 +3,7 @@
 from typing import Any
 
 from reporter.aggregator.http import Listener
-from reporter.aggregator.http.server import Handler
+from reporter.aggregator.http.listener import Handler
 from reporter.settings.aggregator_limits import Limits
 
 

@@ -45,6 +45,7 @@ class Connection(RequestHandler):
         "_head_size",
         "_held",
         "_limits",
+        "_lost",
         "_observer",
         "_refusing",
         "_sender_look",
@@ -62,6 +63,7 @@ class Connection(RequestHandler):
         sender_look: float,
         observer: Observer,
         crowded: Callable[["Connection"], bool],
+        lost: Callable[["Connection"], None],
     ) -> None:
         super().__init__(
             server,
@@ -76,9 +78,9 @@ class Connection(RequestHandler):
             auto_decompress=False,
         )
         self.identity: Identity | None = None
-        self.widen: Callable[[], None] = _nothing
+        self.widen: Callable[[], None] = lambda: None  # only TLS has a buffer of its own
         self._limits, self._sender_look = limits, sender_look
-        self._observer, self._crowded = observer, crowded
+        self._observer, self._crowded, self._lost = observer, crowded, lost
         self._body: StreamReader = EMPTY_PAYLOAD  # of the newest request
         self._answered = False
         self._head_size = 0
@@ -107,8 +109,9 @@ class Connection(RequestHandler):
         self._head_due()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Wake whoever waits for the rest of a body."""
+        """Tell the listener, and wake whoever waits for the rest of a body."""
         super().connection_lost(exc)
+        self._lost(self)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
         if self._body.is_eof():
@@ -293,7 +296,3 @@ class Connection(RequestHandler):
         error = kw.get("exc_info")
         if isinstance(error, BaseException):
             self._observer.unexpected("connection", error)
-
-
-def _nothing() -> None:
-    """Do nothing: only TLS has a buffer of its own."""

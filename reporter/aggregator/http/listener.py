@@ -7,24 +7,32 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+from aiohttp.streams import StreamReader
+from aiohttp.web_protocol import RequestHandler
+
 from reporter.aggregator.http.connection import SENDER_LOOK, Connection
-from reporter.aggregator.http.connection_limits import ConnectionLimits
-from reporter.aggregator.http.handshakes import (
+from reporter.aggregator.http.observer import Observer
+from reporter.aggregator.http.peers import (
     HANDSHAKES,
     HANDSHAKES_PER_ADDRESS,
+    Beginning,
+    ConnectionLimits,
     Handshakes,
     PendingPeer,
 )
-from reporter.aggregator.http.observer import Observer
-from reporter.aggregator.http.server import Handler, Server
 from reporter.aggregator.http.tls_protocol import RECEIVE, TlsProtocol
 from reporter.runtime.dialing import outlive_silence
 from reporter.settings.aggregator_limits import Limits
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _AT_ONCE = 64  # taken per turn of the loop, so that a rush leaves time for others
 _PAUSE = 0.5  # seconds before the next try when the system gives no more sockets
@@ -66,7 +74,7 @@ class Listener:
         self._handler, self._context, self._address = handler, ssl_context, (host, port)
         self._limits, self._observer = limits, observer
         self._socket: socket.socket | None = None
-        self._server: Server | None = None
+        self._server: web.Server | None = None
         self._buffer = bytearray(RECEIVE)
         self._open: dict[asyncio.BaseProtocol, asyncio.Transport | None] = {}
         self._entering: dict[asyncio.BaseProtocol, PendingPeer] = {}
@@ -78,6 +86,7 @@ class Listener:
             sender_look=sender_look,
             observer=observer,
             crowded=self._crowded,
+            lost=self._lost,
         )
         self._make_handshakes = partial(
             Handshakes,
@@ -127,7 +136,7 @@ class Listener:
         self._handshakes = self._make_handshakes(
             self._begin, lambda: self._limited.room(len(self._entering)), self._sent_away
         )
-        self._server = Server(self._handler, self._make_connection, self._lost)
+        self._server = web.Server(self._handler, request_factory=_begun)
         self._resume()
         bound = self._socket.getsockname()
         return bound[0], bound[1]
@@ -142,8 +151,11 @@ class Listener:
         if self._handshakes is not None:
             self._handshakes.close()
         if self._server is not None:
-            self._server.close_idle()
-            await _until(lambda: self._server is None or not self._server.busy, grace)
+            # Not `pre_shutdown`: it makes those with a request deaf to the rest of its body.
+            for connection in self._kept():
+                if not connection.at_work:
+                    connection.force_close()
+            await _until(lambda: not any(each.at_work for each in self._kept()), grace)
             self._server.pre_shutdown()
             await self._server.shutdown(_GOING)
         await self._gone()
@@ -151,6 +163,10 @@ class Listener:
             if transport is not None:
                 transport.abort()
         await self._gone()
+
+    def _kept(self) -> list[Connection]:
+        found = self._server.connections if self._server is not None else []
+        return [each for each in found if isinstance(each, Connection)]
 
     async def _gone(self) -> None:
         await _until(lambda: not self._open, _GOING)
@@ -192,8 +208,8 @@ class Listener:
             assert self._handshakes is not None
             self._handshakes.wait_for_turn(accepted, str(address[0]))
 
-    def _begin(self, peer: PendingPeer) -> "_Beginning":
-        accepted, beginning = peer.socket, _Beginning()
+    def _begin(self, peer: PendingPeer) -> Beginning:
+        accepted, beginning = peer.socket, Beginning()
         protocol = self._protocol(peer)
         self._open[protocol] = None
         self._entering[protocol] = peer
@@ -227,7 +243,7 @@ class Listener:
 
     def _protocol(self, peer: PendingPeer) -> asyncio.Protocol | asyncio.BufferedProtocol:
         assert self._server is not None
-        app = self._server()
+        app = self._make_connection(self._server, asyncio.get_running_loop())
         if self._context is None:
             return app
         left = peer.until - asyncio.get_running_loop().time()
@@ -256,24 +272,18 @@ class Listener:
             self._handshakes.admit()
 
 
-class _Beginning:
-    """A connection whose transport is being made, and which may be unwanted before it is."""
-
-    def __init__(self) -> None:
-        self._transport: asyncio.Transport | None = None
-        self._unwanted = False
-
-    def has(self, transport: asyncio.Transport) -> None:
-        """Hear that it is made."""
-        self._transport = transport
-        if self._unwanted:
-            transport.abort()
-
-    def abort(self) -> None:
-        """End it now, or as soon as there is something to end."""
-        self._unwanted = True
-        if self._transport is not None:
-            self._transport.abort()
+def _begun(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    connection: RequestHandler,
+    writer: AbstractStreamWriter,
+    task: "asyncio.Task[None]",
+) -> web.BaseRequest:
+    """Make a request, as aiohttp does, and have its connection know."""
+    assert isinstance(connection, Connection)
+    connection.begin()
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, connection, writer, task, loop)
 
 
 async def _until(true: Callable[[], bool], seconds: float) -> None:

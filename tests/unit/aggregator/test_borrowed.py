@@ -20,7 +20,6 @@ from packaging.requirements import Requirement
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.files import File
-from reporter.aggregator.http.server import Server
 from reporter.aggregator.http.tls_protocol import TlsProtocol
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,7 +41,6 @@ BORROWED = {
         "_upgraded",
         "_waiter",
     },
-    Server: {"_loop", "_make_request"},
     Answer: {"_keep_alive"},
     File: {"_make_response", "_sendfile", "_sendfile_fallback"},
     TlsProtocol: {
@@ -68,7 +66,6 @@ async def theirs(ours: type) -> set[str]:
     loop = asyncio.get_running_loop()
     bases: dict[type, Callable[[], object]] = {
         Connection: lambda: web_protocol.RequestHandler(web.Server(handler), loop=loop),
-        Server: lambda: web.Server(handler),
         Answer: web.StreamResponse,
         File: lambda: web.FileResponse(__file__),
         TlsProtocol: lambda: SSLProtocol(

@@ -1,4 +1,4 @@
-"""Peers that have connected and have not proved who they are: who may shake hands, and when.
+"""Who may come in: peers that have still to prove who they are, and connections that are kept.
 
 A peer that has said nothing costs a file and no more. Of those that speak, some may shake hands at
 one time. While there is room anybody may; when there is none, each address has its share.
@@ -17,11 +17,24 @@ _STALLED: Final = 3.0  # seconds after which a handshake makes room for a neighb
 _LOOK: Final = 0.25  # seconds between looks for such a one
 
 
-class Handshake(Protocol):
-    """One that has begun."""
+class Beginning:
+    """A connection whose transport is being made, and which may be unwanted before it is."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._unwanted = False
+
+    def has(self, transport: asyncio.Transport) -> None:
+        """Hear that it is made."""
+        self._transport = transport
+        if self._unwanted:
+            transport.abort()
 
     def abort(self) -> None:
-        """End it, and its connection."""
+        """End it now, or as soon as there is something to end."""
+        self._unwanted = True
+        if self._transport is not None:
+            self._transport.abort()
 
 
 @dataclass(eq=False, slots=True)
@@ -35,7 +48,7 @@ class PendingPeer:
     address: str
     until: float
     timer: asyncio.TimerHandle | None = None
-    handshake: Handshake | None = None
+    handshake: Beginning | None = None
     begun: float = 0.0
 
 
@@ -50,7 +63,7 @@ class Handshakes:
 
     def __init__(
         self,
-        begin: Callable[[PendingPeer], Handshake],
+        begin: Callable[[PendingPeer], Beginning],
         room: Callable[[], bool],
         failed: Callable[[str, str, str], None],
         *,
@@ -203,3 +216,74 @@ class Handshakes:
             del self._present[peer.address]
         if peer.timer is not None:
             peer.timer.cancel()
+
+
+Peer = tuple[str, str]
+"""An address, and the serial number of the certificate it has shown."""
+
+
+class LimitedConnection(Protocol):
+    """What is asked of a connection."""
+
+    @property
+    def at_work(self) -> bool:
+        """Whether it has a request."""
+
+    def end(self) -> None:
+        """Close it at once."""
+
+
+class ConnectionLimits:
+    """At most `most` connections are kept; while newer ones are answered there are `spare` more.
+
+    One peer may keep a quarter of them. Whoever has more gives way to others when there is
+    no room, with those that have no request.
+    """
+
+    def __init__(self, most: int, spare: int) -> None:
+        self._most, self._spare = most, spare
+        self._quarter = max(1, most // 4)
+        self._peers: dict[LimitedConnection, Peer] = {}
+        self._counts: Counter[Peer] = Counter()
+        self._greedy: dict[Peer, dict[LimitedConnection, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._peers)
+
+    def enter(self, connection: LimitedConnection, peer: Peer) -> None:
+        """Count a connection in."""
+        self._peers[connection] = peer
+        self._counts[peer] += 1
+        if peer in self._greedy:
+            self._greedy[peer][connection] = None
+        elif self._counts[peer] > self._quarter:
+            self._greedy[peer] = {each: None for each, of in self._peers.items() if of == peer}
+
+    def leave(self, connection: LimitedConnection) -> None:
+        """Count a connection out; nothing if that has happened."""
+        peer = self._peers.pop(connection, None)
+        if peer is None:
+            return
+        self._counts[peer] -= 1
+        if not self._counts[peer]:
+            del self._counts[peer]
+        if peer in self._greedy:
+            self._greedy[peer].pop(connection, None)
+            if self._counts[peer] <= self._quarter:
+                del self._greedy[peer]
+
+    def crowded(self, connection: LimitedConnection) -> bool:
+        """Say whether a connection is to end with its next answer."""
+        return len(self) > self._most or self._peers.get(connection) in self._greedy
+
+    def room(self, beside: int) -> bool:
+        """Say whether one more may come, with so many on their way in; make room if need be."""
+        if len(self) < self._most:
+            return len(self) + beside < self._most + self._spare
+        for connections in list(self._greedy.values()):
+            idle = next((connection for connection in connections if not connection.at_work), None)
+            if idle is not None:
+                self.leave(idle)
+                idle.end()
+                return True
+        return len(self) + beside < self._most + self._spare
