@@ -1,26 +1,62 @@
-"""What workers are served: the checks that all requests share, and the way to each route."""
+"""What workers are served: the checks that all requests share, uploads, and the way to the rest."""
 
 import time
 from collections.abc import Callable
+from typing import Final, Protocol
 
 from aiohttp import web
 
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
+from reporter.aggregator.http.body import Body
 from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.heartbeat import Heartbeats
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.progress import ProgressUpdates
-from reporter.aggregator.http.results import ResultUploads, Taker
 from reporter.aggregator.http.tls_protocol import peer_of
 from reporter.aggregator.store import Store
+from reporter.aggregator.uploads import Sender
+from reporter.core.payloads import ADAPTER_RESULT
 from reporter.core.run.identity import Identity, identity_of
-from reporter.core.run.plan import Plan
+from reporter.core.run.plan import Key, Plan
 from reporter.core.run.target import Route, Target, Targets
+from reporter.core.run.upload import Ended, UploadOutcome
+from reporter.core.run.upload_head import Meta, declared_digest, filename_of
 from reporter.settings.aggregator_limits import Limits
 
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
 _NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method in _METHODS.items()}
+
+
+_SOON: Final = (answers.retry_later(5),)
+_BUSY: Final = (*_SOON, ("Result-Busy", "true"))
+
+_ANSWERS: Final[dict[UploadOutcome, tuple[int, str, tuple[tuple[str, str], ...]]]] = {
+    UploadOutcome.ACCEPTED: (200, "", ()),
+    UploadOutcome.DUPLICATE: (409, "{subject} already received", ()),
+    UploadOutcome.CLOSED: (410, "run is closed; {subject} not accepted", ()),
+    UploadOutcome.LEFT: (400, "{subject}: its sender has left", ()),  # nobody reads it
+    UploadOutcome.BUSY: (503, "{subject}: no upload slot free, try again", _BUSY),
+    UploadOutcome.ENCODED: (415, "{subject}: {reason}", ()),
+    UploadOutcome.TOO_LARGE: (413, "{subject} {reason}", ()),
+    UploadOutcome.UNAVAILABLE: (503, "{subject}: {reason}", _SOON),
+    UploadOutcome.NO_ROOM: (507, "{subject}: {reason}", ()),
+    UploadOutcome.STALLED: (503, "{subject}: {reason}", _SOON),
+    UploadOutcome.CUT: (400, "{subject}: {reason}", ()),
+    UploadOutcome.REFUSED: (500, "error handling {subject}: {reason}", ()),
+    UploadOutcome.DISK_FULL: (507, "error handling {subject}: {reason}", ()),
+    UploadOutcome.UNWRITTEN: (500, "error handling {subject}: {reason}", ()),
+}
+
+
+class Taker(Protocol):
+    """The part of the intake that is needed here."""
+
+    async def take(self, key: Key, meta: Meta, sender: Sender) -> Ended:
+        """Take one upload."""
+
+    def free_for(self, length: int) -> bool:
+        """Say whether a body of that length fits on the disk."""
 
 
 class WorkerApp:
@@ -45,7 +81,7 @@ class WorkerApp:
         self._store, self._run, self._keys = store, plan.run, frozenset(plan.keys)
         self._observer, self._clock = observer, clock
         self._targets = Targets(plan.keys)
-        self._uploads = ResultUploads(intake, limits)
+        self._intake, self._limits = intake, limits
         self._progress = ProgressUpdates(store, limits, intake.free_for, clock=clock, wall=wall)
         self._heartbeats = Heartbeats(store, interval, clock)
 
@@ -81,7 +117,11 @@ class WorkerApp:
             return await self._progress.post(request, key, subject, heard)
         if route is Route.HEARTBEAT:
             return self._heartbeats.get(key, subject)
-        return await self._uploads.put(request, key, subject, identity.serial, heard)
+        body = Body(request, self._limits, heard)
+        ended = await self._intake.take(key, _meta(request, identity.serial), body)
+        status, words, headers = _ANSWERS[ended.outcome]
+        line = words.format(subject=subject, reason=ended.reason)
+        return answers.text(status, line, (*headers, *answers.result_digest(ended.digest)))
 
     def _identity(self, request: web.BaseRequest) -> Identity | None:
         connection = request.protocol
@@ -97,3 +137,19 @@ class WorkerApp:
         peer = peer_of(request.transport) if request.transport else ""
         self._observer.refused(target.subject, why, peer, whose)
         return answers.text(403, f"{target.subject} {why}")
+
+
+def _meta(request: web.BaseRequest, serial: str) -> Meta:
+    headers = request.headers
+    disposition = headers.get("Content-Disposition")
+    return Meta(
+        content_type=headers.get("Content-Type", ""),
+        filename=filename_of(disposition),
+        error=headers.get("Result-Outcome", "").strip().lower() == "error",
+        adapter=headers.get("Result-Format", "").strip() == ADAPTER_RESULT,
+        digest=declared_digest(headers.get("Content-Digest", "")),
+        serial=serial,
+        length=request.content_length,
+        disposition=disposition is not None,
+        encoding=headers.get("Content-Encoding", "").strip().lower(),
+    )

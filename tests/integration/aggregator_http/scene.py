@@ -13,7 +13,7 @@ from typing import Any
 
 from reporter.aggregator.certificates.run import Pair
 from reporter.aggregator.http import Listener, WorkerApp
-from reporter.aggregator.http.results import Taker
+from reporter.aggregator.http.worker_app import Taker
 from reporter.aggregator.store import Store
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
