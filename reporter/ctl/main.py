@@ -43,9 +43,11 @@ COMMANDS = (
     Command("facts", "facts", "show the facts of nodes, and what differs between them"),
     Command("gather", "gather", "run gatherers on this machine, without a cluster"),
     Command("images", "images", "list the images that plugins need"),
+    Command("inject", "inject", "add the reporter to the Jobs in manifests"),
+    Command("uninject", "uninject", "take the reporter out of manifests again"),
     Command("completion", "completion", "print a shell completion script"),
 )
-_OWN_SIGNALS = ("try", "run", "gather", "validate", "images", "completion")
+_OWN_SIGNALS = ("try", "run", "gather", "validate", "images", "inject", "uninject", "completion")
 """Commands that ask nobody else, or that have their own word on signals."""
 
 

@@ -3,7 +3,6 @@
 Both shapes are read: ours, by the published schema `plugin.v1`, and Sonobuoy's.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -21,6 +20,7 @@ from reporter.core.run.definition import (
 )
 from reporter.core.text import clean
 from reporter.wire import schema
+from reporter.wire.kubernetes_yaml import Loader
 
 MAX_BYTES: Final = 1024 * 1024  # what an object of the API server can hold
 _MOST_VALUES: Final = 20_000  # of a document, each alias counted as what it stands for
@@ -53,30 +53,6 @@ class Read:
     mistakes: tuple[Mistake, ...]
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as the Kubernetes tools read it: a date is text, and 22:22 no number of base 60."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern)
-        for tag, pattern in resolvers
-        if tag.rpartition(":")[2] in ("bool", "null", "merge")
-    ]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _number(tag: str, pattern: str) -> None:
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{tag}", re.compile(pattern), list("-+.0123456789")
-    )
-
-
-_number("int", r"[-+]?(?:0[0-7]*|[1-9][0-9]*|0x[0-9A-Fa-f]+)\Z")
-_number("float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?\Z")
-
-
 def read_definitions(data: bytes) -> Read:
     """Read all documents of a file. Never raises: what cannot be read is a mistake."""
     if len(data) > MAX_BYTES:
@@ -84,7 +60,7 @@ def read_definitions(data: bytes) -> Read:
     found: list[tuple[int, Definition]] = []
     mistakes: list[Mistake] = []
     try:
-        loader = _Loader(data.decode("utf-8-sig"))
+        loader = Loader(data.decode("utf-8-sig"))
         while (root := _next(loader)) is not None:
             document = _Document(loader, root)
             definition = document.definition()
@@ -107,7 +83,7 @@ def read_definitions(data: bytes) -> Read:
     return Read(tuple(found), tuple(mistakes))
 
 
-def _next(loader: _Loader) -> Node | None:
+def _next(loader: Loader) -> Node | None:
     """Return the next document, if there is one."""
     return loader.get_node() if loader.check_node() else None
 
@@ -119,7 +95,7 @@ class _TooMuch(Exception):
 class _Document:
     """One document: its value, the line of each part of it, and what is wrong with it."""
 
-    def __init__(self, loader: _Loader, root: Node) -> None:
+    def __init__(self, loader: Loader, root: Node) -> None:
         self.mistakes: list[Mistake] = []
         self._loader, self._lines = loader, dict[Place, int]()
         self._first = root.start_mark.line + 1

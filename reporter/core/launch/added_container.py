@@ -68,9 +68,14 @@ def link_environment(place: Place, key: Key, *, per_node: bool) -> list[dict[str
         "AGGREGATOR_URL": place.aggregator_url,
         "RESULT_TYPE": key.plugin,
         "AGGREGATOR_SCOPE": "node" if per_node else "global",
-        **{name: f"{_CERTIFICATES_AT}/{file}" for name, file in _PEMS.items()},
+        **certificate_files(),
     }
     return [*variables(values), *([node_name()] if per_node else [])]
+
+
+def certificate_files() -> dict[str, str]:
+    """Return the variables that name the files of `certificates_mount`."""
+    return {name: f"{_CERTIFICATES_AT}/{file}" for name, file in _PEMS.items()}
 
 
 def certificates_mount() -> dict[str, Any]:
@@ -147,7 +152,7 @@ def sidecar(given: Setting, adapter: Object, pod: Object, results: ResultsMount)
             "limits": {"memory": "64Mi"},
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": _security(adapter, pod),
+        "securityContext": security(adapter, pod),
         "volumeMounts": [{**results.mount, "readOnly": True}, *_own_mounts()],
     }
 
@@ -178,7 +183,7 @@ def worker(given: Setting, plugin: Object, pod: Object, results: ResultsMount) -
             "limits": {"memory": "128Mi"},
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": _security(plugin, pod),
+        "securityContext": security(plugin, pod),
         "volumeMounts": [dict(results.mount), *_own_mounts()],
     }
 
@@ -195,16 +200,20 @@ def _link_habits(given: Setting) -> dict[str, str]:
     return habits
 
 
-def _own_mounts() -> list[dict[str, Any]]:
-    token = {
+def token_mount() -> dict[str, Any]:
+    """Return the mount of the token of `token_volume`, where clients look for it."""
+    return {
         "name": TOKEN,
         "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
         "readOnly": True,
     }
-    return [certificates_mount(), token]
 
 
-def _security(plugin: Object, pod: Object) -> dict[str, Any]:
+def _own_mounts() -> list[dict[str, Any]]:
+    return [certificates_mount(), token_mount()]
+
+
+def security(plugin: Object, pod: Object) -> dict[str, Any]:
     """Return the restricted profile, with the user of the plugin's container where it names one.
 
     Its files may be readable for nobody else. A Pod-wide user holds for both by itself, and root,

@@ -1,0 +1,276 @@
+"""What a Job's Pods must have for the reporter, as changes of the Job: put in, and taken out."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reporter.core.facts import Form
+from reporter.core.inject import record
+from reporter.core.inject.container import NAME, Beside, container
+from reporter.core.inject.edits import Add, Edit, Path, Put, Remove, get, put
+from reporter.core.inject.jobs import Found
+from reporter.core.inject.record import ANNOTATION, Record
+from reporter.core.inject.results import VOLUME, Results, results
+from reporter.core.inject.wishes import DISABLED, LABEL, Wishes, wanted_form
+from reporter.core.launch import added_container
+from reporter.core.launch.names import PLUGIN_LABEL
+from reporter.core.objects import items, number, section, text
+from reporter.core.pod import PROXIES, Names, find_adapter
+
+Object = Mapping[str, Any]
+
+SAME_ACCOUNT: Final = (
+    "a Pod whose containers have a token of its account can write its own verdict: "
+    "set automountServiceAccountToken: false where they do not need it"
+)
+"""A remark that is the same for every Job."""
+_LABELLED: Final = "label="
+_VOLUMES: Final = (VOLUME, added_container.TOKEN, added_container.CERTIFICATES)
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """It can be done: the changes, and what a person should know. Without changes it is done."""
+
+    form: Form
+    adapter: str
+    edits: tuple[Edit, ...]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Left as it is, and rightly so."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Left as it is because it cannot be done."""
+
+    reason: str
+
+
+def inject(value: Any, found: Found, wishes: Wishes) -> Injected | Skipped | Refused:
+    """Decide about one Job of an object that has no reporter by `status-ctl inject`."""
+    job, template = get(value, found.job), get(value, found.pod[:-1])
+    form = wanted_form(found.labels, wishes.form)
+    if form == DISABLED:
+        return Skipped(f"label {LABEL}={DISABLED}")
+    if not isinstance(form, Form):
+        return Refused(f"label {LABEL}={form} is none of native, classic and {DISABLED}")
+    pod = section(template, "spec")
+    if has_reporter(pod):
+        return Skipped(f"has a container {NAME!r} that was not added by status-ctl inject")
+    if why := _unfit(pod):
+        return Refused(why)
+    name, doubt = adapter_of(template, wishes)
+    if not name:
+        return Refused(doubt)
+    adapter = next(each for each in items(pod, "containers") if text(each, "name") == name)
+    seen = results(pod, adapter, wishes.results_path)
+    if isinstance(seen, str):
+        return Refused(f"no volume for results: {seen}")
+    plugin = "" if PLUGIN_LABEL in _labels(template) else found.name
+    if wishes.aggregator and not (plugin or PLUGIN_LABEL in _labels(template)):
+        return Refused(f"neither a name nor a label {PLUGIN_LABEL} says whose result it is")
+    beside = Beside(form, section(template), adapter, seen, _deadline(section(job)), plugin)
+    made, remarks = container(wishes, beside)
+    added: list[str] = []
+    edits = [
+        *_marks(value, found, form, added),
+        _listed(value, (*found.pod, _kind(form)), made, added, first=True),
+        *_mount(value, found, seen, adapter, added),
+        *_volumes(value, found, seen, _secret(wishes, beside), added),
+    ]
+    edits.insert(0, _annotation(value, found, added))
+    notes = [doubt, seen.remark, *remarks, *_whole(section(job, "spec"), pod, wishes)]
+    return Injected(form, name, tuple(_joined(edits)), tuple(each for each in notes if each))
+
+
+def uninject(value: Any, found: Found) -> tuple[Edit, ...]:
+    """Return the changes that take out what `inject` has put in; none where it has not."""
+    metadata = (*found.job, "metadata")
+    known = record.read(section(get(value, (*metadata, "annotations"))))
+    if known is None:
+        return ()
+    own: dict[Path, set[Any]] = {(*metadata, "annotations"): {ANNOTATION}}
+    # One that somebody has changed since is what they wish for.
+    label = get(value, (*metadata, "labels", LABEL))
+    if f"{_LABELLED}{label}" in known.added:
+        own[(*metadata, "labels")] = {LABEL}
+    for kind in ("initContainers", "containers"):
+        own[(*found.pod, kind)] = set(_named(value, (*found.pod, kind), (NAME,)))
+    own[(*found.pod, "volumes")] = set(_named(value, (*found.pod, "volumes"), _VOLUMES))
+    for index, _ in enumerate(get(value, (*found.pod, "containers")) or ()):
+        mounts = (*found.pod, "containers", index, "volumeMounts")
+        if index not in own[(*found.pod, "containers")]:
+            own[mounts] = set(_named(value, mounts, (VOLUME,)))
+    return tuple(_without(value, own, known))
+
+
+def has_reporter(pod: Object) -> bool:
+    """Say whether a Pod has the reporter, whoever has put it there."""
+    everyone = (*items(pod, "initContainers"), *items(pod, "containers"))
+    return any(text(each, "name") == NAME for each in everyone)
+
+
+def adapter_of(template: Any, wishes: Wishes) -> tuple[str, str]:
+    """Return the adapter's name and a remark, or an empty name and why there is none."""
+    names = [text(each, "name") for each in items(section(template, "spec"), "containers")]
+    listed = ", ".join(names) or "none"
+    if wishes.adapter:
+        missing = f"no container {wishes.adapter!r}; containers: {listed}"
+        return (wishes.adapter, "") if wishes.adapter in names else ("", missing)
+    found, _, _ = find_adapter(section(template), Names(NAME, "", wishes.results_path))
+    if found:
+        return found, ""
+    likely = [name for name in names if name and name not in PROXIES]
+    if not likely:
+        return "", f"no container can be the adapter; containers: {listed}"
+    if len(likely) == 1:
+        return likely[0], ""
+    return likely[0], f"{likely[0]!r} is the first of {listed}: set --adapter for another"
+
+
+def account_of(pod: Object) -> str:
+    """Return the name of the account of a Pod."""
+    return text(pod, "serviceAccountName") or text(pod, "serviceAccount") or "default"
+
+
+def _unfit(pod: Object) -> str:
+    policy = text(pod, "restartPolicy")
+    if policy not in ("Never", "OnFailure"):
+        shown = policy or "missing, which means Always"
+        return f"restartPolicy is {shown}; a Job's must be Never or OnFailure"
+    if text(section(pod, "os"), "name") == "windows":
+        return "its Pods run on Windows; the reporter needs Linux"
+    taken = {text(each, "name") for each in items(pod, "volumes")} & set(_VOLUMES)
+    if taken:
+        return f"volume {min(taken)!r} is not the reporter's"
+    return ""
+
+
+def _deadline(job: Object) -> int | None:
+    own = number(section(job, "spec"), "activeDeadlineSeconds")
+    pods = number(section(job, "spec", "template", "spec"), "activeDeadlineSeconds")
+    return min((each for each in (own, pods) if each is not None), default=None)
+
+
+def _whole(job: Object, pod: Object, wishes: Wishes) -> Iterator[str]:
+    """Yield what a person should know of the Job as a whole."""
+    for field in ("parallelism", "completions"):
+        if (number(job, field) or 1) > 1:
+            yield f"{field} is {job[field]}: the verdict is that of its newest Pod"
+            break
+    if wishes.aggregator and number(job, "backoffLimit") != 0:
+        yield "set backoffLimit: 0: the aggregator keeps the result of the first attempt"
+    if pod.get("automountServiceAccountToken") is not False:
+        yield SAME_ACCOUNT
+
+
+def _labels(template: Any) -> Object:
+    return section(template, "metadata", "labels")
+
+
+def _kind(form: Form) -> str:
+    return "initContainers" if form is Form.NATIVE else "containers"
+
+
+def _secret(wishes: Wishes, beside: Beside) -> str:
+    """Return the Secret with the client's certificate, empty if there is no aggregator."""
+    if not wishes.aggregator:
+        return ""
+    plugin = beside.plugin or text(_labels(beside.template), PLUGIN_LABEL)
+    return f"{wishes.aggregator.partition('.')[0]}-{plugin}"
+
+
+def _marks(value: Any, found: Found, form: Form, added: list[str]) -> Iterator[Edit]:
+    metadata = (*found.job, "metadata")
+    if not isinstance(get(value, metadata), dict):
+        added.append("metadata")
+    if LABEL not in section(get(value, (*metadata, "labels"))):
+        added.append(f"{_LABELLED}{form.value}")
+        if not isinstance(get(value, (*metadata, "labels")), dict):
+            added.append("labels")
+        yield put(value, (*metadata, "labels", LABEL), form.value)
+
+
+def _annotation(value: Any, found: Found, added: list[str]) -> Edit:
+    path = (*found.job, "metadata", "annotations")
+    if not isinstance(get(value, path), dict):
+        added.append("annotations")
+    return put(value, (*path, ANNOTATION), Record(tuple(sorted(added))).text())
+
+
+def _mount(
+    value: Any, found: Found, seen: Results, adapter: Object, added: list[str]
+) -> Iterator[Edit]:
+    if seen.added is not None:
+        containers = get(value, (*found.pod, "containers"))
+        path = (*found.pod, "containers", containers.index(adapter), "volumeMounts")
+        yield _listed(value, path, seen.added, added)
+
+
+def _volumes(
+    value: Any, found: Found, seen: Results, secret: str, added: list[str]
+) -> Iterator[Edit]:
+    new: list[dict[str, Any]] = []
+    if seen.added is not None:
+        # On disk: with `medium: Memory` results would count as the adapter's memory.
+        new.append({"name": VOLUME, "emptyDir": {}})
+    new.append(added_container.token_volume())
+    if secret:
+        new.append(added_container.certificates_volume(secret))
+    path = (*found.pod, "volumes")
+    if isinstance(get(value, path), list):
+        yield from (Add(path, each) for each in new)
+    else:
+        added.append("volumes")
+        yield Put(path, new)
+
+
+def _listed(value: Any, path: Path, new: Object, added: list[str], *, first: bool = False) -> Edit:
+    if isinstance(get(value, path), list):
+        return Add(path, new, first)
+    added.append(str(path[-1]))
+    return Put(path, [new])
+
+
+def _joined(edits: list[Edit]) -> Iterator[Edit]:
+    """Make one change of those that would put the same key: `metadata` with both its parts."""
+    made: dict[Path, Any] = {}
+    for edit in edits:
+        if isinstance(edit, Put) and edit.path in made:
+            made[edit.path] = {**made[edit.path], **edit.value}
+        elif isinstance(edit, Put):
+            made[edit.path] = edit.value
+    for edit in edits:
+        if not isinstance(edit, Put):
+            yield edit
+        elif edit.path in made:
+            yield Put(edit.path, made.pop(edit.path))
+
+
+def _named(value: Any, path: Path, names: tuple[str, ...]) -> Iterator[int]:
+    found = get(value, path)
+    for index, each in enumerate(found if isinstance(found, list) else []):
+        if text(section(each), "name") in names:
+            yield index
+
+
+def _without(value: Any, own: dict[Path, set[Any]], known: Record) -> Iterator[Remove]:
+    """Take out each part, or the whole of what was made for our parts alone."""
+    gone: set[Path] = set()
+    for path, parts in own.items():
+        whole = get(value, path)
+        if parts and path[-1] in known.added and len(whole) == len(parts):
+            gone.add(path)
+        else:
+            gone |= {(*path, part) for part in parts}
+    metadata = next(iter(own))[:-1]
+    inside = {path for path in gone if path[:-1] == metadata}
+    if "metadata" in known.added and len(inside) == len(get(value, metadata)):
+        gone = gone - inside | {metadata}
+    yield from (Remove(path) for path in sorted(gone, key=str))

@@ -1,0 +1,207 @@
+"""`status-ctl inject`: the reporter into the Jobs of manifests, everything else byte for byte."""
+
+import argparse
+import posixpath
+import re
+import sys
+from collections.abc import Callable, Mapping
+
+from reporter import __version__
+from reporter.core import label_selector
+from reporter.core.facts import Form
+from reporter.core.inject.template import SAME_ACCOUNT
+from reporter.core.inject.wishes import LABEL, OWN_VARIABLES, RESULTS_PATH, Wishes
+from reporter.ctl.exits import FAILED, GOOD, USAGE
+from reporter.ctl.manifests.files import joined, sources
+from reporter.ctl.manifests.injecting import Made, injected
+from reporter.ctl.show.tell import tell
+from reporter.errors import SettingsError
+
+DESCRIPTION = f"""\
+Adds the reporter to the Jobs in manifests and writes the result to standard output: Jobs,
+CronJobs, JobSets, lists, and Jobs in Argo's resource templates. Everything else is passed on
+byte for byte, with comments and order. A report of what was done goes to standard error.
+
+The Pods keep their ServiceAccount and its token mounts; the reporter gets a token of that
+account, which needs the rights that --with-rbac adds. Injecting again with the same options
+changes nothing, with other options it updates the reporter; `status-ctl uninject` removes it.
+
+The label {LABEL} on a Job names its form (native, classic) or excludes it
+(disabled). Any other value is an error.
+
+  kubectl kustomize . | status-ctl inject -f - | kubectl apply -f -
+
+exit codes:
+  0    done; with --check: nothing would change
+  1    a Job cannot have a reporter (it is passed on as it is); with --check: something
+       would change
+  2    usage error, or a file cannot be read"""
+
+
+def file_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare which manifests, and which Jobs in them."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        action="append",
+        required=True,
+        dest="files",
+        help="a file, a directory and what is below it, or - for standard input; repeatable",
+    )
+    parser.add_argument(
+        "-l",
+        "--selector",
+        metavar="SELECTOR",
+        default="",
+        help=f"only Jobs with these labels, for example {LABEL}",
+    )
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    file_arguments(parser)
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write no manifests; exit with 1 if something would change",
+    )
+    parser.add_argument(
+        "--form",
+        choices=[form.value for form in Form],
+        default=Form.NATIVE.value,
+        help="native sidecar (Kubernetes 1.29) or classic second container (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--image",
+        default=f"status-reporter:{__version__}",
+        help="the reporter's image (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--adapter",
+        metavar="NAME",
+        default="",
+        help="the container that writes the result (default: the only one, or as the reporter "
+        "itself finds it)",
+    )
+    parser.add_argument(
+        "--results-path",
+        metavar="PATH",
+        default=RESULTS_PATH,
+        help="the adapter's result file (default: %(default)s); a volume is added where none is",
+    )
+    parser.add_argument(
+        "--env",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting of the reporter; repeatable",
+    )
+    parser.add_argument(
+        "--aggregator",
+        metavar="SERVICE",
+        default="",
+        help="forward results to this status-aggregator, with the certificate in the Secret "
+        "SERVICE-PLUGIN",
+    )
+    parser.add_argument(
+        "--with-rbac",
+        action="store_true",
+        help="add the Role and a RoleBinding for each account of a Job with a reporter",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Transform the manifests and return the exit code."""
+    wishes = _wishes(options)
+    chosen = selector(options)
+    return pass_on(
+        options,
+        lambda stream: injected(stream, wishes, chosen, with_rights=options.with_rbac),
+        check=options.check,
+    )
+
+
+def selector(options: argparse.Namespace) -> Callable[[Mapping[str, str]], bool]:
+    """Read the option that selects Jobs."""
+    try:
+        wanted = label_selector.parse(options.selector)
+    except ValueError as error:
+        options.error(f"--selector: {error}")
+    return lambda labels: all(each.matches(labels) for each in wanted)
+
+
+def pass_on(
+    options: argparse.Namespace, transform: Callable[[str], Made], *, check: bool = False
+) -> int:
+    """Read what is named, write what becomes of it, and report on standard error."""
+    try:
+        found = list(sources(options.files))
+    except OSError as error:
+        tell(f"cannot read {error.filename}: {error.strerror}")
+        return USAGE
+    except ValueError as error:
+        tell(f"cannot read {error}")
+        return USAGE
+    made = [transform(source.text) for source in found]
+    for source, each in zip(found, made, strict=True):
+        _report(source.shown, each)
+    if any(SAME_ACCOUNT in said.notes for each in made for said in each.said):
+        tell(SAME_ACCOUNT)
+    if not any(each.said for each in made):
+        tell("no Job to change in it")
+    if not check:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(joined([each.text for each in made]).encode())
+        sys.stdout.buffer.flush()
+    changed = any(each.text != source.text for source, each in zip(found, made, strict=True))
+    failed = any(each.failed for each in made)
+    return FAILED if failed or (check and changed) else GOOD
+
+
+def _report(source: str, made: Made) -> None:
+    for said in made.said:
+        place = f"{source}: line {said.line}: " if source else ""
+        tell(
+            "\n".join((f"{place}{said.shown}: {said.what}", *(f"  {note}" for note in said.notes)))
+        )
+
+
+def _wishes(options: argparse.Namespace) -> Wishes:
+    path = options.results_path
+    if not path.startswith("/") or posixpath.dirname(posixpath.normpath(path)) == "/":
+        options.error("--results-path: must be the absolute path of a file in a directory")
+    if options.aggregator and not re.fullmatch(r"[a-z0-9][-a-z0-9.]*", options.aggregator):
+        options.error("--aggregator: must be the name of a Service")
+    return Wishes(
+        image=options.image,
+        form=Form(options.form),
+        adapter=options.adapter,
+        results_path=posixpath.normpath(path),
+        environment=_environment(options),
+        aggregator=options.aggregator,
+    )
+
+
+def _environment(options: argparse.Namespace) -> dict[str, str]:
+    """Read --env by the rules of the settings: what they would refuse is wrong usage."""
+    given = {}
+    for each in options.env:
+        name, sign, value = each.partition("=")
+        if not sign or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            options.error(f"--env {each}: must be NAME=VALUE")
+        if name in OWN_VARIABLES:
+            options.error(f"--env {name}: set by inject itself")
+        given[name] = value
+    if not given:
+        return given
+    from reporter.settings.sidecar import load
+
+    named = {"JOB_NAME": "job", "JOB_NAMESPACE": "namespace", "POD_NAME": "pod"}
+    try:
+        problems = load({**given, **named}).warnings
+    except SettingsError as error:
+        problems = tuple(str(error).splitlines())
+    if problems:
+        options.error(f"--env: {'; '.join(problems)}")
+    return given

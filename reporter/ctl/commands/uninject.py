@@ -1,0 +1,27 @@
+"""`status-ctl uninject`: the reporter out of the Jobs of manifests."""
+
+import argparse
+
+from reporter.ctl.commands.inject import file_arguments, pass_on, selector
+from reporter.ctl.manifests.injecting import uninjected
+
+DESCRIPTION = """\
+Removes from manifests what `status-ctl inject` has added and writes the result to standard
+output: the original, byte for byte, where nothing else was changed. A reporter that was added
+in another way stays.
+
+exit codes:
+  0    done
+  1    a document cannot be read as YAML (it is passed on as it is)
+  2    usage error, or a file cannot be read"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    file_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Transform the manifests and return the exit code."""
+    chosen = selector(options)
+    return pass_on(options, lambda stream: uninjected(stream, chosen))

@@ -1,0 +1,1 @@
+"""Manifests as text: their documents, and changes that leave everything else byte for byte."""

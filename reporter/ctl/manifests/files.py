@@ -1,0 +1,63 @@
+"""The texts that `-f` names: files, all manifests of a directory, standard input."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from errno import ENOENT
+from pathlib import Path
+from typing import Final, NamedTuple
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+
+class Source(NamedTuple):
+    """Where a text is from, for people, and the text with its line breaks as they are."""
+
+    shown: str
+    text: str
+
+
+def sources(names: Sequence[str]) -> Iterator[Source]:
+    """Yield the texts. Raises OSError and, for one that is not UTF-8, ValueError, with the name."""
+    for name in names:
+        if name == "-":
+            yield Source("", _decoded("standard input", sys.stdin.buffer.read()))
+            continue
+        for path in _files(Path(name)):
+            yield Source(str(path), _decoded(str(path), path.read_bytes()))
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Return several texts as one stream of documents."""
+    stream = ""
+    for each in texts:
+        if stream and each and not each.startswith("---"):
+            stream += "---\n" if stream.endswith("\n") else "\n---\n"
+        elif stream and each and not stream.endswith("\n"):
+            stream += "\n"
+        stream += each
+    return stream
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(
+        each
+        for each in path.rglob("*")
+        if each.suffix.lower() in SUFFIXES and each.is_file() and not _hidden(each, path)
+    )
+    if not found:
+        raise FileNotFoundError(ENOENT, f"no file in it ends in {', '.join(SUFFIXES)}", str(path))
+    return found
+
+
+def _hidden(path: Path, below: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(below).parts)
+
+
+def _decoded(name: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ValueError(f"{name}: line {line}: not UTF-8") from None

@@ -1,0 +1,269 @@
+"""A stream of manifests with the reporter in its Jobs, or out of them, and what is said of each."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reporter.core.inject.decide import decide
+from reporter.core.inject.edits import Edit, Put, apply, get
+from reporter.core.inject.jobs import Found, jobs, manifests
+from reporter.core.inject.record import ANNOTATION
+from reporter.core.inject.rights import role, role_binding
+from reporter.core.inject.template import (
+    Injected,
+    Refused,
+    Skipped,
+    account_of,
+    has_reporter,
+    uninject,
+)
+from reporter.core.inject.wishes import Wishes
+from reporter.core.objects import section, text
+from reporter.ctl.manifests import rendering
+from reporter.ctl.manifests.documents import Document, Unreadable, read, split
+from reporter.ctl.manifests.editing import Unplaced, edited
+
+_ABOUT = re.compile(r"Job|Workflow|List|\brbac\.authorization\.k8s\.io\b")
+_PLACEHOLDER = re.compile(r"\{\{[^{}\n]*\}\}")
+_RIGHTS: Final = "rights"
+_MARK: Final = "\ufeff"  # of the byte order, which some editors write
+_FORMATTED: Final = "its comments and layout are not kept: it has aliases, or a layout that is rare"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What became of one object, in words; `place` is the line of its document."""
+
+    line: int
+    shown: str
+    what: str
+    notes: tuple[str, ...] = ()
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class Made:
+    """The stream as it is to be, and what is said of it."""
+
+    text: str = ""
+    said: list[Said] = field(default_factory=list)
+    accounts: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something could not be done."""
+        return any(each.failed for each in self.said)
+
+
+Chosen = Callable[[Mapping[str, str]], bool]
+"""Says by its labels whether a Job is one of those that are meant."""
+_Changes = tuple[list[Edit], list[Edit]]
+_Decide = Callable[[Document, int, "Made"], _Changes]
+
+
+def injected(stream: str, wishes: Wishes, chosen: Chosen, *, with_rights: bool = False) -> Made:
+    """Put the reporter into the Jobs of a stream."""
+    made = Made()
+
+    def changes(document: Document, line: int, made: Made) -> _Changes:
+        out, put_in = list[Edit](), list[Edit]()
+        for found in jobs(document.value):
+            if not chosen(found.labels):
+                continue
+            decision = decide(document.value, found, wishes)
+            out += decision.out
+            put_in += decision.put_in
+            made.said.append(_told(decision.said, found, line, changes=decision.changes))
+            pod = section(get(document.value, found.pod))
+            if isinstance(decision.said, Injected) or has_reporter(pod):
+                made.accounts.add((found.namespace, account_of(pod)))
+        return out, put_in
+
+    made.text = "".join(_each(stream, changes, made))
+    if with_rights:
+        made.text = _with_rights(made.text, made.accounts)
+    return made
+
+
+def uninjected(stream: str, chosen: Chosen) -> Made:
+    """Take the reporter out of the Jobs of a stream, and the rights that were added for it."""
+    made = Made()
+
+    def changes(document: Document, line: int, made: Made) -> _Changes:
+        out = list[Edit]()
+        for found in jobs(document.value):
+            if not chosen(found.labels):
+                continue
+            own = uninject(document.value, found)
+            out += own
+            if own:
+                made.said.append(Said(line, found.shown, "uninjected"))
+            elif has_reporter(section(get(document.value, found.pod))):
+                why = "unchanged: its reporter was not added by status-ctl inject"
+                made.said.append(Said(line, found.shown, why))
+        return out, []
+
+    kept = []
+    for piece in split(stream):
+        if ANNOTATION not in piece or not _is_rights(piece):
+            kept.append(piece)
+        elif kept and not piece.endswith("\n"):
+            kept[-1] = kept[-1].removesuffix("\n")
+    made.text = "".join(_each("".join(kept), changes, made))
+    return made
+
+
+def _each(stream: str, changes: _Decide, made: Made, nested: bool = False) -> Iterable[str]:
+    """Yield the documents' texts, changed."""
+    line = 1
+    if stream.startswith(_MARK):
+        yield _MARK
+    for piece in split(stream.removeprefix(_MARK)):
+        yield _changed(piece, line, changes, made, nested=nested)
+        line += piece.count("\n")
+
+
+def _changed(
+    piece: str,
+    line: int,
+    changes: _Decide,
+    made: Made,
+    *,
+    nested: bool,
+) -> str:
+    if not _ABOUT.search(piece):
+        return piece
+    try:
+        document = read(piece)
+    except Unreadable as error:
+        what = f"unchanged: {error}"
+        made.said.append(Said(line + error.line - 1, "a document", what, failed=True))
+        return piece
+    out, put_in = changes(document, line + document.line - 1, made)
+    if not nested:
+        put_in += _inside(document, line, changes, made)
+    for edits in (out, put_in):
+        if not edits:
+            continue
+        try:
+            piece = edited(document, edits)
+        except Unplaced:
+            piece = _rewritten(document, apply(document.value, edits))
+            if not nested:
+                made.said.append(Said(line + document.line - 1, "its document", _FORMATTED))
+        document = read(piece)
+    return piece
+
+
+def _inside(
+    document: Document,
+    line: int,
+    changes: _Decide,
+    made: Made,
+) -> list[Edit]:
+    """Return the changes of manifests that are texts, with placeholders as Argo's in them."""
+    edits: list[Edit] = []
+    at = line + document.line - 1
+    for path, owner in manifests(document.value):
+        old = get(document.value, path)
+        masked, names = _masked(old)
+        inner = Made()
+        new = _unmasked("".join(_each(masked, changes, inner, nested=True)), names)
+        for said in inner.said:
+            shown = _unmasked(f"{owner}: {said.shown}", names)
+            notes = tuple(_unmasked(note, names) for note in said.notes)
+            what = _unmasked(said.what, names)
+            made.said.append(Said(at, shown, what, notes, said.failed))
+        made.accounts |= inner.accounts
+        if new != old:
+            edits.append(Put(path, new))
+    return edits
+
+
+def _masked(manifest: str) -> tuple[str, dict[str, str]]:
+    """Put names for placeholders that are as long, so that every place stays where it is."""
+    names: dict[str, str] = {}
+    known: dict[str, str] = {}
+
+    def name(found: re.Match[str]) -> str:
+        placeholder = found[0]
+        made = known.get(placeholder) or f"x{len(known)}".ljust(len(placeholder), "x")
+        while made in manifest or names.get(made, placeholder) != placeholder:
+            made = "y" + made[:-1]
+        known[placeholder], names[made] = made, placeholder
+        return made
+
+    return _PLACEHOLDER.sub(name, manifest), names
+
+
+def _unmasked(shown: str, names: Mapping[str, str]) -> str:
+    for name, placeholder in names.items():
+        shown = shown.replace(name, placeholder)
+    return shown
+
+
+def _rewritten(document: Document, value: Any) -> str:
+    """Write a document anew; what stands before and after it is kept."""
+    assert document.root is not None
+    begin = document.text.rfind("\n", 0, document.root.start_mark.index) + 1
+    before, own = document.text[:begin], document.text[begin:]
+    if own.startswith("{"):
+        return before + json.dumps(value, indent=2) + "\n"
+    if own.startswith("---"):
+        before += "---\n"
+    tail = "...\n" if re.search(r"^\.\.\.\s*\Z", own, re.MULTILINE) else ""
+    return before + "\n".join(rendering.block(value)) + "\n" + tail
+
+
+def _told(said: Injected | Skipped | Refused, found: Found, line: int, *, changes: bool) -> Said:
+    match said:
+        case Injected(form, adapter, _, remarks) if changes:
+            what = f"injected ({form.value} form, adapter {adapter})"
+            return Said(line, found.shown, what, remarks)
+        case Injected():
+            return Said(line, found.shown, "unchanged: injected already")
+        case Refused(reason):
+            return Said(line, found.shown, f"not injected: {reason}", failed=True)
+    what = f"uninjected: {said.reason}" if changes else f"unchanged: {said.reason}"
+    return Said(line, found.shown, what)
+
+
+def _with_rights(stream: str, accounts: Iterable[tuple[str, str]]) -> str:
+    """Add the Roles and RoleBindings that are not in the stream."""
+    there = set()
+    for piece in split(stream):
+        if "rbac.authorization.k8s.io" in piece:
+            value = _value(piece)
+            metadata = section(value, "metadata")
+            there.add((text(value, "kind"), text(metadata, "namespace"), text(metadata, "name")))
+    listed = sorted(accounts)
+    wanted = [role(namespace) for namespace in sorted({each[0] for each in listed})]
+    wanted += [role_binding(*each) for each in listed]
+    pieces = []
+    for each in wanted:
+        metadata = each["metadata"]
+        if (each["kind"], metadata.get("namespace", ""), metadata["name"]) not in there:
+            metadata["annotations"] = {ANNOTATION: _RIGHTS}
+            pieces.append("---\n" + "\n".join(rendering.block(each)) + "\n")
+    added = "".join(pieces)
+    if not added or stream.endswith("\n"):
+        return stream + added
+    return f"{stream}\n{added.removesuffix(chr(10))}"
+
+
+def _is_rights(piece: str) -> bool:
+    value = _value(piece)
+    kind = text(value, "kind")
+    return (
+        kind in ("Role", "RoleBinding")
+        and section(value, "metadata", "annotations").get(ANNOTATION) == _RIGHTS
+    )
+
+
+def _value(piece: str) -> Mapping[str, Any]:
+    try:
+        return section(read(piece).value)
+    except Unreadable:
+        return {}
