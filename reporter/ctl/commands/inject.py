@@ -5,6 +5,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from reporter import __version__
 from reporter.core import label_selector
@@ -13,9 +14,11 @@ from reporter.core.inject.template import SAME_ACCOUNT
 from reporter.core.inject.wishes import LABEL, OWN_VARIABLES, RESULTS_PATH, Wishes
 from reporter.ctl.exits import FAILED, GOOD, USAGE
 from reporter.ctl.manifests.files import joined, sources
-from reporter.ctl.manifests.injecting import Made, injected
 from reporter.ctl.show.tell import tell
 from reporter.errors import SettingsError
+
+if TYPE_CHECKING:
+    from reporter.ctl.manifests.injecting import Made
 
 DESCRIPTION = f"""\
 Adds the reporter to the Jobs in manifests and writes the result to standard output: Jobs,
@@ -113,6 +116,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Transform the manifests and return the exit code."""
+    # It reads YAML, which the completion of this command must not wait for.
+    from reporter.ctl.manifests.injecting import injected
+
     wishes = _wishes(options)
     chosen = selector(options)
     return pass_on(
@@ -132,7 +138,7 @@ def selector(options: argparse.Namespace) -> Callable[[Mapping[str, str]], bool]
 
 
 def pass_on(
-    options: argparse.Namespace, transform: Callable[[str], Made], *, check: bool = False
+    options: argparse.Namespace, transform: "Callable[[str], Made]", *, check: bool = False
 ) -> int:
     """Read what is named, write what becomes of it, and report on standard error."""
     try:
@@ -159,7 +165,7 @@ def pass_on(
     return FAILED if failed or (check and changed) else GOOD
 
 
-def _report(source: str, made: Made) -> None:
+def _report(source: str, made: "Made") -> None:
     for said in made.said:
         place = f"{source}: line {said.line}: " if source else ""
         tell(

@@ -3,7 +3,6 @@
 import argparse
 
 from reporter.ctl.commands.inject import file_arguments, pass_on, selector
-from reporter.ctl.manifests.injecting import uninjected
 
 DESCRIPTION = """\
 Removes from manifests what `status-ctl inject` has added and writes the result to standard
@@ -23,5 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Transform the manifests and return the exit code."""
+    from reporter.ctl.manifests.injecting import uninjected
+
     chosen = selector(options)
     return pass_on(options, lambda stream: uninjected(stream, chosen))
