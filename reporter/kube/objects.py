@@ -95,12 +95,15 @@ class Objects:
         name: str,
         *,
         uid: str | None = None,
+        grace: int | None = None,
         timeout: float = 10.0,
     ) -> None:
         """Delete the object, and in the background what it owns.
 
-        With `uid` another object of that name raises Conflict. A return means that the server has
-        agreed: finalizers and grace periods may keep the object for a while.
+        With `uid` another object of that name raises Conflict. `grace` is a Pod's grace
+        period in seconds instead of its own; a deletion under way it can only shorten. A return
+        means that the server has agreed: finalizers and grace periods may keep the object for a
+        while.
         """
         body: dict[str, Any] = {
             "kind": "DeleteOptions",
@@ -110,6 +113,8 @@ class Objects:
         }
         if uid is not None:
             body["preconditions"] = {"uid": uid}
+        if grace is not None:
+            body["gracePeriodSeconds"] = grace
         asked = self._one("DELETE", kind, namespace, name)
         self._requests.answer(Request("DELETE", asked.path, asked.names, {}, body, JSON), timeout)
 

@@ -57,6 +57,7 @@ SLEEPS = yaml.safe_dump_all(
             "contract": contract,
             "template": {
                 "spec": {
+                    "terminationGracePeriodSeconds": 1,
                     "containers": [
                         {
                             "name": "main",
@@ -67,7 +68,7 @@ SLEEPS = yaml.safe_dump_all(
                                 f"until [ -e /tmp/go ]; do sleep 0.2; done; {ending}",
                             ],
                         }
-                    ]
+                    ],
                 }
             },
         },

@@ -25,6 +25,8 @@ PLUGIN_LABEL: Final = "status-reporter.io/plugin"
 PLUGIN: Final = "status-reporter.io/plugin"
 NODE: Final = "status-reporter.io/node"
 """Annotations, because the names of nodes may be longer than a label's value."""
+OWN_GRACE: Final = "status-reporter.io/own-grace-period-seconds"
+"""Annotation of a plugin's Pod: the grace period before it was extended for our container."""
 PART_OF: Final = {
     "app.kubernetes.io/part-of": "status-reporter",
     "app.kubernetes.io/managed-by": "status-reporter",
@@ -32,6 +34,7 @@ PART_OF: Final = {
 LONGEST_RUN: Final = 40
 
 _RUN = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?")
+_SECONDS = re.compile(r"[1-9][0-9]{0,8}")
 _SHOWN = 8  # characters of the plugin's name
 _DIGITS = 10  # of the digest
 
@@ -86,6 +89,12 @@ def shared_name(run: str, plugin: str) -> str:
 def annotations(key: Key) -> dict[str, str]:
     """Return what says whose an object is."""
     return {PLUGIN: key.plugin, NODE: key.node}
+
+
+def own_grace(pod: Mapping[str, Any]) -> int | None:
+    """Return the seconds of grace that a Pod has without our container, if it says so."""
+    said = text(section(pod, "metadata", "annotations"), OWN_GRACE)
+    return int(said) if _SECONDS.fullmatch(said) else None
 
 
 def key_of(found: Mapping[str, Any]) -> Key | None:

@@ -19,6 +19,7 @@ Object = Mapping[str, Any]
 CONFIG_AT: Final = "/tmp/sonobuoy/config"  # noqa: S108 - the path of Sonobuoy's plugins
 PROGRESS_PORT: Final = 8099
 GRACE: Final = 60  # seconds that our containers have for an upload after SIGTERM
+DEFAULT_GRACE: Final = 30  # what Kubernetes gives to Pods that name none
 
 _RESULTS = "results"
 _RESULTS_AT = {"result-file": "/results", "done-file": "/tmp/sonobuoy/results"}  # noqa: S108
@@ -50,6 +51,8 @@ def pod_template(
     definition = launch.definition(plugin.name)
     spec: dict[str, Any] = deepcopy(dict(section(definition.template, "spec")))
     host_network = spec.get("hostNetwork") is True
+    said = number(spec, "terminationGracePeriodSeconds")
+    own = DEFAULT_GRACE if said is None else max(said, 1)
     given = Setting(
         place,
         launch,
@@ -59,7 +62,7 @@ def pod_template(
         # Pods on the node's network would take each other's port.
         port=PROGRESS_PORT + index if host_network else PROGRESS_PORT,
         timeout=timeout,
-        grace=max(GRACE, number(spec, "terminationGracePeriodSeconds") or 0),
+        grace=max(GRACE, own),
         host_network=host_network,
         per_node=key.node != GLOBAL,
     )
@@ -68,12 +71,12 @@ def pod_template(
     _contract(spec, given, secret)
     return {
         **deepcopy(dict(definition.template)),
-        "metadata": _metadata(definition, place.run, key),
+        "metadata": _metadata(definition, place.run, key, own),
         "spec": spec,
     }
 
 
-def _metadata(definition: Definition, run: str, key: Key) -> dict[str, Any]:
+def _metadata(definition: Definition, run: str, key: Key, grace: int) -> dict[str, Any]:
     metadata = deepcopy(dict(section(definition.template, "metadata")))
     labels, annotations = section(metadata, "labels"), section(metadata, "annotations")
     mesh = "sidecar.istio.io/inject"
@@ -93,6 +96,7 @@ def _metadata(definition: Definition, run: str, key: Key) -> dict[str, Any]:
         DEFAULT_CONTAINER: plugin_container(definition),
         **annotations,
         **names.annotations(key),
+        names.OWN_GRACE: str(grace),
     }
     return metadata
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from reporter.core.launch.aggregator_pod import EVERY_RUN, LAUNCH_FILE
-from reporter.core.launch.names import belongs, selector
+from reporter.core.launch.names import belongs, own_grace, selector
 from reporter.core.launch.run_objects import CREATED_BY
-from reporter.core.objects import section, text
+from reporter.core.objects import number, section, text
 from reporter.ctl.cluster import TIMEOUT, words
 from reporter.ctl.launch.beyond import PLAN, Beyond
 from reporter.ctl.launch.create import NOT_NAMESPACED, place, shown
@@ -68,6 +68,7 @@ class RemoveApi(Protocol):
         name: str,
         *,
         uid: str | None = ...,
+        grace: int | None = ...,
         timeout: float = ...,
     ) -> None:
         """Delete it. Raises Conflict where another one has that name now."""
@@ -163,7 +164,7 @@ class Removal:
                 left = [f"{what}: {why}" for what, why in unread.items()]
                 return left if self._unseen_too else left + self.unseen()
             with ThreadPoolExecutor(_AT_ONCE, "delete") as pool:
-                list(pool.map(self._delete, (each for each in found if not each.deleting)))
+                list(pool.map(self._delete, (each for each in found if each.to_delete)))
             if self._times.clock() >= self._end:
                 return [trouble] if trouble else [self._why(each) for each in found]
             if self._times.clock() >= self._quiet and found:
@@ -215,8 +216,9 @@ class Removal:
         return kept
 
     def _delete(self, found: "_Found") -> None:
+        kind, where, name = found.kind, found.place, found.name
         try:
-            self._api.delete(found.kind, found.place, found.name, uid=found.uid, timeout=TIMEOUT)
+            self._api.delete(kind, where, name, uid=found.uid, grace=found.grace, timeout=TIMEOUT)
         except (NotFound, Conflict):
             return
         except KubeError as error:
@@ -238,6 +240,11 @@ class _Found:
         self.kind = kind
         self.name, self.uid = text(self._metadata, "name"), text(self._metadata, "uid")
         self.deleting = bool(text(self._metadata, "deletionTimestamp"))
+        # The rest of the period is for an upload, and nobody takes one any more.
+        self.grace = own_grace(found) if kind == "Pod" else None
+        period = number(self._metadata, "deletionGracePeriodSeconds") or 0
+        longer = self.grace is not None and period > self.grace
+        self.to_delete = longer or not self.deleting
 
     def held_by(self) -> str:
         """Say what keeps an object that is being deleted."""

@@ -454,15 +454,19 @@ def test_a_pod_of_root_does_not_keep_our_container_from_starting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("situation", "grace"),
+    ("situation", "grace", "own"),
     [
-        ("adapter that mounts nothing", 60),
-        ("adapter on the node's network", 300),
-        ("program that uploads by itself", None),
+        ("adapter that mounts nothing", 60, 30),
+        ("adapter on the node's network", 300, 300),
+        ("program that uploads by itself", None, 30),
     ],
 )
-def test_an_upload_has_a_minute_after_the_end(situation: str, grace: int | None) -> None:
-    assert grace == pod_of(made(situation)).get("terminationGracePeriodSeconds")
+def test_an_upload_has_a_minute_after_the_end(situation: str, grace: int | None, own: int) -> None:
+    """And who deletes the run can read how long the Pod needs without one."""
+    job = made(situation)
+
+    assert grace == pod_of(job).get("terminationGracePeriodSeconds")
+    assert own == names.own_grace(job["spec"]["template"])
 
 
 def test_labels_and_annotations_of_the_users_stay_but_not_over_ours() -> None:
