@@ -3,12 +3,9 @@
 Both shapes are read: ours, by the published schema `plugin.v1`, and Sonobuoy's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
-
-import yaml
-from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reporter.core.run.definition import (
     API_VERSION,
@@ -18,31 +15,17 @@ from reporter.core.run.definition import (
     misfits,
     sonobuoy_template,
 )
-from reporter.core.text import clean
 from reporter.wire import schema
-from reporter.wire.kubernetes_yaml import Loader
+from reporter.wire.yaml_lines import Document, Mistake, read_documents
 
 MAX_BYTES: Final = 1024 * 1024  # what an object of the API server can hold
 _MOST_VALUES: Final = 20_000  # of a document, each alias counted as what it stands for
-_DEEPEST: Final = 100
 _SONOBUOY: Final = "sonobuoy-config"
 _PLACES: Final[dict[Place, Place]] = {
     ("metadata", "name"): (_SONOBUOY, "plugin-name"),
     ("spec", "driver"): (_SONOBUOY, "driver"),
 }
 """Where Sonobuoy's shape has what ours has elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """What is wrong in a file. The line counts from 1, the field is empty for a whole document."""
-
-    line: int
-    field: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.text}" if self.field else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,55 +38,26 @@ class Read:
 
 def read_definitions(data: bytes) -> Read:
     """Read all documents of a file. Never raises: what cannot be read is a mistake."""
-    if len(data) > MAX_BYTES:
-        return Read((), (Mistake(1, "", f"larger than {MAX_BYTES} bytes"),))
     found: list[tuple[int, Definition]] = []
     mistakes: list[Mistake] = []
-    try:
-        loader = Loader(data.decode("utf-8-sig"))
-        while (root := _next(loader)) is not None:
-            document = _Document(loader, root)
-            definition = document.definition()
-            mistakes += sorted(document.mistakes, key=lambda mistake: mistake.line)
-            if definition is not None and not document.mistakes:
-                found.append((root.start_mark.line + 1, definition))
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        mistakes.append(Mistake(line, "", "not UTF-8"))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = 1 if mark is None else mark.line + 1
-        mistakes.append(Mistake(line, "", f"invalid YAML: {error.problem}"))
-    except yaml.YAMLError as error:
-        mistakes.append(Mistake(1, "", f"invalid YAML: {' '.join(str(error).split())}"))
-    except RecursionError:
-        mistakes.append(Mistake(1, "", f"nested more than {_DEEPEST} levels deep"))
+    documents, end = read_documents(data, MAX_BYTES, _MOST_VALUES)
+    for document in documents:
+        definition = _Reader(document).definition()
+        mistakes += sorted(document.mistakes, key=lambda mistake: mistake.line)
+        if definition is not None and not document.mistakes:
+            found.append((document.first, definition))
+    if end is not None:
+        mistakes.append(end)
     if not found and not mistakes:
         mistakes.append(Mistake(1, "", "no plugin definition in it"))
     return Read(tuple(found), tuple(mistakes))
 
 
-def _next(loader: Loader) -> Node | None:
-    """Return the next document, if there is one."""
-    return loader.get_node() if loader.check_node() else None
+class _Reader:
+    """What a document defines, and what is wrong with it."""
 
-
-class _TooMuch(Exception):
-    """A document that is larger or deeper than a definition can be."""
-
-
-class _Document:
-    """One document: its value, the line of each part of it, and what is wrong with it."""
-
-    def __init__(self, loader: Loader, root: Node) -> None:
-        self.mistakes: list[Mistake] = []
-        self._loader, self._lines = loader, dict[Place, int]()
-        self._first = root.start_mark.line + 1
-        try:
-            self._value = self._build(root, ())
-        except _TooMuch as error:
-            self._value = None
-            self.mistakes.append(Mistake(self._first, "", str(error)))
+    def __init__(self, document: Document) -> None:
+        self._value, self._say = document.value, document.say
 
     def definition(self) -> Definition | None:
         """Return what it defines; nothing if it is empty or has a mistake in its shape."""
@@ -163,50 +117,6 @@ class _Document:
         for path, text in found:
             self._say(path, text)
         return bool(found)
-
-    def _say(self, path: Place, text: str) -> None:
-        """Tell a mistake with the line of its place, or of what would hold it."""
-        known = path
-        while known not in self._lines:
-            known = known[:-1]
-        self.mistakes.append(Mistake(self._lines[known], clean(schema.field(path), 256), text))
-
-    def _build(self, node: Node, path: Place) -> Any:
-        """Turn nodes into values. An alias costs as much as what it stands for."""
-        if len(self._lines) >= _MOST_VALUES:
-            raise _TooMuch(f"more than {_MOST_VALUES} values")
-        if len(path) > _DEEPEST:
-            raise _TooMuch(f"nested more than {_DEEPEST} levels deep")
-        self._lines.setdefault(path, node.start_mark.line + 1)
-        if isinstance(node, SequenceNode):
-            return [self._build(each, (*path, at)) for at, each in enumerate(node.value)]
-        if isinstance(node, MappingNode):
-            return dict(self._members(node, path))
-        return self._scalar(node, path)
-
-    def _members(self, node: MappingNode, path: Place) -> Iterator[tuple[str, Any]]:
-        seen = set()
-        for key, value in node.value:
-            name = str(key.value) if isinstance(key, ScalarNode) else ""
-            self._lines[(*path, name)] = key.start_mark.line + 1
-            if key.tag == "tag:yaml.org,2002:merge":
-                self._say((*path, name), "merge keys are not supported")
-            elif not isinstance(key, ScalarNode):
-                self._say(path, "a key that is not text")
-            elif name in seen:
-                self._say((*path, name), "appears more than once")
-            seen.add(name)
-            yield name, self._build(value, (*path, name))
-
-    def _scalar(self, node: Node, path: Place) -> Any:
-        if node.tag.rpartition(":")[2] not in ("bool", "float", "int", "null", "str"):
-            self._say(path, f"the tag {node.tag!r} is not supported")
-            return None
-        try:
-            return self._loader.construct_object(node)
-        except (ValueError, yaml.YAMLError):
-            self._say(path, "not a valid value of its tag")
-            return None
 
 
 def ours(value: Mapping[str, Any]) -> Definition:
