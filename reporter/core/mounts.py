@@ -19,8 +19,8 @@ def writers(spec: Object, reporter: str, path: str) -> list[str]:
     """List the regular containers that mount the volume of `path` writable."""
     own = declared(spec, reporter)
     seen = [own] if own else items(spec, "containers")
-    volume = next((found for c in seen if (found := _volume(c, path))), "")
-    return [text(c, "name") for c in items(spec, "containers") if _writes(c, volume)]
+    volume = next((found for c in seen if (found := volume_of(c, path))), "")
+    return [text(c, "name") for c in items(spec, "containers") if writes(c, volume)]
 
 
 def born_with_pod(spec: Object, reporter: str, path: str) -> bool:
@@ -29,22 +29,23 @@ def born_with_pod(spec: Object, reporter: str, path: str) -> bool:
     The reporter's own mount identifies the volume. It must be an emptyDir that no init container
     but the reporter can write to.
     """
-    volume = _volume(declared(spec, reporter), path)
+    volume = volume_of(declared(spec, reporter), path)
     kind = next((v for v in items(spec, "volumes") if text(v, "name") == volume), {})
     if not volume or not isinstance(kind.get("emptyDir"), Mapping):
         return False
     others = [c for c in items(spec, "initContainers") if text(c, "name") != reporter]
-    return not any(_writes(c, volume) for c in others)
+    return not any(writes(c, volume) for c in others)
 
 
-def _writes(container: Object, volume: str) -> bool:
+def writes(container: Object, volume: str) -> bool:
+    """Return whether a container mounts a volume writable."""
     return any(
         text(mount, "name") == volume and mount.get("readOnly") is not True
         for mount in items(container, "volumeMounts")
     )
 
 
-def _volume(container: Object, path: str) -> str:
+def volume_of(container: Object, path: str) -> str:
     """Return the name of the volume that `path` lies on: the one with the longest mount path."""
     path, found, longest = posixpath.normpath(path), "", -1
     for mount in items(container, "volumeMounts"):

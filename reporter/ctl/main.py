@@ -39,6 +39,7 @@ COMMANDS = (
     Command("jobs", "jobs", "list the Jobs that have a status reporter"),
     Command("try", "trial", "run a command as the adapter on this machine, without a cluster"),
     Command("validate", "validate", "validate result files and plugin definitions"),
+    Command("lint", "lint", "check the manifests of Jobs before they are applied"),
     Command("results", "results", "show what the tests of a run say"),
     Command("facts", "facts", "show the facts of nodes, and what differs between them"),
     Command("gather", "gather", "run gatherers on this machine, without a cluster"),

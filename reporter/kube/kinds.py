@@ -47,6 +47,7 @@ KINDS = {
             "selfsubjectaccessreviews",
             namespaced=False,
         ),
+        Kind("LocalSubjectAccessReview", "authorization.k8s.io", "localsubjectaccessreviews"),
         Kind("CronJob", "batch", "cronjobs"),
         Kind("Job", "batch", "jobs"),
         Kind("NetworkPolicy", "networking.k8s.io", "networkpolicies"),

@@ -164,6 +164,14 @@ class Variable(NamedTuple):
     meaning: str
 
 
+class Complaint(NamedTuple):
+    """What is wrong with a variable, in a line; `refused` says that the program does not start."""
+
+    variable: str
+    text: str
+    refused: bool
+
+
 V = TypeVar("V", bound=Variables)
 
 
@@ -172,22 +180,35 @@ def read(kind: type[V], environ: Mapping[str, str]) -> V:
 
     Raises SettingsError with every problem, one line each: variable, value and rule.
     """
-    known = given(kind, environ)
-    good, wrong = sorted_out(kind, known)
-    if refused := [variable for variable in wrong if _bad(kind, variable) == "refused"]:
-        raise SettingsError([_problem(kind, each, known) for each in refused])
-    off = {name: None for name in wrong if _bad(kind, name) == "off"}
+    good, wrong = _judged(kind, environ)
+    if refused := [each.text for each in wrong if each.refused]:
+        raise SettingsError(refused)
+    off = {each.variable: None for each in wrong if _bad(kind, each.variable) == "off"}
     settings = kind.model_validate({**good, **off})
     in_use = dict(in_force(settings))
-    settings._warnings = tuple(
-        f"{_problem(kind, variable, known)}; using {in_use[variable]}" for variable in wrong
-    )
+    settings._warnings = tuple(f"{each.text}; using {in_use[each.variable]}" for each in wrong)
     settings._ignored = tuple(
         f"{service_link_ignored(variable, environ[variable])}; using {in_use[variable]}"
         for variable in in_use
         if is_service_link(variable, environ.get(variable, ""))
     )
     return settings
+
+
+def complaints(kind: type[Variables], environ: Mapping[str, str]) -> list[Complaint]:
+    """Say what `read` would say of variables, without their being in anybody's environment."""
+    return _judged(kind, environ)[1]
+
+
+def _judged(
+    kind: type[Variables], environ: Mapping[str, str]
+) -> tuple[dict[str, str], list[Complaint]]:
+    known = given(kind, environ)
+    good, wrong = sorted_out(kind, known)
+    return good, [
+        Complaint(name, _problem(kind, name, known), _bad(kind, name) == "refused")
+        for name in wrong
+    ]
 
 
 def given(kind: type[Variables], environ: Mapping[str, str]) -> dict[str, str]:

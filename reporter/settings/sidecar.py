@@ -212,6 +212,11 @@ def load(environ: Mapping[str, str]) -> Settings:
     return rules.read(Settings, environ)
 
 
+def complaints(environ: Mapping[str, str]) -> list[rules.Complaint]:
+    """Say what is wrong with variables, as `load` would."""
+    return rules.complaints(Settings, environ)
+
+
 def named_job(environ: Mapping[str, str]) -> NamedJob | None:
     """Say which Job bad settings belong to, so that they can be shown there; None if unknown."""
     good, _ = rules.sorted_out(Settings, rules.given(Settings, environ))

@@ -45,6 +45,7 @@ _ALL = (
     Kind("RoleBinding", RBAC, "rolebindings"),
     Kind("ClusterRole", RBAC, "clusterroles", namespaced=False),
     Kind("ClusterRoleBinding", RBAC, "clusterrolebindings", namespaced=False),
+    Kind("LocalSubjectAccessReview", "authorization.k8s.io", "localsubjectaccessreviews"),
     Kind(
         "SelfSubjectAccessReview",
         "authorization.k8s.io",

@@ -12,7 +12,9 @@ from reporter.core.text import go_duration
 
 REPORTER: Final = "status-reporter"
 _OWN: Final = frozenset({"JOB_NAME", "JOB_NAMESPACE", "POD_NAME"})
-_MARGIN = 10  # seconds between the wait time's end and a deadline, so that the verdict is written
+MARGIN: Final = (
+    10  # seconds between the wait time's end and a deadline, so that the verdict is written
+)
 _RESULTS = "/results/adapter-result.json"
 
 
@@ -51,16 +53,21 @@ def find_setup(spec: Object) -> Setup | None:
 
 
 def find_setups(spec: Object) -> list[Setup]:
-    """Return all reporters: by the usual name, or by the three variables that only they need."""
+    """Return all reporters."""
     found = []
     for container in [*items(spec, "initContainers"), *items(spec, "containers")]:
-        given = {text(each, "name") for each in items(container, "env")}
-        if text(container, "name") == REPORTER or given >= _OWN:
+        if is_reporter(container):
             values = {text(each, "name"): text(each, "value") for each in items(container, "env")}
             name = text(container, "name")
             form = find_form(spec, name) or Form.CLASSIC
             found.append(Setup(name, form, text(container, "image"), values))
     return found
+
+
+def is_reporter(container: Object) -> bool:
+    """Tell a reporter by its usual name, or by the three variables that only it needs."""
+    given = {text(each, "name") for each in items(container, "env")}
+    return text(container, "name") == REPORTER or given >= _OWN
 
 
 def judge(job: Object, setup: Setup | None) -> Iterator[Finding]:
@@ -90,15 +97,15 @@ def _times(job: Object, spec: Object, setup: Setup) -> Iterator[Finding]:
         "Pod": number(spec, "activeDeadlineSeconds"),
     }
     for owner, limit in limits.items():
-        if limit is not None and setup.wait + _MARGIN > limit:
-            shorter = f"MAX_WAIT_TIME_SECONDS to at most {limit - _MARGIN}, or "
+        if limit is not None and setup.wait + MARGIN > limit:
+            shorter = f"MAX_WAIT_TIME_SECONDS to at most {limit - MARGIN}, or "
             yield warning(
                 "wait-beyond-deadline",
                 f"The reporter may wait {go_duration(setup.wait)}, but the {owner}'s "
                 f"activeDeadlineSeconds ends all work after {go_duration(limit)}: an adapter that "
                 "hangs is never reported as such.",
-                f"Set {shorter if limit > _MARGIN else ''}the deadline to at least "
-                f"{setup.wait + _MARGIN}.",
+                f"Set {shorter if limit > MARGIN else ''}the deadline to at least "
+                f"{setup.wait + MARGIN}.",
             )
     poll = _seconds(setup.values.get("POLL_INTERVAL_SECONDS", ""), 2)
     if poll >= setup.wait:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
-from xml.sax.saxutils import escape, quoteattr
 
 from reporter.core.judge.counting import SKIPPED
 from reporter.core.judge.not_passed import BAD
@@ -21,6 +20,7 @@ from reporter.ctl.results_files import read_results
 from reporter.ctl.results_found import PluginResults, Results, Test
 from reporter.ctl.run import origin
 from reporter.ctl.show import output as show
+from reporter.ctl.show.junit import Case, junit
 from reporter.ctl.show.table import table, terminal_columns
 from reporter.ctl.show.tell import tell
 from reporter.ctl.snapshot_index import snapshot_lines
@@ -41,10 +41,6 @@ FORMS = ("table", "json", "yaml", "junit")
 _LINES: Final = 20  # of the text of one test in a report
 _LINES_AT_ONCE: Final = 1000
 _LINE: Final = 512  # bytes
-_NO_XML: Final = {code: None for code in range(32) if code not in (9, 10, 13)} | {
-    0xFFFE: None,
-    0xFFFF: None,
-}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -223,41 +219,18 @@ def _document(plugin: PluginResults, *, every: bool) -> dict[str, Any]:
 
 def _junit(found: Results, *, failed: bool) -> Iterator[str]:
     """Yield JUnit's XML: a suite for each plugin; a case's class is the path to it."""
-    yield '<?xml version="1.0" encoding="UTF-8"?>'
-    yield "<testsuites>"
-    for plugin in found.plugins:
-        tests = [test for test in plugin.tests if not (failed and test.good)]
-        bad = sum(test.status in BAD for test in tests)
-        other = sum(not test.good and test.status not in BAD for test in tests)
-        skipped = sum(test.status == SKIPPED for test in tests)
-        yield (
-            f'  <testsuite name={_attribute(plugin.name)} tests="{len(tests)}" '
-            f'failures="{bad}" errors="{other}" skipped="{skipped}">'
-        )
-        for test in tests:
-            yield from _case(test)
-        yield "  </testsuite>"
-    yield "</testsuites>"
+    return junit(
+        (plugin.name, [_case(test) for test in plugin.tests if not (failed and test.good)])
+        for plugin in found.plugins
+    )
 
 
-def _case(test: Test) -> Iterator[str]:
-    names = f"classname={_attribute('.'.join(test.path))} name={_attribute(test.name)}"
+def _case(test: Test) -> Case:
+    group = ".".join(test.path)
     if test.status == "passed":
-        yield f"    <testcase {names}/>"
-        return
-    yield f"    <testcase {names}>"
+        return Case(group, test.name)
     if test.status == SKIPPED:
-        yield "      <skipped/>"
-    else:
-        tag = "failure" if test.status in BAD else "error"
-        said = escape(_xml(test.said))
-        yield f"      <{tag} message={_attribute(test.status)}>{said}</{tag}>"
-    yield "    </testcase>"
-
-
-def _attribute(value: str) -> str:
-    return quoteattr(_xml(value))
-
-
-def _xml(value: str) -> str:
-    return value.translate(_NO_XML).encode("utf-8", "replace").decode()
+        return Case(group, test.name, "skipped")
+    return Case(
+        group, test.name, "failure" if test.status in BAD else "error", test.status, test.said
+    )

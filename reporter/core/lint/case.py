@@ -1,0 +1,91 @@
+"""What a rule looks at, and what it says."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from reporter.core.lint.jobs import Job, Place, Reporter
+from reporter.core.lint.rights import Account, Right, Rights
+
+Judge = Callable[[Mapping[str, str]], Iterable[tuple[str, str, bool]]]
+"""What is wrong with variables: name, text, and whether the reporter refuses to start with it."""
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Hit(NamedTuple):
+    """What a rule has found: where in the document, what is wrong, and what to do."""
+
+    place: Place
+    what: str
+    todo: str
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is known besides the Job.
+
+    `rights` are those of all files. `denied` are those that a cluster does not give, where it was
+    asked, by account and name of the Job.
+    """
+
+    judge: Judge
+    rights: Rights = field(default_factory=Rights)
+    denied: Mapping[tuple[Account, str], frozenset[Right]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One reporter in one Job."""
+
+    job: Job
+    reporter: Reporter
+    world: World
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule. `partial` says that it fits Jobs that are only a part of one, as a patch is.
+
+    `summary` says in the documents what is found.
+    """
+
+    id: str
+    severity: Severity
+    summary: str
+    check: Callable[[Case], Iterator[Hit]]
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that would go wrong."""
+
+    rule: Rule
+    place: Place
+    what: str
+    todo: str
+
+
+def findings(rules: Sequence[Rule], job: Job, world: World) -> list[Finding]:
+    """Apply all rules to all reporters of a Job, in the order of the rules."""
+    found = [
+        Finding(rule, *hit)
+        for rule in rules
+        if job.whole or rule.partial
+        for reporter in job.reporters
+        for hit in rule.check(Case(job, reporter, world))
+    ]
+    # What is wrong with the Pod is found once for each reporter.
+    return list(dict.fromkeys(found))
+
+
+def shown(names: Iterable[Any]) -> str:
+    """Return a list of names as people read it."""
+    return ", ".join(map(repr, names)) or "none"

@@ -1,0 +1,187 @@
+"""Jobs in manifests: which have a reporter, and how it was set up."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reporter.core.diagnosis.setting import is_reporter
+from reporter.core.facts import Form
+from reporter.core.objects import section, text
+from reporter.core.pod import Names
+
+Object = Mapping[str, Any]
+Place = tuple[str | int, ...]
+"""Where a value stands in its document: member names and list positions."""
+
+_DEFAULTS: Final = {
+    "MAX_WAIT_TIME_SECONDS": "300",
+    "CONDITION_TYPE": "Available",
+    "RESULTS_PATH": "/results/adapter-result.json",
+    "REPORTER_CONTAINER_NAME": "status-reporter",
+    "REPORTER_FORM": "auto",
+    "ADAPTER_CONTAINER_NAME": "",
+}
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """The container of a reporter."""
+
+    container: Object
+    place: Place
+    form: Form
+    index: int
+
+    @property
+    def name(self) -> str:
+        """The container's name."""
+        return text(self.container, "name")
+
+    @property
+    def literal(self) -> dict[str, str]:
+        """The variables whose values stand in the manifest."""
+        return {
+            text(entry, "name"): value
+            for _, entry in self.variables
+            if isinstance(value := entry.get("value", ""), str)
+            and "valueFrom" not in entry
+            and "$(" not in value
+        }
+
+    @property
+    def variables(self) -> list[tuple[Place, Object]]:
+        """All entries of `env`, each with its place; of one name the last counts."""
+        entries = self.container.get("env")
+        found = {
+            text(entry, "name"): ((*self.place, "env", at), entry)
+            for at, entry in enumerate(entries if isinstance(entries, list) else ())
+            if isinstance(entry, Mapping)
+        }
+        return list(found.values())
+
+    def variable(self, name: str) -> tuple[Place, Object]:
+        """Return the entry of a variable and its place; the container's and {} without one."""
+        found = [each for each in self.variables if text(each[1], "name") == name]
+        return found[0] if found else (self.place, {})
+
+    def value(self, name: str) -> str | None:
+        """Return a variable's value or its default; None where the manifest does not show it."""
+        entry = self.variable(name)[1]
+        if not entry:
+            return None if self.container.get("envFrom") else _DEFAULTS[name]
+        found = self.literal.get(name)
+        return None if found is None else found.strip() or _DEFAULTS[name]
+
+    def says_no(self, name: str) -> bool:
+        """Return whether a variable is false for certain."""
+        return self.literal.get(name, "").strip() in _FALSE
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A Job, or a CronJob and what it makes. Places are those in the document.
+
+    `elsewhere` is the namespace of a manifest that names none.
+    """
+
+    kind: str
+    metadata: Object
+    elsewhere: str
+    place: Place
+    spec_place: Place
+    spec: Object
+    reporters: tuple[Reporter, ...]
+
+    @property
+    def title(self) -> str:
+        """As people write it: `Job checks/nightly`."""
+        name = text(self.metadata, "name") or text(self.metadata, "generateName") + "*"
+        return f"{self.kind} {self.namespace}/{name}" if self.namespace else f"{self.kind} {name}"
+
+    @property
+    def namespace(self) -> str:
+        """Where it is; empty where nobody says."""
+        return text(self.metadata, "namespace") or self.elsewhere
+
+    @property
+    def name(self) -> str:
+        """The Job's own name; empty where only the cluster knows it."""
+        return text(self.metadata, "name") if self.kind == "Job" else ""
+
+    @property
+    def pod_place(self) -> Place:
+        """The place of the Pod's spec."""
+        return (*self.spec_place, "template", "spec")
+
+    @property
+    def pod(self) -> Object:
+        """The Pod's spec."""
+        return section(self.spec, "template", "spec")
+
+    @property
+    def labels(self) -> Object:
+        """The Pod's labels, as far as the template has them."""
+        return section(self.spec, "template", "metadata", "labels")
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is more than a patch: a Job must set a restart policy."""
+        return text(self.pod, "restartPolicy") != ""
+
+    @property
+    def account(self) -> str:
+        """The name of the Pod's service account."""
+        return text(self.pod, "serviceAccountName") or "default"
+
+    def names(self, reporter: Reporter) -> Names | None:
+        """Return how a reporter finds the adapter; None where the manifest does not show it."""
+        adapter = reporter.value("ADAPTER_CONTAINER_NAME")
+        path = reporter.value("RESULTS_PATH")
+        if adapter is None or path is None:
+            return None
+        return Names(reporter.name, adapter, path)
+
+    def as_pod(self) -> Object:
+        """Return the template as a Pod."""
+        return section(self.spec, "template")
+
+
+def objects_in(value: Any, place: Place = ()) -> Iterator[tuple[Object, Place]]:
+    """Yield the objects of a document, those of a List one by one."""
+    if not isinstance(value, Mapping):
+        return
+    listed = value.get("items")
+    if text(value, "kind").endswith("List") and isinstance(listed, list):
+        for at, each in enumerate(listed):
+            yield from objects_in(each, (*place, "items", at))
+    else:
+        yield value, place
+
+
+def read_job(value: Object, place: Place, elsewhere: str = "") -> Job | None:
+    """Return the Job of an object; None for other kinds and for Jobs without a reporter."""
+    kind = text(value, "kind")
+    steps = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}.get(kind)
+    if steps is None or not text(value, "apiVersion").startswith("batch/"):
+        return None
+    spec = section(value, *steps)
+    spec_place = (*place, *steps)
+    pod = section(spec, "template", "spec")
+    found = (
+        Reporter(container, (*spec_place, "template", "spec", listed, at), form, at)
+        for listed, form in (("initContainers", Form.NATIVE), ("containers", Form.CLASSIC))
+        for at, container in _containers(pod, listed)
+        if is_reporter(container)
+    )
+    reporters = tuple(found)
+    if not reporters:
+        return None
+    return Job(kind, section(value, "metadata"), elsewhere, place, spec_place, spec, reporters)
+
+
+def _containers(pod: Object, listed: str) -> Iterator[tuple[int, Object]]:
+    found = pod.get(listed)
+    for at, container in enumerate(found if isinstance(found, list) else ()):
+        if isinstance(container, Mapping):
+            yield at, container

@@ -1,0 +1,210 @@
+"""Rules about the Pod: order, probes, volumes, memory, token, rights."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from reporter.core.facts import Form
+from reporter.core.lint.case import Case, Hit, shown
+from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right
+from reporter.core.mounts import declared, volume_of, writes
+from reporter.core.objects import items, number, section, text
+from reporter.core.pod import find_adapter
+from reporter.core.quantity import quantity
+
+PEAK: Final = 51_000_000
+"""Bytes: what a reporter needs at most (docs/benchmarks.md)."""
+_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def classic_not_first(case: Case) -> Iterator[Hit]:
+    """The kubelet starts containers in order."""
+    reporter = case.reporter
+    if reporter.form is Form.CLASSIC and reporter.index > 0:
+        yield Hit(
+            reporter.place,
+            f"The reporter is container {reporter.index + 1} of the Pod: while the image of one "
+            "before it is being pulled, nobody reports that, and a pull that fails is lost.",
+            "List the reporter first under containers.",
+        )
+
+
+def native_not_first(case: Case) -> Iterator[Hit]:
+    """Init containers before ours end, or fail, before we run."""
+    reporter, pod = case.reporter, case.job.pod
+    before = [text(each, "name") for each in items(pod, "initContainers")][: reporter.index]
+    if reporter.form is Form.NATIVE and before:
+        yield Hit(
+            reporter.place,
+            f"Init containers start before the reporter ({shown(before)}): if one fails, nobody "
+            "reports it.",
+            "List the reporter first under initContainers.",
+        )
+
+
+def form(case: Case) -> Iterator[Hit]:
+    """What the reporter is told it is, and what it is."""
+    reporter, native = case.reporter, case.reporter.form is Form.NATIVE
+    policy = text(reporter.container, "restartPolicy")
+    if native and policy != "Always" and case.job.whole:
+        yield Hit(
+            reporter.place,
+            "The reporter is an init container without restartPolicy: Always: the Pod waits for "
+            "its end, and the adapter never starts.",
+            "Set restartPolicy: Always on this container.",
+        )
+    told, real = reporter.value("REPORTER_FORM"), "native" if native else "classic"
+    if told in {"native", "classic"} - {real}:
+        listed = "initContainers" if native else "containers"
+        yield Hit(
+            (*reporter.variable("REPORTER_FORM")[0], "value"),
+            f"REPORTER_FORM is {told}, but the container is listed under {listed}.",
+            f"Set REPORTER_FORM to {real}.",
+        )
+
+
+def liveness_probe(case: Case) -> Iterator[Hit]:
+    """A probe that kills a reporter which waits for the API server."""
+    if "livenessProbe" in case.reporter.container:
+        yield Hit(
+            (*case.reporter.place, "livenessProbe"),
+            "A liveness probe kills a reporter that waits for the API server, and the verdict is "
+            "lost.",
+            "Remove it; /readyz on the metrics port shows the reporter's state.",
+        )
+
+
+def startup_probe(case: Case) -> Iterator[Hit]:
+    """A probe that the adapter waits for."""
+    if "startupProbe" in case.reporter.container:
+        yield Hit(
+            (*case.reporter.place, "startupProbe"),
+            "A startup probe delays the adapter, and kills the reporter when it fails.",
+            "Remove it; the reporter is ready to report from its first moment.",
+        )
+
+
+def memory_limit(case: Case) -> Iterator[Hit]:
+    """A limit that the reporter cannot live with."""
+    limit = section(case.reporter.container, "resources", "limits").get("memory")
+    found = quantity(str(limit))
+    if found is not None and found < PEAK:
+        yield Hit(
+            (*case.reporter.place, "resources", "limits", "memory"),
+            f"The memory limit is {limit}, but a reporter needs up to {PEAK // 10**6} MB: it would "
+            "be OOM-killed.",
+            "Set the limit to 64Mi.",
+        )
+
+
+def service_links(case: Case) -> Iterator[Hit]:
+    """Variables of Services."""
+    if case.job.pod.get("enableServiceLinks") is not False:
+        yield Hit(
+            (*case.job.pod_place, "enableServiceLinks"),
+            "Each Service of the namespace becomes environment variables of all containers, and "
+            "one may have the name of a setting (a Service named metrics: METRICS_PORT).",
+            "Set enableServiceLinks: false, unless the adapter needs these variables.",
+        )
+
+
+def parallel(case: Case) -> Iterator[Hit]:
+    """Several Pods at once."""
+    count = number(case.job.spec, "parallelism") or 1
+    if count > 1:
+        yield Hit(
+            (*case.job.spec_place, "parallelism"),
+            f"The Job runs {count} Pods at once: only the verdict of the newest one counts.",
+            "Use one Job for each verdict.",
+        )
+
+
+def results_not_shared(case: Case) -> Iterator[Hit]:
+    """The adapter's file has to be where the reporter looks."""
+    job, reporter, pod = case.job, case.reporter, case.job.pod
+    names = job.names(reporter)
+    if names is None or reporter.says_no("RESULT_REQUIRED"):
+        return
+    volume = volume_of(reporter.container, names.results_path)
+    if not volume:
+        yield Hit(
+            (*reporter.place, "volumeMounts"),
+            f"The reporter mounts no volume that holds {names.results_path}: it never sees a "
+            "result.",
+            "Mount the volume that the adapter writes to.",
+        )
+        return
+    adapter, _, _ = find_adapter(job.as_pod(), names)
+    if adapter and not writes(declared(pod, adapter), volume):
+        at = [text(each, "name") for each in items(pod, "containers")].index(adapter)
+        yield Hit(
+            (*job.pod_place, "containers", at, "volumeMounts"),
+            f"The adapter {adapter!r} does not mount the volume {volume!r} writable, which the "
+            f"reporter reads {names.results_path} from.",
+            f"Mount {volume!r} in the adapter, and write the result there.",
+        )
+
+
+def results_not_emptydir(case: Case) -> Iterator[Hit]:
+    """Volumes that outlive a Pod."""
+    job, names = case.job, case.job.names(case.reporter)
+    volume = volume_of(case.reporter.container, names.results_path) if names else ""
+    listed = job.pod.get("volumes")
+    for at, each in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(each, Mapping) and volume and text(each, "name") == volume:
+            if isinstance(each.get("emptyDir", {}), Mapping) and "emptyDir" in each:
+                return
+            yield Hit(
+                (*job.pod_place, "volumes", at),
+                f"The volume {volume!r} of the result file is no emptyDir: a file of an earlier "
+                "Pod may be there, and it is told from a new one by its time only.",
+                "Use an emptyDir, or a path of its own for each Pod.",
+            )
+
+
+def token(case: Case) -> Iterator[Hit]:
+    """Without a token nothing is written."""
+    job = case.job
+    stated = job.pod.get("automountServiceAccountToken")
+    account = Account(job.namespace, job.account)
+    mounted = case.world.rights.mounts_token(account) if stated is None else stated is not False
+    own = volume_of(case.reporter.container, f"{_ACCOUNT}/token")
+    if not mounted and not own:
+        yield Hit(
+            (*case.reporter.place, "volumeMounts"),
+            "No service account token is mounted into the reporter, so it cannot write the "
+            "verdict.",
+            f"Mount a projected token at {_ACCOUNT} (deploy/components/native has one).",
+        )
+
+
+def missing_rights(case: Case) -> Iterator[Hit]:
+    """Rights without which there is no verdict, or a poor one."""
+    yield from _lacking(case, NEEDED)
+
+
+def missing_optional_rights(case: Case) -> Iterator[Hit]:
+    """Rights without which the reporter works, but slower or without Events."""
+    silent = case.reporter.says_no("REPORT_EVENTS")
+    yield from _lacking(case, (WATCH,) if silent else (WATCH, EVENTS))
+
+
+def _lacking(case: Case, wanted: tuple[Right, ...]) -> Iterator[Hit]:
+    job, rights = case.job, case.world.rights
+    account = Account(job.namespace, job.account)
+    denied = case.world.denied.get((account, job.name))
+    if denied is None:
+        lacking = rights.lacking(account, job.name, wanted) or frozenset()
+        where = "the files"
+    else:
+        # What the files grant may not be applied yet.
+        lacking = denied - rights.granted(account, job.name, wanted)
+        where = "the cluster"
+    found = [str(each) for each in wanted if each in lacking]
+    if found:
+        yield Hit(
+            (*job.pod_place, "serviceAccountName"),
+            f"By the RBAC rules of {where}, the service account {job.account!r} may not "
+            f"{', '.join(found)}.",
+            f"Bind the Role of deploy/base to {job.account!r}, or set the serviceAccountName that "
+            "it is bound to.",
+        )

@@ -1,0 +1,225 @@
+"""`status-ctl lint`: what of Jobs with a reporter would go wrong, from their manifests."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+
+from reporter.core.lint.case import Severity, World, findings
+from reporter.core.lint.jobs import Job, Object, read_job
+from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right, Rights
+from reporter.core.lint.rules import RULES, UNREADABLE
+from reporter.core.objects import section, text
+from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
+from reporter.ctl.exits import FAILED, GOOD, USAGE, CannotTell
+from reporter.ctl.lint_reports import (
+    Checked,
+    Found,
+    as_data,
+    as_github,
+    as_junit,
+    as_sarif,
+    lines,
+)
+from reporter.ctl.manifests import File, load_manifests
+from reporter.ctl.show import output as show
+from reporter.ctl.show.github import put_summary
+from reporter.ctl.show.table import paint, wants_colour
+from reporter.ctl.show.tell import tell
+from reporter.errors import KubeError
+
+DESCRIPTION = """\
+Checks the manifests of Jobs and CronJobs that have a status reporter, and says what would go wrong:
+file, line, field, and what to do. Other objects are skipped, but for RBAC objects and
+ServiceAccounts, which say what the reporter may do. docs/lint.md lists the rules.
+
+exit codes:
+  0    no errors (there may be warnings)
+  1    there is an error; with --strict also a warning
+  2    usage error, or a file cannot be read
+  4    cannot tell: with --cluster, not reachable or forbidden
+  130  Ctrl-C"""
+
+FORMS = ("text", "json", "sarif", "junit", "github")
+_COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33"}
+_WANTED = (*NEEDED, WATCH, EVENTS)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        action="append",
+        required=True,
+        dest="files",
+        help="manifests: a file, a directory, or - for standard input; repeatable",
+    )
+    parser.add_argument(
+        "-R", "--recursive", action="store_true", help="look into directories of directories too"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
+    parser.add_argument(
+        "--ignore",
+        metavar="RULE",
+        action="append",
+        default=[],
+        choices=[rule.id for rule in RULES],
+        help="do not apply this rule; repeatable",
+    )
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="ask the cluster for the rights of the service accounts",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=FORMS,
+        default="text",
+        help="output format (default: %(default)s)",
+    )
+    show.colour_argument(parser)
+    cluster_arguments(parser, everywhere=False)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, check, say what was found, and return the exit code."""
+    try:
+        files = list(load_manifests(options.files, recursive=options.recursive))
+    except OSError as error:
+        tell(f"cannot read {error.filename}: {error.strerror}")
+        return USAGE
+    found, checked = _lint(files, options)
+    _put(found, checked, options)
+    errors = sum(each.rule.severity is Severity.ERROR for each in found)
+    if options.output == "text":
+        tell(_summary(len(checked), errors, len(found) - errors))
+    return FAILED if errors or (options.strict and found) else GOOD
+
+
+def _lint(files: Sequence[File], options: argparse.Namespace) -> tuple[list[Found], list[Checked]]:
+    from reporter.settings.sidecar import complaints
+
+    jobs = {
+        (file.name, at): job
+        for file in files
+        for at, each in enumerate(file.manifests)
+        if (job := read_job(each.value, each.place, options.namespace or ""))
+    }
+    objects: dict[str, list[Object]] = {}
+    for file in files:
+        for each in file.manifests:
+            objects.setdefault(text(each.value, "kind"), []).append(each.value)
+    denied = dict(_denied(list(jobs.values()), options)) if options.cluster else {}
+    world = World(complaints, Rights(objects), denied)
+    rules = [rule for rule in RULES if rule.id not in options.ignore]
+    found, checked = list[Found](), list[Checked]()
+    for file in files:
+        if UNREADABLE in rules:
+            found += [
+                Found(UNREADABLE, file.shown, each.line, "", "", f"{each}.", "")
+                for each in file.mistakes
+            ]
+        for at, manifest in enumerate(file.manifests):
+            if (job := jobs.get((file.name, at))) is None:
+                continue
+            checked.append(Checked(file.shown, job.title))
+            found += [
+                Found(
+                    each.rule,
+                    file.shown,
+                    manifest.line(each.place),
+                    manifest.field(each.place),
+                    job.title,
+                    each.what,
+                    each.todo,
+                )
+                for each in findings(rules, job, world)
+            ]
+    return found, checked
+
+
+def _denied(
+    jobs: Sequence[Job], options: argparse.Namespace
+) -> Iterator[tuple[tuple[Account, str], frozenset[Right]]]:
+    """Ask the cluster what the accounts may not do. Raises CannotTell."""
+    api, namespace = open_cluster(options)
+    assert namespace is not None
+    asked = {(Account(job.namespace, job.account), job.name) for job in jobs}
+    try:
+        for account, job in sorted(asked):
+            where = account.namespace or namespace
+            lacking = []
+            for right in _WANTED:
+                body = _review(right, where, account.name, job)
+                made = api.create("LocalSubjectAccessReview", where, body, timeout=TIMEOUT)
+                if section(made, "status").get("allowed") is not True:
+                    lacking.append(right)
+            yield (account, job), frozenset(lacking)
+    except KubeError as error:
+        raise CannotTell(said(error)) from None
+    finally:
+        api.close()
+
+
+def _review(right: Right, namespace: str, account: str, job: str) -> Object:
+    resource, _, part = right.resource.partition("/")
+    attributes = {
+        "namespace": namespace,
+        "group": right.group,
+        "resource": resource,
+        "subresource": part,
+        "verb": right.verb,
+        "name": job if part else "",
+    }
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "LocalSubjectAccessReview",
+        "metadata": {"namespace": namespace},
+        "spec": {
+            "user": f"system:serviceaccount:{namespace}:{account}",
+            "groups": [*groups, "system:authenticated"],
+            "resourceAttributes": {key: value for key, value in attributes.items() if value},
+        },
+    }
+
+
+def _put(found: Sequence[Found], checked: Sequence[Checked], options: argparse.Namespace) -> None:
+    match options.output:
+        case "json":
+            show.put_data("json", as_data(found, checked))
+        case "sarif":
+            show.put_data("json", as_sarif(found))
+        case "junit":
+            show.put(as_junit(found, checked, strict=options.strict))
+        case "github":
+            show.put(as_github(found))
+            rows = [[each.place, str(each.rule.severity), each.what, each.todo] for each in found]
+            try:
+                put_summary(
+                    f"status-ctl lint: {_counted(len(checked), 'Job')}",
+                    ("Place", "Severity", "What", "What to do"),
+                    rows,
+                )
+            except OSError as error:
+                tell(f"cannot write the summary: {error.strerror}")
+        case _:
+            colour = wants_colour(sys.stdout, refused=options.no_color)
+            for each in found:
+                word = str(each.rule.severity)
+                painted = paint(word, _COLOURS[each.rule.severity] if colour else "")
+                first, *rest = lines(each)
+                show.put([first.replace(f" {word}: ", f" {painted}: ", 1), *rest])
+
+
+def _summary(jobs: int, errors: int, warnings: int) -> str:
+    counted = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
+    if not jobs:
+        return f"no Job with a status reporter in it; {counted}"
+    return f"{_counted(jobs, 'Job')} with a status reporter: {counted}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,143 @@
+"""What `status-ctl lint` has found, in the forms that programs and pipelines read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from reporter import __version__
+from reporter.core.lint.case import Rule, Severity
+from reporter.core.lint.rules import RULES
+from reporter.core.text import clean
+from reporter.ctl.show.github import annotation
+from reporter.ctl.show.junit import Case, junit
+
+API_VERSION: Final = "v1"
+SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_MOST: Final = 4096  # bytes of one text
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding and where it is. `object` is empty for what belongs to a whole file."""
+
+    rule: Rule
+    file: str
+    line: int
+    field: str
+    object: str
+    what: str
+    todo: str
+
+    @property
+    def place(self) -> str:
+        """File and line, as editors read it."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A Job with a reporter that was looked at, and its file."""
+
+    file: str
+    object: str
+
+
+def as_data(found: Sequence[Found], checked: Sequence[Checked]) -> dict[str, Any]:
+    """Return the document of `-o json`."""
+    return {
+        "api_version": API_VERSION,
+        "kind": "Lint",
+        "jobs": [{"file": each.file, "object": each.object} for each in checked],
+        "findings": [
+            {
+                "rule": each.rule.id,
+                "severity": str(each.rule.severity),
+                "file": each.file,
+                "line": each.line,
+                "field": each.field,
+                "object": each.object,
+                "what": each.what,
+                "todo": each.todo,
+            }
+            for each in found
+        ],
+    }
+
+
+def as_sarif(found: Sequence[Found]) -> dict[str, Any]:
+    """Return a log of SARIF 2.1.0."""
+    rules = [
+        {
+            "id": rule.id,
+            "shortDescription": {"text": rule.summary},
+            "defaultConfiguration": {"level": str(rule.severity)},
+        }
+        for rule in RULES
+    ]
+    driver = {"name": "status-ctl lint", "version": __version__, "rules": rules}
+    results = [_result(each) for each in found]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(found: Found) -> dict[str, Any]:
+    location: dict[str, Any] = {
+        "physicalLocation": {
+            "artifactLocation": {"uri": quote(found.file.removeprefix("./"), safe="/")},
+            "region": {"startLine": found.line},
+        }
+    }
+    if found.field:
+        name = clean(f"{found.object}: {found.field}", _MOST)
+        location["logicalLocations"] = [{"fullyQualifiedName": name}]
+    return {
+        "ruleId": found.rule.id,
+        "ruleIndex": RULES.index(found.rule),
+        "level": str(found.rule.severity),
+        "message": {"text": clean(f"{found.what} {found.todo}", _MOST)},
+        "locations": [location],
+    }
+
+
+def as_junit(found: Sequence[Found], checked: Sequence[Checked], *, strict: bool) -> Iterator[str]:
+    """Yield a report: a suite for each file, a case for each Job in it.
+
+    Warnings are failures only if they are to be.
+    """
+    files = dict.fromkeys([*(each.file for each in checked), *(each.file for each in found)])
+    yield from junit((file, _cases(file, found, checked, strict=strict)) for file in files)
+
+
+def _cases(
+    file: str, found: Sequence[Found], checked: Sequence[Checked], *, strict: bool
+) -> list[Case]:
+    objects = [each.object for each in checked if each.file == file]
+    if any(each.file == file and not each.object for each in found):
+        objects.insert(0, "")
+    cases = []
+    for name in objects:
+        own = [each for each in found if (each.file, each.object) == (file, name)]
+        bad = [each for each in own if strict or each.rule.severity is Severity.ERROR]
+        outcome: Any = ("failure" if name else "error") if bad else "passed"
+        message = "; ".join(dict.fromkeys(each.rule.id for each in bad))
+        text = "\n".join(line for each in own for line in lines(each))
+        cases.append(Case(file, name or "the file", outcome, message, text))
+    return cases
+
+
+def lines(found: Found) -> Iterator[str]:
+    """Yield what a person reads of a finding."""
+    yield clean(f"{found.place}: {found.rule.severity}: {found.what} [{found.rule.id}]", _MOST)
+    if found.field:
+        yield f"    {clean(f'{found.object}: {found.field}', _MOST)}"
+    if found.todo:
+        yield f"    What to do: {clean(found.todo, _MOST)}"
+
+
+def as_github(found: Sequence[Found]) -> Iterator[str]:
+    """Yield workflow commands, one for each finding."""
+    for each in found:
+        level: Any = str(each.rule.severity)
+        text = f"{each.what} {each.todo}"
+        yield annotation(level, text, file=each.file, line=each.line, title=each.rule.id)

@@ -1,0 +1,51 @@
+"""Manifests in YAML or JSON: bytes to objects with the lines of their parts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reporter.core.lint.jobs import Object, objects_in
+from reporter.wire.schema import Place, field
+from reporter.wire.yaml_lines import Document, Mistake, read_documents
+
+MAX_BYTES: Final = 16 * 1024 * 1024
+_MOST_VALUES: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object of a file, and its place in its document."""
+
+    value: Object
+    place: Place
+    _document: Document
+
+    def line(self, place: Place) -> int:
+        """Return the line of a place in the document, or of what would hold it."""
+        return self._document.line(place)
+
+    def field(self, place: Place) -> str:
+        """Return a place as people write it, from the object on."""
+        return field(place[len(self.place) :])
+
+
+def read_manifests(data: bytes) -> tuple[list[Manifest], list[Mistake]]:
+    """Read all objects of a file, and say what cannot be read. Never raises.
+
+    What is no object is left out: a directory may have files of any kind.
+    """
+    documents, end = read_documents(data, MAX_BYTES, _MOST_VALUES, merge=True)
+    found: list[Manifest] = []
+    mistakes: list[Mistake] = []
+    for document in documents:
+        objects = [each for each in objects_in(document.value) if _is_object(each[0])]
+        found += [Manifest(value, place, document) for value, place in objects]
+        if objects or document.value is None:
+            mistakes += document.mistakes
+    if end is not None:
+        mistakes.append(end)
+    return found, mistakes
+
+
+def _is_object(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("kind"), str) and isinstance(value.get("apiVersion"), str)

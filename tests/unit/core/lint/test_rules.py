@@ -1,0 +1,298 @@
+"""Each rule of `status-ctl lint`: the mistake that it is about, and what is no mistake."""
+
+import pytest
+
+from reporter.core.lint.rules import RULES
+from tests.unit.core.lint.manifests import (
+    all_of,
+    container,
+    cron_job,
+    env,
+    field,
+    ids,
+    job,
+    lint,
+    own,
+    pod,
+    pod_of,
+    reporter,
+    spec,
+)
+
+OTHER = {"name": "other", "volumeMounts": [{"name": "results", "mountPath": "/results"}]}
+SECRET = {"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+
+
+def second(**variables):
+    """Add a reporter after the adapter's container."""
+
+    def change(value):
+        added = reporter("classic", name="second")
+        added["env"] += [{"name": "REPORTER_CONTAINER_NAME", "value": "second"}]
+        added["env"] += [{"name": name, "value": given} for name, given in variables.items()]
+        pod_of(value)["containers"].insert(0, added)
+
+    return change
+
+
+def classic_after_the_adapter(value):
+    pod_of(value)["containers"].reverse()
+
+
+def unmounted(value):
+    pod_of(value)["containers"][0]["volumeMounts"] = []
+
+
+def read_only(value):
+    pod_of(value)["containers"][0]["volumeMounts"][0]["readOnly"] = True
+
+
+@pytest.mark.parametrize("form", ["native", "classic"])
+@pytest.mark.parametrize("kind", ["Job", "CronJob"])
+def test_nothing_is_wrong_with_what_we_ship(form, kind):
+    """Neither form, neither kind."""
+    value = job(form)
+
+    assert [] == lint(cron_job(value) if kind == "CronJob" else value)
+
+
+MISTAKES = [
+    # settings
+    ("settings", env(JOB_NAME=None), "Pod"),
+    ("settings", env(CONDITION_TYPE="Failed"), "env"),
+    ("settings", env(MAX_WAIT_TIME_SECONDS="5m"), "env"),
+    ("settings", env(MAX_WAIT_TIME_SECONDS=120), "value"),
+    ("settings-ignored", env(LOG_LEVEL="loud"), "env"),
+    ("settings-ignored", env(POLL_INTERVAL_SECONDS="300"), "env"),
+    # names
+    ("job-name", env(JOB_NAME="hourly"), "value"),
+    ("job-name", env(JOB_NAME=field("metadata.name")), "fieldPath"),
+    ("job-name", env(JOB_NAME=field("metadata.labels['app']")), "fieldPath"),
+    ("job-name", env(JOB_NAMESPACE="other"), "value"),
+    ("job-name", env(JOB_NAMESPACE=field("metadata.name")), "fieldPath"),
+    ("job-name", env(POD_NAME="nightly-x"), "value"),
+    ("job-name", env(POD_NAME=field("metadata.uid")), "fieldPath"),
+    ("reporter-name", env(REPORTER_CONTAINER_NAME="us"), "env"),
+    ("reporter-name", container(name="us"), "Pod"),
+    ("adapter-not-found", env(ADAPTER_CONTAINER_NAME="work"), "env"),
+    ("adapter-not-found", env(ADAPTER_CONTAINER_NAME="status-reporter"), "env"),
+    ("adapter-not-found", pod(containers=[]), "Pod"),
+    ("adapter-guessed", lambda value: pod_of(value)["containers"].append(OTHER), "Pod"),
+    # form and order
+    ("form", container(restartPolicy="Never"), "Pod"),
+    ("form", env(REPORTER_FORM="classic"), "value"),
+    (
+        "native-not-first",
+        lambda value: pod_of(value)["initContainers"].insert(0, {"name": "setup"}),
+        "Pod",
+    ),
+    # times
+    ("wait-beyond-deadline", spec(activeDeadlineSeconds=300), "activeDeadlineSeconds"),
+    ("wait-beyond-deadline", pod(activeDeadlineSeconds=5), "activeDeadlineSeconds"),
+    ("wait-beyond-deadline", env(MAX_WAIT_TIME_SECONDS="3600"), "activeDeadlineSeconds"),
+    ("wait-near-deadline", spec(activeDeadlineSeconds=309), "activeDeadlineSeconds"),
+    ("no-deadline", spec(activeDeadlineSeconds=None), "activeDeadlineSeconds"),
+    ("grace-too-short", pod(terminationGracePeriodSeconds=4), "terminationGracePeriodSeconds"),
+    # results
+    ("results-not-shared", unmounted, "volumeMounts"),
+    ("results-not-shared", read_only, "volumeMounts"),
+    ("results-not-shared", env(RESULTS_PATH="/elsewhere/result.json"), "volumeMounts"),
+    (
+        "results-not-emptydir",
+        pod(volumes=[{"name": "results", "persistentVolumeClaim": {"claimName": "c"}}]),
+        "volumes",
+    ),
+    ("results-not-emptydir", pod(volumes=["", {"name": "results", "emptyDir": 5}]), "volumes"),
+    # the reporter's container, and the Pod
+    ("liveness-probe", container(livenessProbe={}), "livenessProbe"),
+    ("startup-probe", container(startupProbe={}), "startupProbe"),
+    ("memory-limit", container(resources={"limits": {"memory": "32Mi"}}), "memory"),
+    ("memory-limit", container(resources={"limits": {"memory": 33554432}}), "memory"),
+    ("service-links", pod(enableServiceLinks=None), "enableServiceLinks"),
+    ("parallel", spec(parallelism=3), "parallelism"),
+    (
+        "token",
+        lambda value: own(value)["volumeMounts"].pop(),
+        "volumeMounts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "change", "where"), MISTAKES)
+def test_a_mistake_is_found_where_it_is(rule, change, where):
+    """By its rule and no other; the place ends where the mistake stands."""
+    value = job()
+    change(value)
+    (found,) = lint(value)
+    last = [str(step) for step in found.place if not isinstance(step, int)]
+
+    assert rule == found.rule.id
+    assert where == (last[-1] if last[-1] not in {"initContainers", "containers"} else "Pod")
+    assert found.what.endswith(".")
+    assert found.todo.endswith((".", ")"))
+
+
+def test_classic_behind_the_adapter():
+    """Only this form has to be first."""
+    value = job("classic")
+    classic_after_the_adapter(value)
+
+    assert ["classic-not-first"] == ids(lint(value))
+
+
+def test_two_reporters_of_one_condition():
+    """Each is told; another type is fine, also one that cannot be seen."""
+    for variables, expected in (
+        ({}, ["same-condition"] * 2),
+        ({"CONDITION_TYPE": "Other"}, []),
+        ({"CONDITION_TYPE": "$(TYPE)"}, []),
+    ):
+        value = job()
+        all_of(second(**variables), env(ADAPTER_CONTAINER_NAME="adapter"))(value)
+        own_second = pod_of(value)["containers"][0]["env"]
+        own_second.append({"name": "ADAPTER_CONTAINER_NAME", "value": "adapter"})
+
+        assert expected == ids(lint(value)), variables
+
+
+def test_one_condition_in_two_spellings():
+    """The annotation of both has one name."""
+    value = job()
+    all_of(
+        second(CONDITION_TYPE="team.io", ADAPTER_CONTAINER_NAME="adapter"),
+        env(CONDITION_TYPE="team/io", ADAPTER_CONTAINER_NAME="adapter"),
+    )(value)
+
+    assert ["same-condition"] * 2 == ids(lint(value))
+
+
+def test_what_is_wrong_with_the_pod_is_told_once():
+    """Two reporters, one Pod."""
+    value = job()
+    all_of(
+        second(CONDITION_TYPE="Other", ADAPTER_CONTAINER_NAME="adapter"),
+        env(ADAPTER_CONTAINER_NAME="adapter"),
+        spec(parallelism=2),
+    )(value)
+
+    assert ["parallel"] == ids(lint(value))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(env(JOB_NAME=SECRET, JOB_NAMESPACE=SECRET, POD_NAME=SECRET), id="names"),
+        pytest.param(env(MAX_WAIT_TIME_SECONDS=SECRET), id="wait time"),
+        pytest.param(
+            all_of(spec(activeDeadlineSeconds=60), env(MAX_WAIT_TIME_SECONDS=SECRET)), id="deadline"
+        ),
+        pytest.param(all_of(env(RESULTS_PATH=SECRET), unmounted), id="results"),
+        pytest.param(
+            all_of(
+                env(JOB_NAME=None, RESULTS_PATH=None), container(envFrom=[{"configMapRef": {}}])
+            ),
+            id="all of it",
+        ),
+        pytest.param(env(ADAPTER_CONTAINER_NAME="$(ADAPTER)"), id="a reference"),
+        pytest.param(env(REPORTER_CONTAINER_NAME=SECRET), id="own name"),
+        pytest.param(env(REPORTER_FORM=SECRET), id="form"),
+    ],
+)
+def test_what_the_manifest_does_not_show_is_not_judged(change):
+    """Values from elsewhere may be right."""
+    value = job()
+    change(value)
+
+    assert [] == lint(value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(env(JOB_NAME="nightly", JOB_NAMESPACE="team"), id="the right names"),
+        pytest.param(
+            all_of(
+                lambda value: value["spec"]["template"].update(
+                    metadata={"labels": {"check": "nightly"}}
+                ),
+                env(JOB_NAME=field("metadata.labels['check']")),
+            ),
+            id="a label with the Job's name",
+        ),
+        pytest.param(
+            env(JOB_NAME=field("metadata.labels['batch.kubernetes.io/job-name']")), id="new label"
+        ),
+        pytest.param(env(REPORTER_FORM=""), id="blank"),
+        pytest.param(all_of(env(RESULT_REQUIRED="false"), unmounted), id="no result wanted"),
+        pytest.param(spec(activeDeadlineSeconds=310), id="ten seconds longer"),
+        pytest.param(pod(terminationGracePeriodSeconds=5), id="enough grace"),
+        pytest.param(container(resources={"limits": {"memory": "much"}}), id="no quantity"),
+        pytest.param(container(resources={}), id="no limit"),
+        pytest.param(pod(volumes=None), id="volumes that are not there"),
+        pytest.param(pod(automountServiceAccountToken=True), id="token by the account"),
+        pytest.param(lambda value: pod_of(value)["initContainers"].append(5), id="no container"),
+        pytest.param(lambda value: own(value)["env"].append("X=1"), id="no variable"),
+        pytest.param(env(METRICS_PORT="tcp://10.0.0.1:9090"), id="a Service's variable"),
+    ],
+)
+def test_what_is_no_mistake(change):
+    """Right, or for the API server to refuse."""
+    value = job()
+    change(value)
+
+    assert [] == lint(value)
+
+
+def test_names_of_jobs_that_a_cron_job_makes():
+    """They are generated: a fixed name is never right, nor is a label with it."""
+    for name in ("nightly", field("metadata.labels['check']")):
+        value = job()
+        value["spec"]["template"]["metadata"] = {"labels": {"check": "nightly"}}
+        env(JOB_NAME=name)(value)
+
+        assert ["job-name"] == ids(lint(cron_job(value)))
+
+
+def test_a_mistake_in_a_cron_job_is_found_below_its_template():
+    """The place is the one in the CronJob."""
+    value = job()
+    spec(parallelism=2)(value)
+    (found,) = lint(cron_job(value))
+
+    assert ("spec", "jobTemplate", "spec", "parallelism") == found.place
+
+
+def test_an_account_that_mounts_no_token():
+    """The Pod has the last word."""
+    value = job()
+    own(value)["volumeMounts"].pop()
+    pod(automountServiceAccountToken=None)(value)
+    account = {
+        "kind": "ServiceAccount",
+        "metadata": {"name": "checks", "namespace": "team"},
+        "automountServiceAccountToken": False,
+    }
+
+    assert [] == ids(lint(value))
+    assert ["token"] == ids(lint(value, account))
+    assert [] == ids(lint(value, account | {"metadata": {"name": "other"}}))
+
+
+def test_a_patch_is_not_judged_as_a_whole_job():
+    """Without a restart policy it is a part of one; what stands there is judged."""
+    value = job()
+    value["spec"]["template"]["spec"] = {"initContainers": [{"name": "status-reporter"}]}
+
+    assert [] == lint(value)
+
+    own_container = pod_of(value)["initContainers"][0]
+    own_container["livenessProbe"] = {}
+    own_container["env"] = [{"name": "CONDITION_TYPE", "value": "Failed"}]
+
+    assert ["settings", "liveness-probe"] == ids(lint(value))
+
+
+def test_ids_are_published():
+    """Each is there once, and says in a line what it is about."""
+    assert len(RULES) == len({rule.id for rule in RULES})
+    assert all(rule.summary and "|" not in rule.summary for rule in RULES)

@@ -1,0 +1,126 @@
+"""Manifests: objects, the lines of their parts, and what cannot be read."""
+
+import pytest
+
+from reporter.wire.manifest import MAX_BYTES, read_manifests
+
+JOB = """\
+# a comment
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a}
+spec:
+  template:
+    spec:
+      containers:
+        - name: one
+        - name: two
+          image: x
+"""
+
+
+def lines(text, *places):
+    (found,), mistakes = read_manifests(text.encode())
+    assert [] == mistakes
+    return [found.line(place) for place in places]
+
+
+def test_lines_of_places():
+    """A key counts from its name; what is not there is where it would be."""
+    containers = ("spec", "template", "spec", "containers")
+
+    assert [2, 5, 8, 10, 11, 10, 2] == lines(
+        JOB,
+        (),
+        ("spec",),
+        containers,
+        (*containers, 1),
+        (*containers, 1, "image"),
+        (*containers, 1, "env"),
+        ("status", "x"),
+    )
+
+
+def test_objects_of_a_list_count_in_its_document():
+    """Fields are told from the object on."""
+    text = f"kind: List\napiVersion: v1\nitems:\n- kind: Job\n  apiVersion: batch/v1\n---\n{JOB}"
+    (first, second), mistakes = read_manifests(text.encode())
+
+    assert [] == mistakes
+    assert (4, "kind") == (first.line(first.place), first.field((*first.place, "kind")))
+    assert 8 == second.line(())
+
+
+def test_json_and_a_byte_order_mark():
+    """JSON is YAML too."""
+    (found,), mistakes = read_manifests(b'\xef\xbb\xbf{\n"kind": "Job",\n"apiVersion": "v1"}')
+
+    assert [] == mistakes
+    assert ("Job", 3) == (found.value["kind"], found.line(("apiVersion",)))
+
+
+MERGED = """\
+base: &base {image: x, env: [1, 2]}
+other: &other {image: y, name: z}
+kind: Job
+apiVersion: v1
+one:
+  env: [3]
+  <<: *base
+two:
+  <<: [*base, *other]
+"""
+
+
+def test_merge_keys():
+    """Its own members win, then the earlier of those merged."""
+    (found,), mistakes = read_manifests(MERGED.encode())
+
+    assert [] == mistakes
+    assert {"env": [3], "image": "x"} == found.value["one"]
+    assert {"image": "x", "env": [1, 2], "name": "z"} == found.value["two"]
+    assert [6, 1] == [found.line(("one", "env", 0)), found.line(("one", "image"))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("# nothing\n---\n---\n", id="empty documents"),
+        pytest.param("- 1\n", id="a list"),
+        pytest.param("kind: 5\napiVersion: v1\n", id="a kind that is no text"),
+        pytest.param("replicas: 1\nreplicas: 2\nx: !Ref y\n", id="values of something else"),
+    ],
+)
+def test_what_is_no_object_is_left_out(text):
+    """A directory may have files of any kind."""
+    assert ([], []) == read_manifests(text.encode())
+
+
+HEAD = "kind: Job\napiVersion: v1\n"
+DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in range(1, 64))
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        pytest.param(f"{HEAD}a: 1\na: 2\n", "4: a: appears more than once", id="a key twice"),
+        pytest.param(
+            f"{HEAD}a:\n  <<: 5\n", "3: a: a merge key that stands for no object", id="merged text"
+        ),
+        pytest.param(
+            f"{HEAD}a: &a\n  <<: *a\n", "1: nested more than 100 levels deep", id="merged in itself"
+        ),
+        pytest.param("a: {{ .Values.x }}\nb: [\n", "", id="a Helm template"),
+        pytest.param("a: \xff", "", id="text in another encoding"),
+        pytest.param(f"{HEAD}a0: &a0 {{}}\n{DEEP}", "", id="merges of merges"),
+        pytest.param(HEAD + "#" * MAX_BYTES, f"1: larger than {MAX_BYTES} bytes", id="too large"),
+    ],
+)
+def test_what_cannot_be_read(text, mistake):
+    """One mistake, with its line."""
+    data = text.encode("latin-1")
+    _, (found,) = read_manifests(data)
+
+    assert 1 <= found.line <= 100
+    assert mistake in ("", f"{found.line}: {found}")
