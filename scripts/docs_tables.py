@@ -13,6 +13,7 @@ from reporter.settings.rules import Variable
 
 ROOT = Path(__file__).parent.parent
 
+
 def settings_table(variables: list[Variable]) -> str:
     """Return the table of some variables."""
     rows = ["| Variable | Default | Meaning | Rule |", "|---|---|---|---|"]

@@ -270,6 +270,29 @@ def test_what_may_be_done_is_told(api: Server) -> None:
     ]
 
 
+def test_what_an_account_may_do_is_told(api: Server) -> None:
+    """To who may ask about others in the namespace."""
+    token = api.token("reader", (Rule(("get",), ("configmaps",)),))
+    where = path(api, "localsubjectaccessreviews", "authorization.k8s.io")
+    asked = {"namespace": api.namespace, "group": "", "resource": "configmaps"}
+    user = f"system:serviceaccount:{api.namespace}:reader"
+    found = [
+        create(
+            api,
+            where,
+            {
+                "metadata": {"namespace": api.namespace},
+                "spec": {"user": user, "resourceAttributes": asked | {"verb": verb}},
+            },
+            token=asker,
+        )
+        for verb, asker in (("get", None), ("create", None), ("get", token))
+    ]
+
+    assert [201, 201, 403] == [each.status for each in found]
+    assert [True, False] == [each.json["status"]["allowed"] for each in found[:2]]
+
+
 def test_a_log_that_is_not_there(api: Server) -> None:
     """No such Pod, no such container; none yet where no node has the Pod."""
     pod = api.create_unscheduled_pod()["metadata"]["name"]

@@ -90,9 +90,9 @@ def answer(
         made, warnings = _create_event(entry, target, store)
         return 201, made, warnings
     if target.group != GROUP:
-        if (entry.method, target.kind) == ("POST", "SelfSubjectAccessReview"):
+        if entry.method == "POST" and target.kind.endswith("SubjectAccessReview"):
             role = tokens.role_of(entry.headers.get("authorization"))
-            return 201, reviewed(entry, role, tokens), []
+            return 201, reviewed(entry, kind, role, tokens), []
         if (entry.method, target.name) == ("POST", None) and kind.name != "Event":
             return 201, created(entry, kind, target.namespace, store), []
         if entry.method == "DELETE" and target.name is not None and target.subresource is None:

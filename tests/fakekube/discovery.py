@@ -124,7 +124,7 @@ def _described(kind: Kind, offered: Offered) -> dict[str, Any]:
 
 def verbs(kind: Kind, offered: Offered) -> tuple[str, ...]:
     """Return what can be done with it."""
-    if kind.name == "SelfSubjectAccessReview":
+    if kind.name.endswith("SubjectAccessReview"):
         return ("create",)
     own = KINDS.get(kind.name) == kind or kind.group in offered.lasting
     return _VERBS if own else _READ

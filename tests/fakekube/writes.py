@@ -7,7 +7,7 @@ import uuid
 from tests.fakekube.answers import ApiError, NotImitated, conflict_uid, invalid, no_namespace
 from tests.fakekube.jobstatus import MAX_BODY, decode_json
 from tests.fakekube.journal import Entry
-from tests.fakekube.kinds import KINDS, RBAC, WITHOUT_STATUS, Kind
+from tests.fakekube.kinds import RBAC, WITHOUT_STATUS, Kind
 from tests.fakekube.rbac import Tokens
 from tests.fakekube.store import Object, Store
 
@@ -65,9 +65,14 @@ def deleted(entry: Entry, kind: Kind, namespace: str, name: str, store: Store) -
     return head | {"details": details}
 
 
-def reviewed(entry: Entry, role: str | None, tokens: Tokens) -> Object:
-    """Return a SelfSubjectAccessReview with the answer in its status."""
-    review = _decoded(entry, KINDS["SelfSubjectAccessReview"])
+def reviewed(entry: Entry, kind: Kind, role: str | None, tokens: Tokens) -> Object:
+    """Return a review of access with the answer in its status.
+
+    A LocalSubjectAccessReview is about the role that its service account is named for.
+    """
+    review = _decoded(entry, kind)
+    if kind.name == "LocalSubjectAccessReview":
+        role = review["spec"]["user"].rpartition(":")[2]
     asked = review.get("spec", {}).get("resourceAttributes")
     if not isinstance(asked, dict):
         raise NotImitated("a review of something else than a resource")
@@ -83,7 +88,7 @@ def reviewed(entry: Entry, role: str | None, tokens: Tokens) -> Object:
         )
         for rule in rules
     )
-    head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1"}
+    head = {"kind": kind.name, "apiVersion": kind.api_version}
     status = {"allowed": allowed} | ({"reason": "RBAC: allowed"} if allowed else {})
     return head | {"metadata": {}, "spec": review["spec"], "status": status}
 

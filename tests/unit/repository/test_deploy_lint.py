@@ -1,0 +1,94 @@
+"""`status-ctl lint` finds nothing in what deploy/ ships, and its measure is the published one."""
+
+import re
+
+import pytest
+import yaml
+
+from reporter.core.lint.case import World, findings
+from reporter.core.lint.jobs import read_job
+from reporter.core.lint.pod_rules import PEAK
+from reporter.core.lint.rights import Rights
+from reporter.core.lint.rules import RULES
+from reporter.ctl.manifests import load_manifests
+from reporter.settings.sidecar import complaints
+from tests.unit.repository.manifests import DEPLOY, FORMS, load
+
+RBAC = [load(f"base/{name}.yaml") for name in ("serviceaccount", "role", "rolebinding")]
+
+
+def found(value: dict) -> list[tuple[str, str]]:
+    """Apply all rules, beside the rights of deploy/base."""
+    read = read_job(value, ())
+    assert read is not None
+    rights = Rights({each["kind"]: [each] for each in RBAC})
+    return [(each.rule.id, each.what) for each in findings(RULES, read, World(complaints, rights))]
+
+
+def with_component(example: dict, *forms: str) -> dict:
+    """Return an example as the components make it: what they add comes first."""
+    spec = example["spec"]["template"]["spec"]
+    for form in forms:
+        added = load(f"components/{form}/job.yaml")["spec"]["template"]["spec"]
+        for key, value in added.items():
+            spec[key] = value + spec.get(key, []) if isinstance(value, list) else value
+    return example
+
+
+def test_every_file_of_deploy():
+    """As they stand there: also the components, which are patches of Jobs."""
+    files = list(load_manifests([str(DEPLOY)], recursive=True))
+    jobs = [
+        job
+        for file in files
+        for each in file.manifests
+        if (job := read_job(each.value, each.place))
+    ]
+    objects: dict[str, list] = {}
+    for file in files:
+        for each in file.manifests:
+            objects.setdefault(each.value["kind"], []).append(each.value)
+    world = World(complaints, Rights(objects))
+
+    assert [] == [mistake for file in files for mistake in file.mistakes]
+    assert 5 <= len(jobs)
+    assert [] == [(job.title, each.what) for job in jobs for each in findings(RULES, job, world)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_examples_with_their_component(form):
+    """Whole Jobs, so that all rules apply."""
+    assert [] == found(with_component(load(f"examples/{form}/job.yaml"), form))
+
+
+@pytest.mark.parametrize("name", ["network", "quota", "storage"])
+def test_examples_of_a_run(name):
+    """The component is that of the label."""
+    example = load(f"examples/run/{name}.yaml")
+
+    assert [] == found(
+        with_component(example, example["metadata"]["labels"]["status-reporter.io/inject"])
+    )
+
+
+def test_the_mistakes_that_an_example_can_have():
+    """So that the tests above are about something: without the rights, and after the adapter."""
+    example = with_component(load("examples/classic/job.yaml"), "classic")
+    spec = example["spec"]["template"]["spec"]
+    spec["containers"].reverse()
+    spec["serviceAccountName"] = "other"
+
+    assert ["classic-not-first", "missing-rights", "missing-optional-rights"] == [
+        rule for rule, _ in found(yaml.safe_load(yaml.safe_dump(example)))
+    ]
+
+
+def test_the_memory_that_was_measured():
+    """No figure of the reporter's peak in the benchmarks is above the rule's."""
+    page = (DEPLOY.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    peak, *_ = re.findall(
+        r"^\| peak resident memory \(VmHWM\) \| \d+ MB \| ([\d.]+) MB", page, re.M
+    )
+    (imports,) = re.findall(r"^\| \+ everything else .*\| ([\d.]+) MB \| \d+ \|$", page, re.M)
+
+    assert max(float(peak), float(imports)) * 10**6 <= PEAK
