@@ -20,7 +20,7 @@ from reporter.ctl.lint_reports import (
     as_sarif,
     lines,
 )
-from reporter.ctl.manifests import File, load_manifests
+from reporter.ctl.manifests.objects import File, load_manifests
 from reporter.ctl.show import output as show
 from reporter.ctl.show.github import put_summary
 from reporter.ctl.show.table import paint, wants_colour
@@ -55,9 +55,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         dest="files",
         help="manifests: a file, a directory, or - for standard input; repeatable",
     )
-    parser.add_argument(
-        "-R", "--recursive", action="store_true", help="look into directories of directories too"
-    )
     parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
     parser.add_argument(
         "--ignore",
@@ -86,7 +83,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, check, say what was found, and return the exit code."""
     try:
-        files = list(load_manifests(options.files, recursive=options.recursive))
+        files = list(load_manifests(options.files))
     except OSError as error:
         tell(f"cannot read {error.filename}: {error.strerror}")
         return USAGE

@@ -22,7 +22,7 @@ def sources(names: Sequence[str]) -> Iterator[Source]:
         if name == "-":
             yield Source("", _decoded("standard input", sys.stdin.buffer.read()))
             continue
-        for path in _files(Path(name)):
+        for path in manifest_files(Path(name)):
             yield Source(str(path), _decoded(str(path), path.read_bytes()))
 
 
@@ -38,7 +38,8 @@ def joined(texts: Sequence[str]) -> str:
     return stream
 
 
-def _files(path: Path) -> list[Path]:
+def manifest_files(path: Path) -> list[Path]:
+    """Return a file, or all manifests of a directory but hidden ones. Raises OSError."""
     if not path.is_dir():
         return [path]
     found = sorted(

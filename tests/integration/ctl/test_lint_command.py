@@ -93,13 +93,13 @@ def test_warnings(home: Home, words: list[str], code: int) -> None:
 @pytest.mark.parametrize(
     ("words", "count"),
     [
-        (["-f", "all"], 1),
-        (["-f", "all", "-R"], 2),
+        (["-f", "all"], 2),
+        (["-f", "all/deep"], 1),
         (["-f", "all/a.yaml", "-f", "all/deep/b.json"], 2),
     ],
 )
 def test_directories(home: Home, words: list[str], count: int) -> None:
-    """What a directory has directly, or all of it; other files are left alone."""
+    """All that is below one; other files are left alone."""
     write(home.folder, "all/a.yaml", job())
     (home.folder / "all" / "README.md").write_text("{{ no YAML")
     (home.folder / "all" / "deep").mkdir()
@@ -144,7 +144,7 @@ def test_a_file_that_is_no_yaml(home: Home) -> None:
     [
         ([], "-f"),
         (["-f", "none.yaml"], "cannot read none.yaml: No such file or directory"),
-        (["-f", "empty"], "cannot read empty: no file in it ends in .yaml, .yml or .json"),
+        (["-f", "empty"], "cannot read empty: no file in it ends in .yaml, .yml, .json"),
         (["-f", "empty", "--ignore", "nonsense"], "invalid choice"),
     ],
 )

@@ -10,7 +10,7 @@ from reporter.core.lint.jobs import read_job
 from reporter.core.lint.pod_rules import PEAK
 from reporter.core.lint.rights import Rights
 from reporter.core.lint.rules import RULES
-from reporter.ctl.manifests import load_manifests
+from reporter.ctl.manifests.objects import load_manifests
 from reporter.settings.sidecar import complaints
 from tests.unit.repository.manifests import DEPLOY, FORMS, load
 
@@ -37,7 +37,7 @@ def with_component(example: dict, *forms: str) -> dict:
 
 def test_every_file_of_deploy():
     """As they stand there: also the components, which are patches of Jobs."""
-    files = list(load_manifests([str(DEPLOY)], recursive=True))
+    files = list(load_manifests([str(DEPLOY)]))
     jobs = [
         job
         for file in files

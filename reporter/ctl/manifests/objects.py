@@ -1,0 +1,45 @@
+"""The objects that `-f` names, with their lines."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporter.core.text import clean
+from reporter.ctl.manifests.files import manifest_files
+
+if TYPE_CHECKING:
+    from reporter.wire.manifest import Manifest
+    from reporter.wire.yaml_lines import Mistake
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """What a file holds. `name` is its path as it was given, `-` for standard input."""
+
+    name: str
+    manifests: "Sequence[Manifest]"
+    mistakes: "Sequence[Mistake]"
+
+    @property
+    def shown(self) -> str:
+        """The name for people."""
+        return "standard input" if self.name == "-" else clean(self.name, 512, "''")
+
+
+def load_manifests(names: Sequence[str]) -> Iterator[File]:
+    """Read files, the manifests of directories, and standard input (`-`).
+
+    Raises OSError, with the name, for what cannot be read.
+    """
+    # PyYAML is imported only when there is something to read.
+    from reporter.wire.manifest import MAX_BYTES, read_manifests
+
+    for name in names:
+        if name == "-":
+            yield File(name, *read_manifests(sys.stdin.buffer.read(MAX_BYTES + 1)))
+            continue
+        for path in manifest_files(Path(name)):
+            with path.open("rb") as opened:
+                yield File(str(path), *read_manifests(opened.read(MAX_BYTES + 1)))
