@@ -1,0 +1,205 @@
+"""deploy/monitoring: rules, dashboard and scrapes ask for what the two programs really serve."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from reporter.core.annotation import encode_note
+from reporter.core.condition import Attempt
+from reporter.core.rows import Report
+from reporter.metrics import aggregator
+from tests.unit.repository.manifests import DEPLOY, load
+from tests.unit.repository.test_docs import full_metrics, section
+
+FOLDER = DEPLOY / "monitoring"
+DOCUMENT = (DEPLOY.parent / "docs" / "monitoring.md").read_text(encoding="utf-8")
+RULES = (FOLDER / "rules.yaml").read_text(encoding="utf-8")
+FROM_SCRAPE = {"namespace", "pod", "job_name", "run"}
+OF_JOBS = {  # what kube-state-metrics and the relabelling make
+    "status_reporter_job_verdict": {"type", "final", "status", "reason", "rule"},
+    "kube_job_complete": {"condition"},
+    "kube_job_failed": {"condition"},
+}
+NOW = aggregator.Now(
+    entries={("e2e", "running"): 1},
+    heartbeat_age={"e2e": 1.0},
+    expiry={"run": 1.0},
+    disk_free=1,
+    ended=[aggregator.Ended("e2e", "n1", "complete", "passed")],
+)
+
+
+def aggregator_page() -> str:
+    """Return the page of an aggregator that knows everything it can know."""
+    metrics = aggregator.Metrics("1", lambda: NOW)
+    metrics.observe_request("results", 200, seconds=0.1)
+    return metrics.render().body.decode()
+
+
+def served() -> dict[str, set[str]]:
+    """The labels of every series by its name."""
+    found = {name: set(labels) for name, labels in OF_JOBS.items()}
+    for page in (full_metrics(link=True), aggregator_page()):
+        for family in text_string_to_metric_families(page):
+            for sample in family.samples:
+                found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+def expressions() -> list[str]:
+    """Every expression of the rules and of the dashboard."""
+    groups = yaml.safe_load(RULES)["groups"]
+    panels = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))["panels"]
+    asked = [rule["expr"] for group in groups for rule in group["rules"]]
+    return asked + [each["expr"] for panel in panels for each in panel.get("targets", [])]
+
+
+def test_rules_and_dashboard_ask_for_series_and_labels_that_exist():
+    """A name that is not served would never alert and leave its panel empty."""
+    known = served()
+    asked = [
+        (name, label)
+        for expression in expressions()
+        for name, inside in re.findall(r"\b((?:status|kube)_\w+)(?:\{([^}]*)\})?", expression)
+        for label in ["", *re.findall(r"(\w+)\s*[!=]", inside)]
+    ]
+
+    assert len(asked) > 60
+    assert [] == [name for name, _ in asked if name not in known]
+    assert [] == [
+        (name, label) for name, label in asked if label and label not in known[name] | FROM_SCRAPE
+    ]
+
+
+def promtool(*arguments: str) -> str:
+    """What promtool says; it must not complain."""
+    program = shutil.which("promtool")
+    if program is None:
+        reason = "promtool is not on PATH (Debian's package prometheus has it)"
+        (pytest.fail if os.environ.get("REQUIRE_CLUSTER") == "1" else pytest.skip)(reason)
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert 0 == done.returncode, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_rules_fire_when_they_should():
+    """Promtool runs the cases beside them, and finds nothing to criticise."""
+    promtool("check", "rules", "--lint-fatal", str(FOLDER / "rules.yaml"))
+
+    assert "SUCCESS" in promtool("test", "rules", str(FOLDER / "rules_test.yaml"))
+
+
+def test_every_alert_has_a_case_in_which_it_fires():
+    """And a severity and the two texts that people read."""
+    groups = yaml.safe_load(RULES)["groups"]
+    rules = {rule["alert"]: rule for group in groups for rule in group["rules"]}
+    cases = yaml.safe_load((FOLDER / "rules_test.yaml").read_text(encoding="utf-8"))["tests"]
+    tried = [tried for case in cases for tried in case["alert_rule_test"]]
+
+    assert set(rules) == {each["alertname"] for each in tried if each["exp_alerts"]}
+    assert {"summary", "description"} == set.union(*(set(r["annotations"]) for r in rules.values()))
+    assert {"critical", "warning", "info"} == {r["labels"]["severity"] for r in rules.values()}
+
+
+def test_the_operator_gets_the_same_rules():
+    """One is generated from the other."""
+    resource = load("monitoring/prometheusrule.yaml")
+
+    assert yaml.safe_load(RULES)["groups"] == resource["spec"]["groups"]
+
+
+def snake(name: str) -> str:
+    """The name in Prometheus' own configuration of a field of the operator."""
+    return re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name)
+
+
+def relabelled_jobs() -> list[dict]:
+    """How prometheus.yaml makes labels of the annotation."""
+    (job,) = (
+        job
+        for job in load("monitoring/prometheus.yaml")["scrape_configs"]
+        if job["job_name"] == "status-reporter-jobs"
+    )
+    return job["metric_relabel_configs"]
+
+
+def test_the_operator_relabels_jobs_in_the_same_way():
+    """Field by field, in the operator's spelling."""
+    (endpoint,) = load("monitoring/kube-state-metrics/servicemonitor.yaml")["spec"]["endpoints"]
+
+    assert relabelled_jobs() == [
+        {snake(name): value for name, value in step.items()}
+        for step in endpoint["metricRelabelings"]
+    ]
+
+
+@pytest.mark.parametrize("final", [True, False])
+@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
+def test_what_the_reporter_writes_becomes_labels(status, final):
+    """The expressions fit the annotation as it is encoded, to the end."""
+    attempt = Attempt("p", "uid", 1.0, 1.0, 1.0, 0)
+    report = Report("W1", status, "AdapterImagePullFailed", 'the "message"\n')
+    value = encode_note(attempt, report, {"file": {"path": "/a\nb"}}, final=final)
+    found = {}
+    for step in relabelled_jobs():
+        if step.get("target_label") and (match := re.fullmatch(step["regex"], value)):
+            found[step["target_label"]] = step["replacement"] if "replacement" in step else match[1]
+
+    assert {
+        "__name__": "status_reporter_job_verdict",
+        "type": "Available",
+        "final": str(final).lower(),
+        "status": status,
+        "reason": "AdapterImagePullFailed",
+        "rule": "W1",
+    } == found
+
+
+def test_scrapes_find_the_containers_of_the_manifests():
+    """Names of containers, ports and labels are one."""
+    reporters, aggregators = yaml.safe_load_all(
+        (FOLDER / "podmonitors.yaml").read_text(encoding="utf-8")
+    )
+    (container,) = load("components/native/job.yaml")["spec"]["template"]["spec"]["initContainers"]
+    deployed = load("aggregator/statefulset.yaml")["spec"]["template"]
+    (endpoint,) = reporters["spec"]["podMetricsEndpoints"]
+    (status,) = aggregators["spec"]["podMetricsEndpoints"]
+
+    assert [container["name"]] == [
+        step["regex"] for step in endpoint["relabelings"] if step.get("action") == "keep"
+    ]
+    assert endpoint["port"] in {port["name"] for port in container["ports"]}
+    assert aggregators["spec"]["selector"]["matchLabels"] == {
+        "app.kubernetes.io/name": deployed["metadata"]["labels"]["app.kubernetes.io/name"]
+    }
+    assert status["port"] in {port["name"] for port in deployed["spec"]["containers"][0]["ports"]}
+    intervals = [
+        job["scrape_interval"] for job in load("monitoring/prometheus.yaml")["scrape_configs"]
+    ]
+    assert [endpoint["interval"], status["interval"]] == intervals[:2]
+
+
+def test_every_metric_of_the_aggregator_is_documented():
+    """The table names exactly the families that are served, with their types."""
+    families = set(re.findall(r"^# TYPE (\S+) (\S+)", aggregator_page(), re.MULTILINE))
+    table = section(DOCUMENT, "metrics")
+
+    assert {(name, "info" if name.endswith("_info") else type_) for name, type_ in families} == set(
+        re.findall(r"`(status_aggregator_\w+)[^|]*\| (\w+) ", table)
+    )
+
+
+def test_every_alert_is_documented():
+    """The table of alerts has their severities."""
+    groups = yaml.safe_load(RULES)["groups"]
+    rules = {(rule["alert"], rule["labels"]["severity"]) for g in groups for rule in g["rules"]}
+
+    assert rules == set(re.findall(r"^\| `(Status\w+)` \| (\w+) ", DOCUMENT, re.MULTILINE))
