@@ -1,6 +1,7 @@
 """`status-ctl inject`: the reporter into the Jobs of manifests, everything else byte for byte."""
 
 import argparse
+import os
 import posixpath
 import re
 import sys
@@ -77,8 +78,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--image",
-        default=f"status-reporter:{__version__}",
-        help="the reporter's image (default: %(default)s)",
+        default=os.environ.get("STATUS_CTL_IMAGE") or f"status-reporter:{__version__}",
+        help="the reporter's image (default: %(default)s, or STATUS_CTL_IMAGE)",
     )
     parser.add_argument(
         "--adapter",
