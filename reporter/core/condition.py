@@ -1,5 +1,6 @@
 """What is on the Job, whether a report needs to be written, and the one patch that writes it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -13,6 +14,10 @@ Object = Mapping[str, Any]
 
 ANNOTATION_PREFIX = "status-reporter.io/"
 DETAILS_SUFFIX = ".details"
+DEFAULT_TYPE = "Available"
+RESERVED_TYPES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
+"""The Job controller's own: whoever writes one of them ends the Job."""
+_ANNOTATION_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 TEXT_PAUSE = (
     30.0  # seconds between two writes that change nothing but the message of a revisable report
 )
@@ -82,6 +87,11 @@ class Owner(Enum):
     OURS = "ours"
     OLDER = "older"
     NEWER = "newer"
+
+
+def is_condition_type(text: str) -> bool:
+    """Return whether a reporter may write conditions of this type."""
+    return text not in RESERVED_TYPES and bool(_ANNOTATION_NAME.fullmatch(text.replace("/", ".")))
 
 
 def annotation_key(condition_type: str) -> str:

@@ -49,7 +49,7 @@ def evidence(o: Observation, wall: float) -> dict[str, Any]:
     if pod is not None:
         shown["pod"].update(_pod(pod))
         if pod.adapter is not None:
-            shown["adapter"] = _adapter(pod.adapter)
+            shown["adapter"] = shown_container(pod.adapter)
     if o.job is not None:
         job = {
             "startedAt": _at(o.job.started_at),
@@ -129,12 +129,13 @@ def _pod(pod: Pod) -> dict[str, Any]:
             "activeDeadlineSeconds": pod.deadline,
             "disruption": _text(disruption),
             "misfit": _text(pod.misfit),
-            "blockedBy": _adapter(blocker) if blocker else None,
+            "blockedBy": shown_container(blocker) if blocker else None,
         }
     )
 
 
-def _adapter(container: Container) -> dict[str, Any]:
+def shown_container(container: Container) -> dict[str, Any]:
+    """Return a container's state and its run before as JSON values."""
     shown = {"container": _text(container.name), "restarts": container.restarts}
     match container.state:
         case Running(started_at):

@@ -98,11 +98,14 @@ def _brief(state: Waiting) -> Waiting:
     return replace(state, message=clean(state.message, OWN_WORDS))
 
 
+def waiting_row(state: Waiting) -> str:
+    """Return the row of what keeps a container from starting; empty where nothing is known."""
+    rows = (("W1", IMAGE), ("W2", CONFIG), ("W3", START))
+    return next((row for row, known in rows if state.reason in known), "")
+
+
 def _waiting(state: Waiting, prefix: str) -> Trouble | None:
-    row = next(
-        (r for r, known in (("W1", IMAGE), ("W2", CONFIG), ("W3", START)) if state.reason in known),
-        "",
-    )
+    row = waiting_row(state)
     if not row:
         return None
     reason, message = state.reason, state.message

@@ -37,6 +37,7 @@ COMMANDS = (
     Command("retrieve", "retrieve", "download the results of a run"),
     Command("explain", "explain", "explain what happened to a Job and what to do"),
     Command("jobs", "jobs", "list the Jobs that have a status reporter"),
+    Command("reap", "reap", "write the last word where a reporter was lost"),
     Command("try", "trial", "run a command as the adapter on this machine, without a cluster"),
     Command("validate", "validate", "validate result files and plugin definitions"),
     Command("lint", "lint", "check the manifests of Jobs before they are applied"),
@@ -48,7 +49,17 @@ COMMANDS = (
     Command("uninject", "uninject", "take the reporter out of manifests again"),
     Command("completion", "completion", "print a shell completion script"),
 )
-_OWN_SIGNALS = ("try", "run", "gather", "validate", "images", "inject", "uninject", "completion")
+_OWN_SIGNALS = (
+    "try",
+    "run",
+    "reap",
+    "gather",
+    "validate",
+    "images",
+    "inject",
+    "uninject",
+    "completion",
+)
 """Commands that ask nobody else, or that have their own word on signals."""
 
 

@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -228,6 +229,7 @@ class Requests:
         self._client, self._clock = client, clock
         self._api = client.open()
         self._used_at = clock()
+        self.server_time: float | None = None  # what its newest answer is dated, epoch seconds
 
     def object(self, kind: str, request: Request, timeout: float) -> dict[str, Any]:
         """Return the object of that kind that it is answered with."""
@@ -242,6 +244,8 @@ class Requests:
             self._api.rest_client.pool_manager.clear()
         self._used_at = now
         response = self._client.send(self._api, request, timeout)
+        with suppress(ValueError, OverflowError):
+            self.server_time = parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
         try:
             if response.status not in {200, 201, 202}:
                 raise refused(request, response)

@@ -51,6 +51,14 @@ class Objects:
     def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         self._client, self._requests = client, Requests(client, clock)
 
+    @property
+    def server_time(self) -> float | None:
+        """The API server's clock when it last answered, in epoch seconds; None if it does not say.
+
+        It is that of the times in its objects; ours may be another.
+        """
+        return self._requests.server_time
+
     def server_version(self, *, timeout: float = 5.0) -> str:
         """Return the API server's version, as `v1.34.1`. Everybody may ask for it."""
         found = decode_json(self._requests.answer(Request("GET", "/version", {}, {}), timeout))

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import ipaddress
 import posixpath
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, ValidationInfo, field_validator
 
-from reporter.core.condition import DETAILS_SUFFIX
+from reporter.core.condition import (
+    DEFAULT_TYPE,
+    DETAILS_SUFFIX,
+    RESERVED_TYPES,
+    is_condition_type,
+)
 from reporter.settings import rules
 from reporter.settings.rules import (
     FILE_RULE,
@@ -31,14 +35,11 @@ from reporter.settings.rules import (
     setting,
 )
 
-DEFAULT_CONDITION_TYPE = "Available"
-_RESERVED_TYPES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
 _DETAILED_TYPE = 63 - len(DETAILS_SUFFIX)
-_ANNOTATION_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 def _condition_type(text: str) -> str:
-    if text in _RESERVED_TYPES or not _ANNOTATION_NAME.fullmatch(text.replace("/", ".")):
+    if not is_condition_type(text):
         raise ValueError
     return text
 
@@ -85,8 +86,8 @@ class Settings(Variables):
     )
     condition_type: Annotated[str, AfterValidator(_condition_type)] = setting(
         "type of the condition to write",
-        DEFAULT_CONDITION_TYPE,
-        f"none of {', '.join(_RESERVED_TYPES)}; after '/' -> '.' at most 63 of A-Za-z0-9-_., "
+        DEFAULT_TYPE,
+        f"none of {', '.join(RESERVED_TYPES)}; after '/' -> '.' at most 63 of A-Za-z0-9-_., "
         "alphanumeric at both ends",
     )
     log_level: LogLevel = rules.log_level()
@@ -226,7 +227,7 @@ def named_job(environ: Mapping[str, str]) -> NamedJob | None:
         good["JOB_NAMESPACE"],
         good["JOB_NAME"],
         good.get("POD_NAME"),
-        good.get("CONDITION_TYPE", DEFAULT_CONDITION_TYPE),
+        good.get("CONDITION_TYPE", DEFAULT_TYPE),
         boolean(good.get("KUBERNETES_RELAX_X509_STRICT", "false")),
     )
 

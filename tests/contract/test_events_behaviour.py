@@ -1,5 +1,7 @@
 """What the API server does with a new Event of events.k8s.io/v1: fake and real."""
 
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import pytest
@@ -54,6 +56,14 @@ def test_an_event_is_created(api: Server) -> None:
         reply.json["deprecatedFirstTimestamp"],
         reply.json["deprecatedLastTimestamp"],
     )
+
+
+def test_the_clock_of_the_answers(api: Server) -> None:
+    """Their Date is of the clock that new objects are dated with."""
+    reply = api.post_event(event(api))
+    created = datetime.fromisoformat(reply.json["metadata"]["creationTimestamp"])
+
+    assert 60.0 > abs((parsedate_to_datetime(reply.headers["Date"]) - created).total_seconds())
 
 
 def test_the_old_group_shows_it_under_other_names(api: Server) -> None:

@@ -3,8 +3,10 @@
 import json
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
+from email.utils import format_datetime
 from typing import Any, NoReturn, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
@@ -40,6 +42,7 @@ class Backend(Protocol):
     bookmark_every: float
     offered: discovery.Offered
     forwards: Mapping[tuple[str, str | None, int], int]
+    clock: Callable[[], datetime]
 
     def begin(self, entry: Entry) -> Fault | None:
         """Note a request; return the fault that strikes it."""
@@ -153,6 +156,7 @@ class _Exchange:
     ) -> None:
         data = found if isinstance(found, bytes) else encode(found)
         lines = {"Content-Type": "application/json", "Content-Length": str(len(data))}
+        lines["Date"] = format_datetime(self._backend.clock(), usegmt=True)
         first = head(code, lines | dict(headers))
         entry.status = code
         with suppress(ValueError, RecursionError):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from reporter.core.condition import DEFAULT_TYPE, is_condition_type
 from reporter.core.diagnosis.finding import Finding, Object, problem, warning
 from reporter.core.facts import Form
 from reporter.core.objects import items, number, section, text
@@ -34,8 +35,9 @@ class Setup:
 
     @property
     def condition(self) -> str:
-        """CONDITION_TYPE."""
-        return self.values.get("CONDITION_TYPE", "").strip() or "Available"
+        """CONDITION_TYPE, or what the reporter uses instead of one that is refused."""
+        given = self.values.get("CONDITION_TYPE", "").strip()
+        return given if is_condition_type(given) else DEFAULT_TYPE
 
     @property
     def names(self) -> Names:

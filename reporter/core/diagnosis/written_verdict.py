@@ -5,14 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reporter.core.condition import ANNOTATION_PREFIX, annotation_key
+from reporter.core.condition import ANNOTATION_PREFIX, RESERVED_TYPES, annotation_key
 from reporter.core.diagnosis.finding import Finding, Object, Weight
 from reporter.core.objects import items, number, section, text
 from reporter.core.rows import REASONS
-
-_NATIVE: Final = frozenset(
-    {"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended"}
-)
 
 ADVICE: Final = {
     "R": "The adapter reported this itself: see its log, or ask its author.",
@@ -84,7 +80,7 @@ def written_verdicts(job: Object, also: str = "") -> list[WrittenVerdict]:
     for condition in items(section(job, "status"), "conditions"):
         kind = text(condition, "type")
         note = notes.get(annotation_key(kind))
-        if kind in _NATIVE or (note is None and (not also or kind != also)):
+        if kind in RESERVED_TYPES or (note is None and (not also or kind != also)):
             continue
         note = note or {}
         final = note.get("final")
@@ -162,6 +158,8 @@ def _evidence(verdict: WrittenVerdict) -> Iterator[str]:
         yield f"the Pod was disrupted: {text(pod, 'disruption')}"
     if text(pod, "look") not in {"", "seen"}:
         yield f"reading the Pod: {text(pod, 'look')}"
+    if "reaper" in shown:
+        yield "written by status-ctl reap, which cannot read the result file"
     if verdict.after:
         yield f"after that the adapter ended: {_ended(verdict.after)}"
     waited = shown.get("waitedSeconds")

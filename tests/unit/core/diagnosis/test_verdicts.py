@@ -155,6 +155,7 @@ def test_the_evidence_is_told_in_words():
             "disruption": "Preempted: by x",
             "blockedBy": {"container": "init", "state": "terminated", "exitCode": 2},
         },
+        "reaper": {},
         "waitedSeconds": 12.3,
     }
     first, *_ = explain(job(rows.timeout(300), evidence=evidence), pod())
@@ -167,6 +168,7 @@ def test_the_evidence_is_told_in_words():
         "init container 'init' blocks it: exit code 2",
         "the Pod was disrupted: Preempted: by x",
         "reading the Pod: gone",
+        "written by status-ctl reap, which cannot read the result file",
         f"waited 12 s; seen at 2030-01-01T12:00:30Z in Pod {POD}",
     ) == first.evidence
 

@@ -1,0 +1,1 @@
+"""What `status-ctl reap` does in the cluster."""
