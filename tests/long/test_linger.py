@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import threading
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from tests.bed.processes import Program
-from tests.ports import free_port
+from tests.bed.prometheus import Prometheus, why_not
 from tests.scenarios.jobs import writes
 from tests.scenarios.run import Run, check, explained
 from tests.scenarios.scenario import Scenario, result
@@ -32,69 +25,12 @@ SCRAPE_SECONDS = 1
 METRICS_PORT = 9464
 
 
-class Prometheus:
-    """A Prometheus that scrapes the Pods it is told of."""
-
-    def __init__(self, folder: Path) -> None:
-        self._targets = folder / "targets.json"
-        self._targets.write_text("[]")
-        self._port = free_port()
-        job = {
-            "job_name": "reporters",
-            "file_sd_configs": [{"files": [str(self._targets)], "refresh_interval": "1s"}],
-        }
-        interval = f"{SCRAPE_SECONDS}s"
-        config = {"global": {"scrape_interval": interval, "scrape_timeout": interval}}
-        (folder / "config.yaml").write_text(yaml.safe_dump(config | {"scrape_configs": [job]}))
-        self._program = Program(folder, "prometheus")
-        self._command = [
-            "prometheus",
-            f"--config.file={folder / 'config.yaml'}",
-            f"--storage.tsdb.path={folder / 'data'}",
-            f"--web.listen-address=127.0.0.1:{self._port}",
-        ]
-
-    def start(self) -> None:
-        self._program.start(self._command)
-        self._program.wait_ready(self._answers)
-
-    def stop(self) -> None:
-        self._program.stop()
-
-    def scrape(self, targets: dict[str, str]) -> None:
-        """Scrape these from now on: addresses by the names of their Jobs."""
-        groups = [
-            {"targets": [f"{address}:{METRICS_PORT}"], "labels": {"run": name}}
-            for name, address in targets.items()
-        ]
-        part = self._targets.with_suffix(".part")
-        part.write_text(json.dumps(groups))
-        part.rename(self._targets)
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series of an expression."""
-        query = urllib.parse.urlencode({"query": expression})
-        with urllib.request.urlopen(self._url(f"/api/v1/query?{query}"), timeout=30) as answer:
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-        return found
-
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(self._url("/-/ready"), timeout=5):
-                return True
-        except OSError:
-            return False
-
-    def _url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self._port}{path}"
-
-
 class Discovery(threading.Thread):
     """Tells Prometheus of a Pod as soon as the kubelet has given it an address."""
 
-    def __init__(self, prometheus: Prometheus, runs: list[Run]) -> None:
+    def __init__(self, targets: Path, runs: list[Run]) -> None:
         super().__init__()
-        self._prometheus, self._runs = prometheus, runs
+        self._targets, self._runs = targets, runs
         self._ended = threading.Event()
 
     def run(self) -> None:
@@ -103,7 +39,10 @@ class Discovery(threading.Thread):
             shown = {r.name: r.pod().get("status", {}).get("podIP", "") for r in self._runs}
             if known != (found := {name: ip for name, ip in shown.items() if ip}):
                 known = found
-                self._prometheus.scrape(known)
+                Prometheus.point(
+                    self._targets,
+                    {f"{ip}:{METRICS_PORT}": {"run": name} for name, ip in known.items()},
+                )
 
     def end(self) -> None:
         self._ended.set()
@@ -111,22 +50,29 @@ class Discovery(threading.Thread):
 
 
 @pytest.fixture
-def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
+def targets(tmp_path: Path) -> Path:
+    """The file in which Prometheus finds the Pods."""
+    Prometheus.point(file := tmp_path / "targets.json", {})
+    return file
+
+
+@pytest.fixture
+def prometheus(tmp_path: Path, targets: Path) -> Iterator[Prometheus]:
     """A running Prometheus."""
-    if not shutil.which("prometheus"):
-        reason = "there is no prometheus: run tests/bed/setup.sh"
+    if reason := why_not():
         (pytest.fail if os.environ.get("REQUIRE_CLUSTER") == "1" else pytest.skip)(reason)
-    running = Prometheus(tmp_path)
-    try:
-        running.start()
+    interval = f"{SCRAPE_SECONDS}s"
+    config = {
+        "global": {"scrape_interval": interval, "scrape_timeout": interval},
+        "scrape_configs": [{"job_name": "reporters"} | Prometheus.found_in(targets)],
+    }
+    with Prometheus(tmp_path / "prometheus", config) as running:
         yield running
-    finally:
-        running.stop()
 
 
 @pytest.mark.timeout(300)
 def test_ten_jobs_of_one_second_give_ten_final_samples(
-    stage: Stage, prometheus: Prometheus, figures: Callable[[str], None]
+    stage: Stage, prometheus: Prometheus, targets: Path, figures: Callable[[str], None]
 ) -> None:
     """Each reporter stays for the scrape that shows its verdict, and no longer."""
     scenario = Scenario(
@@ -136,7 +82,7 @@ def test_ten_jobs_of_one_second_give_ten_final_samples(
         settings={"METRICS_LINGER_SECONDS": str(LINGER)},
     )
     runs = [stage.new_run(f"linger-{number}") for number in range(JOBS)]
-    discovery = Discovery(prometheus, runs)
+    discovery = Discovery(targets, runs)
     discovery.start()
     try:
         with explained(*runs):
