@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from reporter.core.launch.aggregator_pod import EVERY_RUN, LAUNCH_FILE
 from reporter.core.launch.names import belongs, own_grace, selector
 from reporter.core.launch.run_objects import CREATED_BY
-from reporter.core.objects import number, section, text
+from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, words
 from reporter.ctl.launch.beyond import PLAN, Beyond
 from reporter.ctl.launch.create import NOT_NAMESPACED, place, shown
@@ -164,7 +164,10 @@ class Removal:
                 left = [f"{what}: {why}" for what, why in unread.items()]
                 return left if self._unseen_too else left + self.unseen()
             with ThreadPoolExecutor(_AT_ONCE, "delete") as pool:
-                list(pool.map(self._delete, (each for each in found if each.to_delete)))
+                # Before the garbage collector does it: no kubelet takes back the time it has given.
+                for first in (True, False):
+                    listed_now = (each for each in found if (each.grace is not None) == first)
+                    list(pool.map(self._delete, (each for each in listed_now if not each.deleting)))
             if self._times.clock() >= self._end:
                 return [trouble] if trouble else [self._why(each) for each in found]
             if self._times.clock() >= self._quiet and found:
@@ -242,9 +245,6 @@ class _Found:
         self.deleting = bool(text(self._metadata, "deletionTimestamp"))
         # The rest of the period is for an upload, and nobody takes one any more.
         self.grace = own_grace(found) if kind == "Pod" else None
-        period = number(self._metadata, "deletionGracePeriodSeconds") or 0
-        longer = self.grace is not None and period > self.grace
-        self.to_delete = longer or not self.deleting
 
     def held_by(self) -> str:
         """Say what keeps an object that is being deleted."""

@@ -67,47 +67,45 @@ def test_what_could_not_be_seen_once_is_no_longer_said_once_it_could() -> None:
 
 
 class Leaving(World):
-    """A plugin's Pod whose worker waits out the grace period; something else deletes it as well."""
+    """A Job and its Pod, whose worker waits out the grace period that it was given first."""
 
-    def __init__(self, own: str, *, deleted: bool) -> None:
-        super().__init__(60.0)
-        self.asked, self.period = list[int | None](), 60 if deleted else None
-        self._own = own
+    def __init__(self, own: str) -> None:
+        super().__init__(0.0)
+        self.deleted = list[tuple[str, int | None]]()
+        self._metadata: dict[str, Any] = {
+            "name": "first-x",
+            "uid": "u",
+            "labels": LABELS,
+            "annotations": {"status-reporter.io/own-grace-period-seconds": own},
+        }
 
     def list_all(self, kind: str, *_: Any, **__: Any) -> Iterator[Any]:
-        for each in super().list_all(kind):
-            metadata = each["metadata"]
-            metadata["annotations"] = {"status-reporter.io/own-grace-period-seconds": self._own}
-            if self.period is None:
-                del metadata["deletionTimestamp"]
-            metadata["deletionGracePeriodSeconds"] = self.period
-            yield each
+        if kind == "Job" and not self.deleted:
+            yield {"metadata": {"name": "first", "uid": "j", "labels": LABELS}}
+        if kind == "Pod" and (not self.deleted or self.now < self._takes):
+            yield {"metadata": dict(self._metadata)}
 
-    def delete(self, *_: Any, grace: int | None = None, **__: Any) -> None:
-        self.asked.append(grace)
-        self.period = 60 if grace is None else grace
-        self._takes = self.now + self.period
+    def delete(self, kind: str, *_: Any, grace: int | None = None, **__: Any) -> None:
+        self.deleted.append((kind, grace))
+        if "deletionTimestamp" not in self._metadata:
+            # With the Job the garbage collector deletes its Pod, and asks for nothing special.
+            self._metadata["deletionTimestamp"] = "2030-01-01T12:00:00Z"
+            self._takes = self.now + (60 if grace is None else grace)
 
 
-@pytest.mark.parametrize("deleted", [False, True])
-@pytest.mark.parametrize(("own", "grace"), [("5", 5), ("90", 90)])
-def test_a_pod_has_its_own_grace_period_and_not_what_ours_was_given_for_an_upload(
-    own: str, grace: int, deleted: bool
-) -> None:
-    """Nobody takes a result any more, and the garbage collector knows only the longer period."""
-    world = Leaving(own, deleted=deleted)
-    removal = Removal(world, "default", "first", tell=print, times=world.times)
-    longer = deleted and grace > 60
+def test_a_pod_has_its_own_grace_period_and_not_what_ours_was_given_for_an_upload() -> None:
+    """Nobody takes a result any more; with its Job it would have the longer one."""
+    world = Leaving("5")
 
-    assert [] == removal.rest()
-    assert ([] if longer else [grace]) == world.asked
-    assert (60 if longer else grace) <= world.now < grace + 2
+    assert [] == Removal(world, "default", "first", tell=print, times=world.times).rest()
+    assert [("Pod", 5), ("Job", None)] == world.deleted
+    assert 5 <= world.now < 7
 
 
 @pytest.mark.parametrize("own", ["", "0", "-1", "soon", "1e9", "9" * 30])
 def test_a_grace_period_that_somebody_has_made_up_is_ignored(own: str) -> None:
     """Never 0: that would take the object away and leave the containers."""
-    world = Leaving(own, deleted=False)
+    world = Leaving(own)
 
     assert [] == Removal(world, "default", "first", tell=print, times=world.times).rest()
-    assert [None] == world.asked
+    assert {("Pod", None), ("Job", None)} == set(world.deleted)
