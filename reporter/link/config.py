@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from reporter.core.host_name import is_host
 from reporter.errors import ReporterError
 from reporter.link import pem
-from reporter.link.environment import DELAY_SECONDS, GLOBAL, VARIABLES, read
+from reporter.link.environment import GLOBAL, VARIABLES, read
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
@@ -33,7 +33,8 @@ class WorkerConfig:
 
     `aggregator_url` is `https://host:port`; a path in it is dropped. `plugin` is the name of the
     result, `node` the Kubernetes node, or `global`. The three PEM texts identify both sides to each
-    other: the first block of `ca_cert` counts. Seconds are floats; `heartbeat_seconds` 0 means no
+    other: the first block of `ca_cert` counts. Seconds are floats; without
+    `done_file_delay` a result is read once it no longer changes; `heartbeat_seconds` 0 means no
     heartbeats. `report_terminated` says whether a SIGTERM before a result is reported as a failure:
     not where another Pod follows. For the caller to log: `warnings` says what was corrected,
     `ignored` which variables Kubernetes has set for a Service.
@@ -49,7 +50,7 @@ class WorkerConfig:
     client_key: str = field(repr=False)
     results_dir: Path = Path("/tmp/sonobuoy/results")  # noqa: S108 - the path of the contract
     progress_port: int = 8099
-    done_file_delay: float = DELAY_SECONDS
+    done_file_delay: float | None = None
     namespace: str = ""
     plugin_pod: str = ""
     worker_container: str = ""
@@ -120,8 +121,9 @@ def _check(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if "node" in values and not _is_segment(values["node"]):
         wrong("node", f"{values['node'][:80]!r} is not a valid node name")
     for name, low, high in _BOUNDS:
-        if name in values and not low <= values[name] <= high:  # not a number is not either
-            wrong(name, f"{str(values[name])[:40]} is not between {low:g} and {high:g}")
+        value = values.get(name)
+        if value is not None and not low <= value <= high:  # not a number is not either
+            wrong(name, f"{str(value)[:40]} is not between {low:g} and {high:g}")
     if "results_dir" in values:
         values["results_dir"] = Path(values["results_dir"])
     if "ca_cert" in values:

@@ -1,4 +1,4 @@
-"""From the plugin's done file to a delivered result: poll, wait the delay, look again, send once.
+"""From the plugin's done file to a delivered result: poll, let it settle, look again, send once.
 
 The loop sleeps on the stop event. What the done file may name is in `done_file.py`, how a result is
 sent in `client.py`.
@@ -19,11 +19,16 @@ from reporter.link.client import AggregatorClient
 from reporter.link.config import WorkerConfig
 from reporter.link.delivery import LEAVE_SECONDS, Stop
 from reporter.link.done_file import NoResult, Target
+from reporter.link.environment import DELAY_SECONDS
 from reporter.link.source import GZIP, ResultSource, SourceError
 
 POLL_SECONDS = 1.0
 HURRY_SECONDS = 0.2
-"""Between two looks once the process was asked to end."""
+"""Between two looks at first, and once the process was asked to end."""
+_LATER = 0.1
+"""Of the time so far: no plugin becomes slower by more, as long as that is less than a second."""
+SETTLED_SECONDS = 1.0
+"""For which the done file and its result stay the same before they are taken for complete."""
 LAST_WORD_SECONDS = 5.0
 """Of the grace period, for saying that there were no results."""
 ARCHIVE = "results.tar.gz"
@@ -76,16 +81,18 @@ class _Gathering:
         self._config, self._client, self._stop = config, client, stop
         self._failed, self._clock, self._sleep = failed, clock, sleep
         self._stopped_at: float | None = None
+        self._began = clock()
 
     def run(self) -> Delivery:
         while True:
             if self._stop.is_set():
                 self._sleep(HURRY_SECONDS)
             else:
-                self._stop.wait(POLL_SECONDS)
+                so_far = self._clock() - self._began
+                self._stop.wait(min(POLL_SECONDS, max(HURRY_SECONDS, _LATER * so_far)))
             if done_file.seen(self._config.results_dir):
                 if not self._stop.is_set():
-                    self._stop.wait(self._config.done_file_delay)
+                    self._wait_delay()
                 # Gone by now: whoever else waits for it has taken it.
                 if delivery := self._deliver():
                     return delivery
@@ -93,6 +100,34 @@ class _Gathering:
                 return self._report(failure)
             elif self._left() <= LAST_WORD_SECONDS:
                 return self._report(Failure("terminated before results", "terminated"))
+
+    def _wait_delay(self) -> None:
+        """Let the plugin finish writing: the delay that was set, else until nothing changes."""
+        if self._config.done_file_delay is not None:
+            self._stop.wait(self._config.done_file_delay)
+            return
+        state, since = self._state(), self._clock()
+        end = since + DELAY_SECONDS
+        while not self._stop.is_set() and (now := self._clock()) < end:
+            if state is not None and now >= since + SETTLED_SECONDS:
+                return
+            self._stop.wait(min(HURRY_SECONDS, end - now))
+            if (found := self._state()) != state:
+                state, since = found, self._clock()
+
+    def _state(self) -> tuple[Path, int, int, int] | None:
+        """Return what changes with the done file or its result; nothing unless both are there.
+
+        Of a directory too: it shows no change of what is in it.
+        """
+        try:
+            with done_file.opened(self._config.results_dir) as target:
+                if target is None or target.directory:
+                    return None
+                found = os.fstat(target.descriptor)
+        except (NoResult, OSError):
+            return None
+        return target.path, found.st_ino, found.st_size, found.st_mtime_ns
 
     def _left(self) -> float:
         """Return the seconds left of the grace period; infinity before a signal."""

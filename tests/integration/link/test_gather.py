@@ -57,10 +57,10 @@ def test_a_result_goes_out_once_after_the_delay(world: World) -> None:
     (world.results / "a.json").write_bytes(b'{"a": 1}')
     world.done(f"{world.results}/a.json\n")
 
-    delivery = world.gather()
+    delivery = world.gather(done_file_delay=5.0)
 
     (put,) = world.puts
-    assert (6.0, "a.json", "application/json", b'{"a": 1}') == (
+    assert (5.2, "a.json", "application/json", b'{"a": 1}') == (
         put.at,
         put.name,
         put.content_type,
@@ -74,9 +74,88 @@ def test_the_plugin_takes_its_time(world: World) -> None:
     (world.results / "a.txt").write_bytes(b"-")
     world.at(7199.5, lambda: world.done("a.txt"))
 
+    world.gather(done_file_delay=5.0)
+
+    (put,) = world.puts
+    assert 7204.5 < put.at <= 7205.5
+
+
+@pytest.mark.parametrize("took", [0.1, 1.0, 5.0, 9.0])
+def test_a_quick_plugin_is_not_kept_waiting(world: World, took: float) -> None:
+    """By a look that is up to a tenth of its time late, once its result stands still."""
+    (world.results / "a.txt").write_bytes(b"-")
+    world.at(took, lambda: world.done("a.txt"))
+
     world.gather()
 
-    assert [7205.0] == [put.at for put in world.puts]
+    (put,) = world.puts
+    assert took + 1.0 <= put.at <= took + 1.0 + max(0.2, took / 10) + 0.2
+
+
+class TestWithoutADelayThatWasSet:
+    """The result is read when it and the done file have not changed for a second."""
+
+    def test_a_plugin_that_still_writes(self, world: World) -> None:
+        """It says that it is done too early, and goes on for three seconds."""
+        result = world.results / "a.txt"
+        result.write_bytes(b"")
+        world.done("a.txt")
+        for at in range(6):
+            world.at(at / 2 + 0.5, lambda at=at: result.write_bytes(b"-" * (at + 1)))
+
+        world.gather()
+
+        (put,) = world.puts
+        assert b"------" == put.body
+        assert 4.0 <= put.at <= 4.4
+
+    def test_a_result_that_comes_after_the_done_file(self, world: World) -> None:
+        world.done("a.txt")
+        world.at(3.0, lambda: (world.results / "a.txt").write_bytes(b"-"))
+
+        world.gather()
+
+        (put,) = world.puts
+        assert "a.txt" == put.name
+        assert 4.0 <= put.at <= 4.4
+
+    def test_another_path_meanwhile(self, world: World) -> None:
+        """A path that is written in pieces may begin with that of another file."""
+        for name in ("a", "a.txt"):
+            (world.results / name).write_bytes(name.encode())
+        world.done("a")
+        world.at(0.9, lambda: world.done("a.txt"))
+
+        world.gather()
+
+        assert [b"a.txt"] == [put.body for put in world.puts]
+
+    @pytest.mark.parametrize("what", ["a directory", "a file that grows for ever", "nothing"])
+    def test_five_seconds_are_enough(self, world: World, what: str) -> None:
+        """What a directory holds may change unseen; who never stops has had its time."""
+        result = world.results / "a"
+        world.done("a")
+        if what == "a directory":
+            result.mkdir()
+        elif what != "nothing":
+            for at in range(40):
+                world.at(at / 4, lambda at=at: result.write_bytes(b"-" * at))
+
+        world.gather()
+
+        (put,) = world.puts
+        assert 5.0 < put.at <= 5.4
+        assert (what == "nothing") == bool(put.error)
+
+    def test_a_signal_ends_the_wait(self, world: World) -> None:
+        (world.results / "a").mkdir()
+        world.done("a")
+        world.at(0.5, world.stop)
+
+        world.gather()
+
+        (put,) = world.puts
+        assert 0.5 <= put.at <= 0.75
 
 
 def test_what_the_aggregator_says_is_what_comes_of_it(world: World) -> None:
@@ -173,7 +252,7 @@ def test_no_delay(world: World) -> None:
 
     world.gather(done_file_delay=0.0)
 
-    assert [1.0] == [put.at for put in world.puts]
+    assert [0.2] == [put.at for put in world.puts]
 
 
 def test_the_done_file_is_read_after_the_delay(world: World) -> None:
@@ -304,7 +383,7 @@ def test_a_signal_during_the_delay(world: World) -> None:
     world.done("a.txt")
     world.at(2.5, world.stop)
 
-    world.gather()
+    world.gather(done_file_delay=5.0)
 
     assert [2.5] == [put.at for put in world.puts]
 

@@ -62,7 +62,7 @@ def test_a_global_result(scripted: Scripted, results: Path) -> None:
     assert ("PUT", "/api/v1/results/global/e2e", b'{"a":1}') == (put.method, put.target, put.body)
     assert 'attachment; filename="a.json"' == put.headers["content-disposition"]
     assert "application/json" == put.headers["content-type"]
-    assert took >= 1.5
+    assert took >= 0.5
     assert [put] == scripted.heard(1, "results")
     assert {"outcome": "accepted", "digest": put.digest}.items() <= process.said(
         "Result delivered"
@@ -267,7 +267,7 @@ def test_sleep_ends_by_itself(scripted: Scripted, results: Path) -> None:
     ) as process:
         assert 0 == process.join()
 
-    assert time.monotonic() - began >= 2.0
+    assert time.monotonic() - began >= 1.0
 
 
 def test_a_second_signal_ends_it_at_once(scripted: Scripted, results: Path) -> None:

@@ -50,7 +50,7 @@ def test_defaults_are_the_contracts():
     assert ("aggregator.example", 8080) == (config.host, config.port)
     assert ("e2e", "global") == (config.plugin, config.node)
     assert ("/tmp/sonobuoy/results", 8099) == (str(config.results_dir), config.progress_port)
-    assert (5.0, 15.0, 120.0, 60.0) == (
+    assert (None, 15.0, 120.0, 60.0) == (
         config.done_file_delay,
         config.heartbeat_seconds,
         config.upload_window_seconds,
