@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _TICK = 1.0  # seconds between looks at the run, the sockets and the clock
 _PACE = 0.25  # between looks that changes ask for: a busy run changes all the time
+_SHARE = 10.0  # times as long as a look takes is the pause after it, if that is less
 _SHOWN = 1.5  # how long probes see that workers cannot connect before the process ends
 _GRACE = 5.0  # for requests at work when we stop
 _NO_GRACE = 0.5  # when we have to be gone soon: within 5 s after the workers' socket
@@ -72,6 +73,7 @@ class Service:
         self._make = Assembly(chosen, plan, api, launch)
         self._clock, self._wall, self._log = self._make.clock, self._make.wall, log.get()
         self._grace = _GRACE
+        self._changed = asyncio.Event()
         self._verdict: int | None = None
         self._last_words: Callable[[], Awaitable[None]] | None = None
 
@@ -250,20 +252,22 @@ class Service:
 
     async def _control(self, store: Store, control: Control) -> None:
         """Tick when something has changed, and once a second."""
-        changed = asyncio.Event()
-        unsubscribe = store.subscribe(changed.set)
+        unsubscribe = store.subscribe(self._changed.set)
         try:
             while True:
-                changed.clear()
+                self._changed.clear()
+                began = self._clock()
                 await control.tick()
-                await asyncio.sleep(_PACE)
-                await _first(changed, _TICK - _PACE)
+                pause = min(_PACE, _SHARE * (self._clock() - began))
+                await asyncio.sleep(pause)
+                await _first(self._changed, _TICK - pause)
         finally:
             unsubscribe()
 
     async def _launch(self, launcher: Launcher, store: Store) -> None:
         """Launch, and once the run is closed let nobody add a client any more."""
         await launcher.run()
+        self._changed.set()  # the run may close now
         await _until(store, lambda: store.phase is not Phase.RUNNING)
         await asyncio.to_thread(Authority.forget_key, self._make.layout.tls)
         await asyncio.Event().wait()

@@ -273,6 +273,8 @@ def test_plugins_with_a_daemon_set(person: Person, run: str) -> None:
     expected = dict.fromkeys(("goes/node1", "stays/node1"), ("complete", "passed"))
     assert expected == entries(out), err
     namespace = f"status-reporter-{run}"
+    # The node takes a moment to let go of Pods in which nothing runs any more.
+    wait_pods(person, run, lambda pods: len(pods) == 1)
     listed = person.cluster.kubectl("get", "daemonsets,jobs,pods", "-n", namespace, "-o", "json")
     left = {
         (each["kind"], each["metadata"]["labels"].get("status-reporter.io/plugin")): each

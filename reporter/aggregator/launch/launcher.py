@@ -42,7 +42,8 @@ from reporter.pki.issuing import Pair
 from reporter.runtime import log
 
 OWNER_GONE = 300.0  # seconds in which a ConfigMap that is gone may come back
-_PACE = 0.2  # seconds between two looks
+_PACE = 0.2  # seconds between two looks of a large run
+_SHARE = 10.0  # times as long as a look takes is the pause after it, if that is less
 _LOOK = 5.0  # seconds until the next look where nothing happens
 _LONGEST_BACK_OFF = 10.0
 _SETTLE = 10.0  # for the last requests
@@ -191,14 +192,14 @@ class Launcher:
     async def _go_on(self, run: Run, mirrors: Mirrors, requests: Requests) -> None:
         while not self.through:
             self._changed.clear()
-            due = _LOOK
+            due, began = _LOOK, self._clock()
             try:
                 due = await self._look(run, mirrors, requests)
             except StoreError as error:
                 self._refused(error)
             if self.through:
                 return
-            await asyncio.sleep(_PACE)
+            await asyncio.sleep(min(_PACE, _SHARE * (self._clock() - began)))
             with suppress(TimeoutError):
                 async with asyncio.timeout(due):
                     await self._changed.wait()

@@ -89,7 +89,8 @@ def clean_up(
             found.dues.append(ending_since + LOGS)
         for key in entries:
             pod = world.pods.get(entry_name(run.name, key))
-            if pod is not None and key not in jobs:
+            # One in which nothing runs any more is a matter of the garbage collector.
+            if pod is not None and not pod.over and key not in jobs:
                 found.left[str(run.maker(key))] = f"its Pod {pod.name} has not ended yet"
     for plugin in run.plan.plugins:
         found.delete_secrets += _unneeded(run.name, plugin, entries, jobs.keys() - kept, world)

@@ -190,6 +190,12 @@ def test_a_pod_that_does_not_end_is_named():
     assert (True, expected) == (made.through, made.stays)
 
 
+def test_a_pod_that_has_ended_is_waited_for_by_nobody():
+    """Its Job is gone: the garbage collector and the node take their time for the object."""
+    made = decided().look(0, pods=[DONE])
+    assert (True, {}) == (made.through, made.stays)
+
+
 def test_one_entry_is_cleaned_up_while_others_run():
     launcher = Launcher(TWO).launch(NODE1, NODE2).receive(NODE1)
     jobs = [api_job(NODE1), api_job(NODE2)]
