@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whatever the locale says: YAML is UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = _run(sys.argv[1:] if arguments is None else arguments)
+        code = _chosen()(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -89,6 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         return CANNOT_TELL
     return code
+
+
+def _chosen() -> Callable[[Sequence[str]], int]:
+    """Return what our name asks for: kubectl completes a plugin by another name of it."""
+    if not _file_name().startswith("kubectl_complete-job_verdict"):
+        return _run
+    from reporter.ctl.complete import complete
+
+    return complete
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -126,8 +135,12 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _called() -> str:
     """Return how people have called us: kubectl runs its plugins by their file names."""
-    plugin = sys.argv[0].rpartition("/")[2].startswith("kubectl-job_verdict")
+    plugin = _file_name().startswith("kubectl-job_verdict")
     return "kubectl job-verdict" if plugin else "status-ctl"
+
+
+def _file_name() -> str:
+    return sys.argv[0].rpartition("/")[2]
 
 
 def _wants_help(command: str, arguments: Sequence[str]) -> bool:

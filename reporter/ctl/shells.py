@@ -7,7 +7,7 @@ complete all of it: docs/decisions/0011-by-hand.md.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-_OWN: Final = (("-h", "--help", "show this help"), ("--version", "show the version"))
+OWN: Final = (("-h", "--help", "show this help"), ("--version", "show the version"))
 
 
 class Option(NamedTuple):
@@ -90,7 +90,7 @@ def zsh(commands: list[Known]) -> str:
         *(f"    {_quoted(f'{each.name}:{each.summary}')}" for each in commands),
         "  )",
         "  _arguments -C \\",
-        *(f"    {_quoted('(- *)')}{_zsh_flags(own[:-1])}'[{own[-1]}]' \\" for own in _OWN),
+        *(f"    {_quoted('(- *)')}{_zsh_flags(own[:-1])}'[{own[-1]}]' \\" for own in OWN),
         "    '1: :->command' '*:: :->argument' && return",
         "  if [[ $state == command ]]; then _describe command commands; return; fi",
         '  case "$words[1]" in',
@@ -153,7 +153,7 @@ def fish(commands: list[Known]) -> str:
         "end",
         f"{begin} -f",
         f"{begin} -n 'contains -- -- (commandline -opc)' -F",
-        *(f"{first}{_fish_flags(own[:-1])} -d {_quoted(own[-1])}" for own in _OWN),
+        *(f"{first}{_fish_flags(own[:-1])} -d {_quoted(own[-1])}" for own in OWN),
         *(f"{first} -a {each.name} -d {_quoted(each.summary)}" for each in commands),
     ]
     folders = "-a '(__fish_complete_directories)'"
@@ -182,7 +182,7 @@ def _fish_flags(flags: Sequence[str]) -> str:
 
 
 def _own() -> list[str]:
-    return [flag for own in _OWN for flag in own[:-1]]
+    return [flag for own in OWN for flag in own[:-1]]
 
 
 def _quoted(text: str) -> str:

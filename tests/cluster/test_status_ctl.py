@@ -233,3 +233,25 @@ def test_as_a_plugin_of_kubectl(ctl, controlplane, namespace, tmp_path) -> None:
     )
 
     assert (0, "job.batch/stuck\n") == (done.returncode, done.stdout)
+
+
+def test_completed_by_kubectl(tmp_path) -> None:
+    """It asks the plugin's other name what a word may become."""
+    script = tmp_path / "kubectl_complete-job_verdict"
+    lines = [
+        f"#!{sys.executable}",
+        "import sys",
+        f"sys.path.insert(0, {str(Path(STATUS_CTL[1]).parents[1])!r})",
+    ]
+    script.write_text("\n".join([*lines, "from reporter.ctl.main import main", "main()", ""]))
+    script.chmod(0o755)
+    done = subprocess.run(
+        [str(binaries.program("kubectl")), "__complete", "job-verdict", "wait", "-o", "j"],
+        env=os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (0, ["json", "junit", ":4"]) == (done.returncode, done.stdout.splitlines())

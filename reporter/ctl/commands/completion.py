@@ -8,16 +8,22 @@ import argparse
 import re
 import sys
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reporter.ctl.exits import GOOD
 from reporter.ctl.shells import Known, Option, bash, fish, zsh
+
+if TYPE_CHECKING:
+    from reporter.ctl.main import Command
 
 DESCRIPTION = """\
 Prints a completion script for your shell:
   bash   source <(status-ctl completion bash)
   zsh    source <(status-ctl completion zsh)         after compinit
   fish   status-ctl completion fish | source
+
+For `kubectl job-verdict`, kubectl's own completion asks kubectl_complete-job_verdict, which is
+installed beside the plugin.
 
 exit codes:
   0    printed
@@ -44,22 +50,24 @@ def known() -> list[Known]:
     """Ask every command what it takes."""
     from reporter.ctl.main import COMMANDS
 
-    found = []
-    for command in COMMANDS:
-        parser = argparse.ArgumentParser(prog=command.name)
-        import_module(f"reporter.ctl.commands.{command.module}").arguments(parser)
-        options, words, operand = list[Option](), tuple[str, ...](), ""
-        for action in parser._actions:
-            choices = tuple(map(str, action.choices or ()))
-            kind = _FILES.get(str(action.metavar), "")
-            if action.option_strings:
-                # In a few words: no asides, no second half.
-                meaning = _ASIDE.sub("", action.help or "").split(";")[0]
-                flags = tuple(action.option_strings)
-                options.append(Option(flags, meaning, action.nargs, choices, kind))
-            elif action.nargs == argparse.REMAINDER:
-                operand = "command"
-            else:
-                words, operand = choices, kind or "other"
-        found.append(Known(command.name, command.summary, tuple(options), words, operand))
-    return found
+    return [known_of(command) for command in COMMANDS]
+
+
+def known_of(command: "Command") -> Known:
+    """Ask a command what it takes."""
+    parser = argparse.ArgumentParser(prog=command.name)
+    import_module(f"reporter.ctl.commands.{command.module}").arguments(parser)
+    options, words, operand = list[Option](), tuple[str, ...](), ""
+    for action in parser._actions:
+        choices = tuple(map(str, action.choices or ()))
+        kind = _FILES.get(str(action.metavar), "")
+        if action.option_strings:
+            # In a few words: no asides, no second half.
+            meaning = _ASIDE.sub("", action.help or "").split(";")[0]
+            flags = tuple(action.option_strings)
+            options.append(Option(flags, meaning, action.nargs, choices, kind))
+        elif action.nargs == argparse.REMAINDER:
+            operand = "command"
+        else:
+            words, operand = choices, kind or "other"
+    return Known(command.name, command.summary, tuple(options), words, operand)

@@ -41,6 +41,8 @@ exit codes:
   130  Ctrl-C"""
 
 END = "end"
+FOR_JOBS = ("junit", "github")
+"""Forms of output for Jobs only."""
 _BAR = 24
 _LEAST_PAUSE = 0.2  # seconds between two looks
 _SMALL = 500  # entries that are asked for each time, to say what their Pods wait for
@@ -72,7 +74,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", metavar="TIME", type=length, help="timeout, as 90s, 30m or 6h (default: none)"
     )
     run_exit.arguments(parser)
-    show.arguments(parser)
+    show.arguments(parser, (*show.FORMS, *FOR_JOBS))
     origin.arguments(parser, named=False)
 
 
@@ -81,6 +83,10 @@ def run(options: argparse.Namespace) -> int:
     options.run_name = _run_name(options)
     if options.jobs and not options.run_name:
         return _wait_for_jobs(options)
+    if options.output in FOR_JOBS:
+        options.error(
+            f"-o {options.output} applies to JOBs; `status-ctl results` has the tests of a run"
+        )
     chosen = origin.choose(options)
     bar = RunBar(sys.stderr)
     try:

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -310,6 +311,73 @@ def test_every_form(at_home: Home, fake: FakeKube) -> None:
     assert out.startswith("---\ncondition:\n")
     _, out, _ = at_home.run("wait", "one", "-o", "wide")
     assert "job.batch/one  Available=True  Fine: 12 of 12 (row R, Pod one-x7k2p)\n" == out
+
+
+def test_junit(at_home: Home, fake: FakeKube) -> None:
+    """One document with a case for each Job, also where the time is over for one of them."""
+    for made in (verdict("bad", GOOD, BAD), verdict("good", GOOD), verdict("open", RUNNING)):
+        fake.create_job(made)
+    words = ["wait", "good", "bad", "open", "--timeout", "1s", "-o", "junit"]
+    code, out, _ = at_home.run(*words)
+    (suite,) = ElementTree.fromstring(out.encode())
+    good, bad, late = suite
+
+    assert 1 == code
+    assert ("3", "1", "1") == tuple(map(suite.get, ("tests", "failures", "errors")))
+    assert ["good", "bad", "open"] == [case.get("name") for case in suite]
+    assert ["system-out", "failure", "error"] == [case[0].tag for case in suite]
+    assert "Available=True Fine: 12 of 12" == good[0].text
+    assert "Other1=False QuotaMissing: no [2Jquota" == bad[0].get("message")
+    assert bad[0].text.startswith("Available=True Fine")
+    assert late[0].get("message").startswith("not decided: Available=Unknown AdapterRunning")
+
+
+def test_github(at_home: Home, fake: FakeKube) -> None:
+    """An annotation for each verdict as it comes, and a table in the summary at the end."""
+    for made in (verdict("bad", BAD), verdict("good", GOOD)):
+        fake.create_job(made)
+    summary = at_home.folder / "summary.md"
+    words = ["wait", "bad", "good", "late", "--timeout", "1s", "-o", "github"]
+    code, out, _ = at_home.run(*words, GITHUB_STEP_SUMMARY=str(summary))
+
+    assert 1 == code
+    assert [
+        "::error title=job.batch/bad::Available=False QuotaMissing: no [2Jquota",
+        "::notice title=job.batch/good::Available=True Fine: 12 of 12",
+        "::error title=job.batch/late::not decided: does not exist",
+    ] == out.splitlines()
+    assert [
+        "### status-ctl wait",
+        "",
+        "| Job | Outcome | Verdict |",
+        "| --- | --- | --- |",
+        "| bad | failed | Available=False QuotaMissing: no \\[2Jquota |",
+        "| good | good | Available=True Fine: 12 of 12 |",
+        "| late | open | not decided: does not exist |",
+        "",
+    ] == summary.read_text().splitlines()
+
+
+def test_a_summary_that_cannot_be_written(at_home: Home, fake: FakeKube) -> None:
+    """It is told; the verdict counts."""
+    fake.create_job(verdict("good", GOOD))
+    code, out, err = at_home.run(
+        "wait", "good", "-o", "github", GITHUB_STEP_SUMMARY=str(at_home.folder)
+    )
+
+    assert (0, 1) == (code, len(out.splitlines()))
+    assert "cannot write the summary: " in err
+
+
+def test_a_document_also_where_nobody_may_ask(at_home: Home, fake: FakeKube) -> None:
+    """A pipeline finds an error in it, not an empty file."""
+    fake.tokens.roles["person"] = ()
+    code, out, err = at_home.run("wait", "job/one", "-o", "junit")
+    (suite,) = ElementTree.fromstring(out.encode())
+
+    assert 4 == code
+    assert "forbidden" in err
+    assert ["error"] == [case[0].tag for case in suite]
 
 
 def test_on_a_terminal(at_home: Home, fake: FakeKube) -> None:

@@ -110,7 +110,7 @@ class TestWheel:
         commands = dict(written["console_scripts"])
 
         ours = {"status-agent", "status-aggregator", "status-ctl", "status-reporter"}
-        assert {"kubectl-job_verdict", *ours} == set(commands)
+        assert {"kubectl-job_verdict", "kubectl_complete-job_verdict", *ours} == set(commands)
         for target in commands.values():
             assert callable(EntryPoint("", target, "console_scripts").load())
 
