@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reporter.core.condition import Attempt, Note
-from reporter.core.objects import epoch, moment, number, section, stamp, text
+from reporter.core.objects import epoch, json_object, moment, number, section, stamp, text
 from reporter.core.rows import Report
 
 SIZE_LIMIT = 4096  # bytes
@@ -55,13 +55,10 @@ def add_after(value: str, after: Mapping[str, Any]) -> str:
 
 def decode_note(value: str) -> Note | None:
     """Read an annotation back; nothing for one that is absent or does not fit."""
-    try:
-        shown = json.loads(value)
-    except (ValueError, RecursionError):
-        return None
+    shown = json_object(value) or {}
     attempt = section(shown, "attempt")
     since = moment(attempt, "waitingSince")
-    final = shown.get("final") if isinstance(shown, Mapping) else None
+    final = shown.get("final")
     if not isinstance(final, bool) or not text(attempt, "pod") or since is None:
         return None
     return Note(

@@ -3,12 +3,22 @@
 A proxy, a newer version of the API or a partial answer must not end the reporter.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 _INT64 = range(-(2**63), 2**63)  # every integer of the API; a larger one would not fit a float
 _LAST_SECOND = 253_402_300_799  # of the year 9999: later times have no date
+
+
+def json_object(written: str | bytes) -> dict[str, Any] | None:
+    """Return the JSON object that is written there; nothing for anything else."""
+    try:
+        found = json.loads(written)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def section(value: Any, *path: str) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from reporter.core.objects import items, number, section, text
+from reporter.core.objects import items, json_object, number, section, text
 from reporter.core.snapshot.paths import INDEX
 from reporter.untar import Archive, BadArchive, Caps, Kind
 
@@ -35,11 +35,8 @@ def snapshot_lines(path: Path) -> tuple[str, ...]:
 
 def contents_lines(data: bytes) -> tuple[str, ...]:
     """Return the same from what an aggregator says of the snapshot."""
-    try:
-        said = json.loads(data)
-    except (ValueError, RecursionError):
-        return ()
-    if not isinstance(said, dict):
+    said = json_object(data)
+    if said is None:
         return ()
     resources = [
         {**each, "resource": text(each, "name"), "group": text(each, "version").rpartition("/")[0]}

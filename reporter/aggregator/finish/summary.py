@@ -29,6 +29,7 @@ from reporter.core.judge.report import (
     unread_item,
 )
 from reporter.core.judge.tree import Item
+from reporter.core.objects import json_object
 from reporter.core.run.error_report import INVALID, NO_RESULTS
 from reporter.core.run.plan import Plugin
 from reporter.core.run.record import TIMEOUTS, Rank, Record
@@ -158,16 +159,7 @@ class Summaries:
         *,
         counted: bool,
     ) -> None:
-        task = Task(
-            plugin.result_format,
-            plugin.result_files,
-            record.unpacked,
-            record.size,
-            record.filename,
-            home,
-            depth,
-            counted,
-        )
+        task = Task.of(plugin, record, home, depth=depth, counted=counted)
         begin = out.tell()
         with self._open_blob(record.digest) as body:
             found = self._judge.judge(task, body, out, digest=record.digest)
@@ -199,11 +191,9 @@ def _shown(definition: Mapping[str, Any]) -> str:
 
 def _error(home: str, record: Record) -> Item:
     """The item of a result that did not come; known by its cause."""
-    document: Any = None
-    if len(record.document) <= _MOST_DOCUMENT:
-        with contextlib.suppress(ValueError, RecursionError):
-            document = json.loads(record.document)
-    if not isinstance(document, dict):
+    small = len(record.document) <= _MOST_DOCUMENT
+    document = json_object(record.document) if small else None
+    if document is None:
         document = {"error": record.text}
     timeout = record.cause in TIMEOUTS
     return error_item(

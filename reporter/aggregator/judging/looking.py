@@ -17,6 +17,7 @@ from reporter.aggregator.judging.child import limit
 from reporter.core.host.compare import Comparison
 from reporter.core.host.facts_file import LARGEST, NAME, read_facts_file
 from reporter.core.host.shown import differences_document
+from reporter.core.objects import json_object
 from reporter.core.snapshot.contents import contents_document
 from reporter.core.snapshot.paths import INDEX
 from reporter.untar import ACCEPTED, Archive, BadArchive, Kind
@@ -83,17 +84,9 @@ def _snapshot(sources: Iterator[_Source]) -> dict[str, Any] | None:
     for source in sources:
         index = None
         with contextlib.suppress(OSError, BadArchive, MemoryError):
-            index = _first(source, _is_index, _INDEX, _object)
+            index = _first(source, _is_index, _INDEX, json_object)
         return None if index is None else contents_document(index)
     return None
-
-
-def _object(data: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _first(

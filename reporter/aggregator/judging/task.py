@@ -3,7 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:  # the process that reads is to have little in its memory
+    from reporter.core.run.plan import Plugin
+    from reporter.core.run.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,22 @@ class Task:
     home: str
     depth: int = 0
     counted: bool = False
+
+    @classmethod
+    def of(
+        cls, plugin: "Plugin", record: "Record", home: str, *, depth: int = 0, counted: bool = False
+    ) -> Self:
+        """Return what there is to read in a plugin's result."""
+        return cls(
+            plugin.result_format,
+            plugin.result_files,
+            record.unpacked,
+            record.size,
+            record.filename,
+            home,
+            depth,
+            counted,
+        )
 
     def text(self) -> str:
         """Write it as `read_task` reads it."""

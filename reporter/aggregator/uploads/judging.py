@@ -111,14 +111,7 @@ class Judging:
     def _read(self, key: Key, record: Record) -> Judgement:
         plugin = self._plan.plugin(key.plugin)
         assert plugin is not None, "a key that is not in the plan"
-        task = Task(
-            plugin.result_format,
-            plugin.result_files,
-            record.unpacked,
-            record.size,
-            record.filename,
-            f"results/{key.node}",
-        )
+        task = Task.of(plugin, record, f"results/{key.node}")
         with self._layout.blob(record.digest).open("rb") as body:
             found = self._judge.judge(task, body, digest=record.digest)
         if found.not_passed and verdict_of(found.counts) != ResultStatus.PASSED:

@@ -1,11 +1,10 @@
 """What matters in a reporter's log, in words: refusals, warnings and errors."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reporter.core.objects import text
+from reporter.core.objects import json_object, text
 
 _REFUSED: Final = re.compile(r"\bforbidden\b", re.IGNORECASE)
 _FAILED: Final = "Request failed"
@@ -53,7 +52,7 @@ def link_trouble(log: str) -> str:
 def refused(log: str) -> str:
     """Return in words the newest line about a missing permission, or an empty string."""
     line = next((line for line in reversed(_unsettled(log)) if _REFUSED.search(line)), "")
-    return words(_decode(line)) or line
+    return words(json_object(line) or {}) or line
 
 
 def complaints(log: str) -> tuple[str, ...]:
@@ -62,7 +61,7 @@ def complaints(log: str) -> tuple[str, ...]:
     The kubelet keeps the end of a log, so the first line may be cut.
     """
     lines = log.splitlines()
-    decoded = [found for line in lines if (found := _decode(line))]
+    decoded = [found for line in lines if (found := json_object(line) or {})]
     if lines and not decoded:
         return (lines[-1],)
     loud = (words(found) for found in decoded if text(found, "level") in _LOUD)
@@ -77,11 +76,7 @@ def _unsettled(log: str) -> list[str]:
 
 
 def _decode(line: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return json_object(line) or {}
 
 
 def words(line: Mapping[str, Any]) -> str:

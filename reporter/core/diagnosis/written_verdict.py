@@ -1,13 +1,12 @@
 """The verdicts that are on a Job, and what each row of the contract asks people to do."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.core.condition import ANNOTATION_PREFIX, RESERVED_TYPES, annotation_key
 from reporter.core.diagnosis.finding import Finding, Object, Weight
-from reporter.core.objects import items, number, section, text
+from reporter.core.objects import items, json_object, number, section, text
 from reporter.core.rows import REASONS
 
 ADVICE: Final = {
@@ -127,11 +126,8 @@ def _code(verdict: WrittenVerdict, row: str) -> str:
 def _notes(job: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for key, value in section(job, "metadata", "annotations").items():
         if key.startswith(ANNOTATION_PREFIX) and isinstance(value, str):
-            try:
-                note = json.loads(value)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(note, dict) and section(note, "attempt"):
+            note = json_object(value)
+            if note and section(note, "attempt"):
                 yield key, note
 
 

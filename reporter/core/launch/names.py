@@ -31,7 +31,6 @@ PART_OF: Final = {
     "app.kubernetes.io/part-of": "status-reporter",
     "app.kubernetes.io/managed-by": "status-reporter",
 }
-LONGEST_RUN: Final = 40
 
 _RUN = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?")
 _SECONDS = re.compile(r"[1-9][0-9]{0,8}")

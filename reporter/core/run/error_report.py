@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from reporter.core.json_scan import document
 from reporter.core.json_values import pick, pieces
+from reporter.core.objects import json_object
 from reporter.core.run.record import Verdict
 from reporter.core.run.results import ResultStatus
 from reporter.core.text import clean, clean_pieces
@@ -55,7 +56,7 @@ def unreadable(cause: str) -> Verdict:
 
 def parse_report(data: bytes) -> Report:
     """Read a JSON object with the text `error`. Raises `InvalidPayload`."""
-    said = _object(data) if len(data) <= SONOBUOY_BYTES else _members(data)
+    said = json_object(data) if len(data) <= SONOBUOY_BYTES else _members(data)
     if said is None or not isinstance(said.get("error"), str):
         raise InvalidPayload('not an error report: no JSON object with a text "error"')
     cause = said.get("cause")
@@ -75,7 +76,7 @@ def sonobuoy_report(data: bytes) -> Report | None:
     """
     if not data.lstrip(b" \t\r\n").startswith(b"{"):
         return None
-    said = _object(data)
+    said = json_object(data)
     if said is None or list(said) != ["error"] or not isinstance(said["error"], str):
         return None
     return Report(clean(said["error"], _TEXT_BYTES, _UNSAID))
@@ -94,11 +95,3 @@ def _members(data: bytes) -> dict[str, Any] | None:
         name: span for name, span in spans.items() if data[span.start : span.start + 1] == b'"'
     }
     return {name: clean_pieces(pieces(data, span), _TEXT_BYTES) for name, span in texts.items()}
-
-
-def _object(data: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

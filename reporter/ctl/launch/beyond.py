@@ -4,12 +4,12 @@ Most people may not search the whole cluster for it, and most runs have nothing 
 plan names the places, and that something cannot be seen counts only in these.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
 from reporter.core.launch.names import CLUSTER, ELSEWHERE, NAMESPACE_LABEL, selector
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.launch.calls import Gets, Lists
 from reporter.errors import Forbidden, NotFound
 
 PLAN: Final = "ConfigMap"
@@ -20,18 +20,8 @@ Found = tuple[str, dict[str, Any]]
 """Kind and object."""
 
 
-class BeyondApi(Protocol):
+class BeyondApi(Gets, Lists, Protocol):
     """The calls made here."""
-
-    def get(
-        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
-    ) -> dict[str, Any]:
-        """Return the object."""
-
-    def list_all(
-        self, kind: str, namespace: str | None, label_selector: str = ..., *, timeout: float = ...
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the objects with these labels."""
 
 
 class Beyond:

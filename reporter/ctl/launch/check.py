@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from reporter.core.objects import items, section, text
 from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.launch.calls import Gets
 from reporter.ctl.launch.create import TAKEN, Object, place, shown
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 
@@ -23,7 +24,7 @@ _PAUSE = 0.05
 _STRANGERS = "app.kubernetes.io/part-of!=status-reporter"
 
 
-class CheckApi(Protocol):
+class CheckApi(Gets, Protocol):
     """The calls made here."""
 
     def create(
@@ -36,11 +37,6 @@ class CheckApi(Protocol):
         timeout: float = ...,
     ) -> dict[str, Any]:
         """Say what would be created."""
-
-    def get(
-        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
-    ) -> dict[str, Any]:
-        """Return the object."""
 
     def list_page(
         self,

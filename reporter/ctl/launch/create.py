@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.launch.calls import Deletes, Gets
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 
 CREATION: Final = "status-reporter.io/creation"
@@ -27,29 +28,13 @@ _INSTEAD: Final = "; -n uses a namespace that exists"
 Object = Mapping[str, Any]
 
 
-class CreateApi(Protocol):
+class CreateApi(Gets, Deletes, Protocol):
     """The calls made here."""
 
     def create(
         self, kind: str, namespace: str | None, body: Object, *, timeout: float = ...
     ) -> dict[str, Any]:
         """Create it. Raises Conflict where there is one of that name."""
-
-    def get(
-        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
-    ) -> dict[str, Any]:
-        """Return it."""
-
-    def delete(
-        self,
-        kind: str,
-        namespace: str | None,
-        name: str,
-        *,
-        uid: str | None = ...,
-        timeout: float = ...,
-    ) -> None:
-        """Delete it. Raises Conflict where another one has that name now."""
 
 
 class NotCreated(Exception):

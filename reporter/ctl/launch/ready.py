@@ -14,6 +14,7 @@ from reporter.core.objects import items, number, section, text
 from reporter.core.run.reading import newest_first
 from reporter.ctl.cluster import TIMEOUT, words
 from reporter.ctl.exits import USAGE
+from reporter.ctl.launch.calls import Gets, Lists
 from reporter.ctl.launch.create import Object
 from reporter.errors import Forbidden, KubeError, NotFound
 
@@ -28,18 +29,8 @@ _CLAIM = (
 )
 
 
-class ReadyApi(Protocol):
+class ReadyApi(Gets, Lists, Protocol):
     """The calls made here."""
-
-    def get(
-        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
-    ) -> dict[str, Any]:
-        """Return the object."""
-
-    def list_all(
-        self, kind: str, namespace: str | None, label_selector: str = ..., *, timeout: float = ...
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the objects with these labels."""
 
     def list_events(
         self, namespace: str, field_selector: str, *, timeout: float = ...

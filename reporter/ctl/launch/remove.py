@@ -6,7 +6,7 @@ and repeated, and what somebody made meanwhile goes too.
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -17,6 +17,7 @@ from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, words
 from reporter.ctl.launch.beyond import PLAN, Beyond
+from reporter.ctl.launch.calls import Deletes, Gets, Lists
 from reporter.ctl.launch.create import NOT_NAMESPACED, place, shown
 from reporter.ctl.launch.living import in_the_way
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
@@ -45,33 +46,11 @@ _KINDS: Final = (
 _DAEMON_SET: Final = re.compile(r'"dispatch":\s*"daemonset"')
 
 
-class RemoveApi(Protocol):
+class RemoveApi(Gets, Lists, Deletes, Protocol):
     """The calls made here."""
-
-    def get(
-        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
-    ) -> dict[str, Any]:
-        """Return the object."""
-
-    def list_all(
-        self, kind: str, namespace: str | None, label_selector: str = ..., *, timeout: float = ...
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the objects with these labels."""
 
     def reading(self) -> "Reading":
         """Return what reads objects of every kind."""
-
-    def delete(
-        self,
-        kind: str,
-        namespace: str | None,
-        name: str,
-        *,
-        uid: str | None = ...,
-        grace: int | None = ...,
-        timeout: float = ...,
-    ) -> None:
-        """Delete it. Raises Conflict where another one has that name now."""
 
 
 @dataclass(slots=True)
