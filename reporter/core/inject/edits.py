@@ -72,7 +72,7 @@ def holder(edit: Edit) -> Path:
 def put(value: Any, path: Path, new: Any) -> Put:
     """Return the change that puts `new` at `path`, with the objects that are missing on the way."""
     known = 0
-    while known < len(path) - 1 and isinstance(get(value, path[: known + 1]), dict):
+    while known < len(path) - 1 and isinstance(get(value, path[: known + 1]), dict | list):
         known += 1
     for key in reversed(path[known + 1 :]):
         new = {key: new}

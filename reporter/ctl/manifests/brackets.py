@@ -10,7 +10,7 @@ from reporter.ctl.manifests.rendering import flow
 
 def dumped(value: Any) -> str:
     """Return a value on one line; as JSON it is YAML too."""
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def new_key(text: str, mapping: Any, key: str, value: Any, *, again: bool) -> tuple[int, str]:

@@ -1,7 +1,9 @@
 """A stream of YAML or JSON documents: cut into texts, each read with the places of its parts."""
 
+import json
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -13,6 +15,7 @@ from reporter.core.inject.edits import Path
 from reporter.wire.kubernetes_yaml import FastLoader
 
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
+_HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _DEEPEST: Final = 100
 _MOST_REPEATED: Final = 100_000
 """Values that aliases stand for, all together."""
@@ -80,8 +83,9 @@ def split(text: str) -> list[str]:
 
 def read(text: str) -> Document:
     """Read one document. Raises Unreadable."""
-    # Between the parts of JSON a tab may stand, which YAML does not like; in its strings it cannot.
-    plain = text.replace("\t", " ") if text.lstrip().startswith("{") else text
+    plain, known = text, None
+    if text.lstrip().startswith("{"):
+        plain, known = _as_yaml(text)
     loader = FastLoader(plain)
     try:
         root = loader.get_single_node()
@@ -97,7 +101,19 @@ def read(text: str) -> Document:
         raise Unreadable(1, f"nested more than {_DEEPEST} levels deep") from None
     finally:
         loader.dispose()
-    return Document(text, value, root, frozenset(built.repeated))
+    return Document(text, value if known is None else known, root, frozenset(built.repeated))
+
+
+def _as_yaml(text: str) -> tuple[str, Any]:
+    """Return JSON as text that YAML's parser takes too, each place where it was, and its value.
+
+    It minds tabs between the parts, which cannot be in JSON's strings, and halves of characters.
+    """
+    try:
+        known = json.loads(text)
+    except (ValueError, RecursionError):
+        return text, None
+    return _HALF.sub("\\\\u0020", text.replace("\t", " ")), known
 
 
 class _Built:
@@ -118,7 +134,8 @@ class _Built:
             self._size += size
             if not size or self._more > _MOST_REPEATED:
                 raise Unreadable(node.start_mark.line + 1, "aliases that repeat too much")
-            return made
+            # A value of its own: a change of one is none of the other.
+            return deepcopy(made)
         if depth > _DEEPEST:
             raise Unreadable(node.start_mark.line + 1, f"nested more than {_DEEPEST} levels deep")
         self._known[id(node)] = (None, 0)

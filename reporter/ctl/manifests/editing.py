@@ -16,6 +16,7 @@ from reporter.ctl.manifests import brackets
 from reporter.ctl.manifests.documents import Document, Unreadable, member, read
 from reporter.ctl.manifests.rendering import block
 
+_ALIAS = re.compile(r"\s*:\s*\*[^\s,\[\]{}]+")
 _BLOCK_STYLES = ("|", ">")
 
 
@@ -100,7 +101,8 @@ class _Editor:
         if sequence.flow_style or not sequence.value:
             at, text = brackets.new_item(self._text, sequence, new, first=first, again=again)
             return Cut(at, at, text, depth)
-        column = self._dash(sequence.value[0])
+        dash, line = self._dash(sequence.value[0])
+        column = dash - line
         lines = block([new], inset=self._inset(way[-2]))
         if not first:
             return self._below(self._end(sequence), lines, column, depth)
@@ -110,18 +112,22 @@ class _Editor:
         return self._below(key.end_mark.index, lines, column, depth)
 
     def _removed(self, node: Node, path: Path) -> Cut:
-        if node.flow_style:  # type: ignore[attr-defined]
+        if not isinstance(node, MappingNode | SequenceNode):
+            raise Unplaced
+        if node.flow_style:
             start, end = brackets.removed(self._text, node, path[-1])
             return Cut(start, end, "")
         found = member(node, path[-1])
         if found is None:
             raise Unplaced
         key, value = found
-        begin = value.start_mark.index if key is None else key.start_mark.index
-        line = self._text.rfind("\n", 0, begin) + 1
-        before = self._text[line:begin].strip()
-        if before != ("-" if key is None else ""):
-            raise Unplaced
+        if key is None:
+            _, line = self._dash(value)
+        else:
+            begin = key.start_mark.index
+            line = self._text.rfind("\n", 0, begin) + 1
+            if self._text[line:begin].strip():
+                raise Unplaced
         end = self._line_end(self._end(value, key))
         if line:
             return Cut(self._line_end(line - 1), end, "")
@@ -151,15 +157,17 @@ class _Editor:
         end = self._text.find("\n", index)
         if end < 0:
             return len(self._text)
-        return end - 1 if end > index and self._text[end - 1] == "\r" else end
+        return end - 1 if self._text.endswith("\r", 0, end) else end
 
-    def _dash(self, item: Node) -> int:
-        """Return the column of the dash before an item."""
+    def _dash(self, item: Node) -> tuple[int, int]:
+        """Return where the dash before an item is, and where its line begins."""
         begin = item.start_mark.index
-        before = self._text[self._text.rfind("\n", 0, begin) + 1 : begin].rstrip()
-        if not before.endswith("-"):
+        while begin and self._text[begin - 1].isspace():
+            begin -= 1
+        line = self._text.rfind("\n", 0, begin) + 1
+        if self._text[line:begin].strip() != "-":
             raise Unplaced
-        return len(before) - 1
+        return begin - 1, line
 
     def _inset(self, mapping: Node) -> bool:
         """Return whether lists stand further in than their keys, as far as this object shows."""
@@ -171,10 +179,13 @@ class _Editor:
     def _end(self, node: Node, before: Node | None = None) -> int:
         """Return where the last content of a part ends: a parser counts comments after it too.
 
-        `before` is what stands before it. An alias stands elsewhere than its node.
+        `before` is its key. An alias stands elsewhere than its node.
         """
         if before is not None and node.start_mark.index < before.end_mark.index:
-            raise Unplaced
+            alias = _ALIAS.match(self._text, before.end_mark.index)
+            if alias is None:
+                raise Unplaced
+            return alias.end()
         if isinstance(node, ScalarNode):
             if node.style not in _BLOCK_STYLES:
                 return int(node.end_mark.index)

@@ -29,7 +29,7 @@ _ABOUT = re.compile(r"Job|Workflow|List|\brbac\.authorization\.k8s\.io\b")
 _PLACEHOLDER = re.compile(r"\{\{[^{}\n]*\}\}")
 _RIGHTS: Final = "rights"
 _MARK: Final = "\ufeff"  # of the byte order, which some editors write
-_FORMATTED: Final = "its comments and layout are not kept: it has aliases, or a layout that is rare"
+_REWRITTEN: Final = "rewritten without its comments: it has aliases, or a layout that is rare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _changed(
         document = read(piece)
     except Unreadable as error:
         what = f"unchanged: {error}"
-        made.said.append(Said(line + error.line - 1, "a document", what, failed=True))
+        made.said.append(Said(line + error.line - 1, "the document", what, failed=True))
         return piece
     out, put_in = changes(document, line + document.line - 1, made)
     if not nested:
@@ -152,7 +152,7 @@ def _changed(
         except Unplaced:
             piece = _rewritten(document, apply(document.value, edits))
             if not nested:
-                made.said.append(Said(line + document.line - 1, "its document", _FORMATTED))
+                made.said.append(Said(line + document.line - 1, "the document", _REWRITTEN))
         document = read(piece)
     return piece
 

@@ -19,8 +19,8 @@ def block(value: Any, *, inset: bool = False) -> list[str]:
 def flow(value: Any, indent: str, step: int | None) -> str:
     """Return a value as JSON: on one line, or by `step` columns further in than `indent`."""
     if step is None:
-        return json.dumps(value)
-    return json.dumps(value, indent=step).replace("\n", f"\n{indent}")
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", f"\n{indent}")
 
 
 def _member(key: str, value: Any, *, inset: bool) -> list[str]:

@@ -168,5 +168,5 @@ def test_a_document_that_is_no_yaml_is_passed_on_and_told():
     code, out, report = ctl("inject", "-f", "-", data=f"kind: Job\n  a: [\n---\n{JOB}")
 
     assert (1, True) == (code, out.startswith("kind: Job\n  a: [\n---\n"))
-    assert "a document: unchanged: invalid YAML" in report
+    assert "the document: unchanged: invalid YAML" in report
     assert "job.batch/greeting: injected" in report

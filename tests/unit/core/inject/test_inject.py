@@ -456,6 +456,7 @@ BEFORE = [
     job({"containers": [{"name": "main", "volumeMounts": []}]}),
     {key: value for key, value in job().items() if key != "metadata"},
     CRON,
+    {"kind": "List", "items": [CRON]},
 ]
 
 

@@ -1,0 +1,84 @@
+"""What `inject` makes of manifests of all shapes is valid to the letter for a real API server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reporter.core.facts import Form
+from reporter.core.inject.edits import get
+from reporter.core.inject.jobs import jobs, manifests
+from reporter.core.inject.wishes import Wishes
+from reporter.ctl.manifests.documents import read, split
+from reporter.ctl.manifests.injecting import injected
+from tests.bed.controlplane import ControlPlane
+from tests.manifests.collected import NAMELESS, SHAPES, UNCHANGED
+from tests.manifests.generated import COUNT, generated
+
+pytestmark = pytest.mark.cluster
+
+REST = {"Job": "jobs", "CronJob": "cronjobs"}
+WISHES = [
+    Wishes("registry.example/status-reporter:1"),
+    Wishes("registry.example/status-reporter:1", Form.CLASSIC, aggregator="status-aggregator"),
+]
+
+
+def everything(labels: Any) -> bool:
+    return True
+
+
+def batch_objects(stream: str) -> Iterator[dict[str, Any]]:
+    """Yield Jobs and CronJobs; of other kinds the Jobs that they make."""
+    for piece in split(stream.removeprefix("\ufeff")):
+        value = read(piece).value
+        for found in jobs(value):
+            job = get(value, found.job)
+            if job.get("kind") == "Job":
+                yield job
+            elif found.shown.startswith("cronjob"):
+                yield get(value, found.job[:-2])
+            else:
+                metadata = {"name": "inner", **(job.get("metadata") or {})}
+                yield {"apiVersion": "batch/v1", "kind": "Job", **job, "metadata": metadata}
+        for path, _ in manifests(value):
+            plain = get(value, path).replace("{{workflow.name}}", "w")
+            yield from batch_objects(plain.replace("{{inputs.parameters.container}}", "main"))
+
+
+def dry_run(controlplane: ControlPlane, namespace: str, stream: str) -> int:
+    """Create everything, but not really. Return how many objects there were."""
+    count = 0
+    for value in batch_objects(stream):
+        path = f"/apis/batch/v1/namespaces/{namespace}/{REST[value['kind']]}"
+        metadata = {**value["metadata"], "namespace": namespace}
+        query = "dryRun=All&fieldValidation=Strict&fieldManager=test"
+        controlplane.request("POST", f"{path}?{query}", {**value, "metadata": metadata})
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("wishes", WISHES, ids=["native", "classic with an aggregator"])
+def test_collected_shapes(controlplane: ControlPlane, namespace: str, wishes: Wishes) -> None:
+    """The shapes are valid before, and with the reporter in them."""
+    count = 0
+    for name, stream in SHAPES.items():
+        before = dry_run(controlplane, namespace, stream)
+        made = injected(stream, wishes, everything)
+        unchanged = UNCHANGED | NAMELESS if wishes.aggregator else UNCHANGED
+        assert (name in unchanged) == (made.text == stream), name
+        assert before == dry_run(controlplane, namespace, made.text), name
+        count += before
+    assert count > len(SHAPES)
+
+
+def test_generated_streams(controlplane: ControlPlane, namespace: str) -> None:
+    """The same for streams that nobody has thought of."""
+    count = 0
+    for seed in range(COUNT):
+        stream = generated(seed)
+        before = dry_run(controlplane, namespace, stream)
+        made = injected(stream, WISHES[seed % 2], everything)
+        assert before == dry_run(controlplane, namespace, made.text), seed
+        count += before
+    assert count > COUNT
