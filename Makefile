@@ -107,14 +107,15 @@ test-long-cluster: $(READY)
 	$(PYTEST) -m "long and (cluster or node)"
 
 test-coverage: $(READY) ## measure coverage; core, wire and untar must be complete
-	@PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "not cluster and not node and not long" \
-	  --cov=reporter --cov-branch --cov-report=term:skip-covered
+	@rm -f .coverage .coverage.*
+	PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "not cluster and not node and not long" \
+	  --cov --cov-report=term:skip-covered
 	$(BIN)/python -m coverage report --include='reporter/core/*,reporter/wire/*,reporter/untar/*' \
 	  --show-missing --skip-covered --fail-under=100
 
 test-coverage-html: $(READY) ## measure coverage and write htmlcov/index.html
-	@$(PYTEST) $(PARALLEL) -m "not cluster and not node and not long" \
-	  --cov=reporter --cov-branch --cov-report=html
+	@rm -f .coverage .coverage.*
+	$(PYTEST) $(PARALLEL) -m "not cluster and not node and not long" --cov --cov-report=html
 
 lint: $(READY) ## check format, style, types, layers, locks and documents
 	@$(BIN)/ruff format --check --quiet . || { echo "make fmt formats these files" >&2; $(BIN)/ruff format --check .; }

@@ -63,8 +63,9 @@ def _parent() -> _Parent:
 
 
 def _mark() -> dict[str, str]:
-    """Return what continuous integration finds its leaks by."""
-    return {name: os.environ[name] for name in ("CI_RUN_MARK",) if name in os.environ}
+    """Return what continuous integration finds its leaks by, and what measures coverage."""
+    names = ("CI_RUN_MARK", "COVERAGE_PROCESS_CONFIG")
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 class Forked(subprocess.Popen[Any]):

@@ -37,8 +37,9 @@ print(*sorted(third))
 """
 
 
-def test_link_imports_urllib3_and_nothing_else():
+def test_link_imports_urllib3_and_nothing_else(monkeypatch):
     """No sidecar, no Kubernetes, no event loop; cryptography and archives only when needed."""
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # it would be loaded, too
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, ",".join(HEAVY)],
         capture_output=True,

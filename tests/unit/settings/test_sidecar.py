@@ -377,8 +377,9 @@ def test_the_effective_settings_are_shown_in_the_spelling_of_the_environment():
     assert [found.name for found in settings.describe()] == list(shown)
 
 
-def test_nothing_heavy_comes_along():
+def test_nothing_heavy_comes_along(monkeypatch):
     """The optional parts of pydantic stay out of memory."""
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # its parts come along
     code = (
         "import sys, reporter.settings.sidecar;"
         "heavy = {'email_validator', 'pydantic.networks', 'yaml', 'tomllib', 'pydantic.v1'};"
