@@ -75,9 +75,9 @@ class Stage:
         self._thread.join(BOUND)
         self._loop.close()
 
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
+    def call(self, work: Coroutine[Any, Any, T], bound: float = BOUND) -> T:
         """Run a coroutine where the store lives."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(BOUND)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(bound)
 
     async def _start(self) -> None:
         await self.store.open_run(self._plan, now=time.time())
