@@ -148,6 +148,52 @@ def test_nothing_differs(asked, said, more):
     assert said == asked("contents", "differences", script)
 
 
+ANSWERS = """
+const [answers, abort] = given, [real, clock] = [window.fetch, window.setTimeout];
+const ended = new AbortController(), waits = [], said = [];
+window.fetch = async () => {
+  const [status, body, after] = answers.shift() ?? [200, '"there"'];
+  if (!status) throw new TypeError("the network is away");
+  return new Response(body, {status, headers: after ? {"Retry-After": after} : {}});
+};
+window.setTimeout = (go, wait) => {
+  waits.push(wait);
+  clock(abort ? () => ended.abort() : go, 0);
+};
+try {
+  const last = await ask("x", ended.signal, (text) => said.push(text)).catch(error => error.name);
+  return [last, waits, said];
+} finally {
+  [window.fetch, window.setTimeout] = [real, clock];
+}
+"""
+"""Asks where these answers come one after the other: status, body, Retry-After."""
+THERE = {"found": "there", "problem": ""}
+
+
+@pytest.mark.parametrize(
+    ("answers", "waits", "said", "last"),
+    [
+        ([], [], [], THERE),
+        ([[409, "still read", "7"]], [7000], ["Still read."], THERE),
+        ([[503, "away", ""], [429, "", "2"]], [3000, 2000], ["Away.", "429."], THERE),
+        ([[503, "away", "86400"]], [60_000], ["Away."], THERE),
+        ([[503, "away", "Thu, 01 Jan 2026 00:00:00 GMT"]], [3000], ["Away."], THERE),
+        ([[0, ""]], [3000], ["The aggregator cannot be reached."], THERE),
+        ([[410, "gone", "5"]], [], [], {"found": None, "problem": "Gone."}),
+    ],
+)
+def test_a_document_is_asked_for_until_an_answer_lasts(asked, answers, waits, said, last):
+    """After as many seconds as the answer says, a minute at most; meanwhile the reason is told."""
+    assert [last, waits, said] == asked("ask", "ask", ANSWERS, answers, False)
+
+
+def test_a_document_that_is_not_wanted_any_more(asked):
+    """Closed while it waits: nobody is asked again."""
+    answers = [[503, "away", "9"], [503, "never", ""]]
+    assert ["AbortError", [9000], ["Away."]] == asked("ask", "ask", ANSWERS, answers, True)
+
+
 def test_an_entry(asked):
     """Numbers that cannot be are none; its words are found in small letters."""
     script = """
@@ -175,7 +221,7 @@ def test_pages_add_up(asked):
     assert [["b/1", "a/1", "c/1"], [0, 1, 2], [False, True]] == asked("run", "Run", script)
 
 
-def test_what_the_stream_told_while_a_page_was_read(asked):
+def test_what_the_stream_saidwhile_a_page_was_read(asked):
     """Is newer than the page, also of an entry that the page is the first to have."""
     script = """
     const run = new Run(() => {});
