@@ -189,3 +189,17 @@ def test_tektons_steps(shell: Shell) -> None:
         shell.good(*step["command"], *step["args"])
 
     assert ("True", "ChecksPassed") == shell.verdict("validate")
+
+
+def test_githubs_steps(shell: Shell) -> None:
+    """The scripts of the steps behind the one that gets kubectl, with bash as GitHub runs it."""
+    workflow = yaml.safe_load((INTO / "github.yml").read_text())
+    start, wait = (
+        step["run"].replace("examples/into/job.yaml", str(INTO / "job.yaml"))
+        for step in workflow["jobs"]["validate"]["steps"][-2:]
+    )
+    shell.good("bash", "-e", "-o", "pipefail", "-c", start)
+
+    said = shell.good("bash", "-e", "-o", "pipefail", "-c", wait)
+
+    assert re.search(r"^::notice .*ChecksPassed", said, re.MULTILINE), said
