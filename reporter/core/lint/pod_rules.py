@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from reporter.core.diagnosis.setting import is_reporter
 from reporter.core.facts import Form
 from reporter.core.lint.case import Case, Hit, shown
 from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right
@@ -19,11 +20,16 @@ _ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 def classic_not_first(case: Case) -> Iterator[Hit]:
     """The kubelet starts containers in order."""
     reporter = case.reporter
-    if reporter.form is Form.CLASSIC and reporter.index > 0:
+    others = [
+        text(each, "name")
+        for each in list(items(case.job.pod, "containers"))[: reporter.index]
+        if not is_reporter(each)
+    ]
+    if reporter.form is Form.CLASSIC and others:
         yield Hit(
             reporter.place,
-            f"The reporter is container {reporter.index + 1} of the Pod: while the image of one "
-            "before it is being pulled, nobody reports that, and a pull that fails is lost.",
+            f"Containers start before the reporter ({shown(others)}): an image pull that hangs "
+            "blocks it, and nobody reports that.",
             "List the reporter first under containers.",
         )
 

@@ -140,6 +140,17 @@ def test_classic_behind_the_adapter():
     assert ["classic-not-first"] == ids(lint(value))
 
 
+def test_two_classic_reporters():
+    """Both are before the adapter, and that is enough."""
+    value = job("classic")
+    all_of(
+        second(CONDITION_TYPE="Other", ADAPTER_CONTAINER_NAME="adapter"),
+        env(ADAPTER_CONTAINER_NAME="adapter"),
+    )(value)
+
+    assert [] == ids(lint(value))
+
+
 def test_two_reporters_of_one_condition():
     """Each is told; another type is fine, also one that cannot be seen."""
     for variables, expected in (
