@@ -5,8 +5,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from reporter.core.diagnosis.cron_job import findings_of_runs, last_runs
 from reporter.core.diagnosis.finding import Finding, Object, Objects, Weight
 from reporter.core.diagnosis.job import findings, newest_pod, standing
+from reporter.core.diagnosis.outcome import JobOutcome, outcome
 from reporter.core.diagnosis.setting import find_setup
 from reporter.core.objects import items, section, text
 from reporter.core.text import clean
@@ -21,29 +23,35 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Reads a Job, its Pods and their events with your own permissions, and explains what happened and
-what to do.
+what to do. Of cronjob/NAME it shows the last runs, and explains the newest one unless it is good.
 
 exit codes:
   0    the Job could be read, whatever its outcome
   2    usage error
-  4    cannot tell: not reachable, forbidden, no such Job
+  4    cannot tell: not reachable, forbidden, no such Job or CronJob
   130  Ctrl-C"""
 
 API_VERSION = "v1"
 MOST_PODS = 50
+_CRON_JOBS = ("cronjob", "cronjobs", "cj", "cronjob.batch", "cronjobs.batch")
 _WEIGHTS = {Weight.PROBLEM: "31", Weight.WARNING: "33", Weight.INFO: "32"}
 _INDENT = " " * 9
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("job", metavar="JOB", help="the Job's name, also as job/NAME")
+    parser.add_argument(
+        "job", metavar="JOB", help="the Job's name, also as job/NAME, or cronjob/NAME"
+    )
     show.arguments(parser)
     cluster_arguments(parser, everywhere=False)
 
 
 def run(options: argparse.Namespace) -> int:
     """Read, explain, and return the exit code."""
+    sort, _, rest = options.job.rpartition("/")
+    if sort in _CRON_JOBS:
+        return _explain_cron_job(job_name(rest, options), options)
     name = job_name(options.job, options)
     api, namespace = open_cluster(options)
     assert namespace is not None
@@ -62,7 +70,46 @@ def run(options: argparse.Namespace) -> int:
     return GOOD
 
 
-def _read(api: "KubeApi", namespace: str, job: dict[str, Any]) -> Objects:
+def _explain_cron_job(name: str, options: argparse.Namespace) -> int:
+    api, namespace = open_cluster(options)
+    assert namespace is not None
+    try:
+        cron_job = api.get("CronJob", namespace, name, timeout=TIMEOUT)
+        runs = last_runs(cron_job, api.list_jobs(namespace, timeout=TIMEOUT))
+    except NotFound:
+        raise CannotTell(
+            f"no CronJob {name!r} in namespace {namespace!r}: it was deleted or is in another "
+            "namespace (-n)"
+        ) from None
+    except KubeError as error:
+        raise CannotTell(said(error)) from None
+    found = findings_of_runs(cron_job, runs)
+    wanted = bool(runs) and outcome(runs[0]) is not JobOutcome.GOOD
+    newest = _read(api, namespace, runs[0]) if wanted else None
+    api.close()
+    last = None if newest is None else _document(newest, findings(newest))
+    match options.output:
+        case "name":
+            show.put_names(finding.code for finding in found)
+        case "json" | "yaml":
+            metadata = section(cron_job, "metadata")
+            document = {
+                "api_version": API_VERSION,
+                "kind": "CronJobExplanation",
+                "cronjob": {key: text(metadata, key) for key in ("namespace", "name", "uid")},
+                "findings": [_data(each) for each in found],
+                "last": last,
+            }
+            show.put_data(options.output, document)
+        case _:
+            _put_text(f"CronJob {namespace}/{name}", found, options)
+            if newest is not None:
+                show.put([""])
+                _put(newest, findings(newest), options)
+    return GOOD
+
+
+def _read(api: "KubeApi", namespace: str, job: Object) -> Objects:
     """Read what belongs to the Job. What is refused is said, not fatal."""
     unread: dict[str, str] = {}
     pods, events, logs = list[dict[str, Any]](), list[dict[str, Any]](), dict[str, str]()
@@ -121,13 +168,17 @@ def _put(objects: Objects, found: list[Finding], options: argparse.Namespace) ->
             show.put_names(finding.code for finding in found)
         case "json" | "yaml":
             show.put_data(options.output, _document(objects, found))
-        case form:
+        case _:
             name = f"{text(metadata, 'namespace')}/{text(metadata, 'name')}"
-            colour = wants_colour(sys.stdout, refused=options.no_color)
-            lines = [f"Job {clean(name, 512)}", ""]
-            for finding in found:
-                lines += _lines(finding, colour=colour, wide=form == "wide")
-            show.put(lines)
+            _put_text(f"Job {name}", found, options)
+
+
+def _put_text(title: str, found: list[Finding], options: argparse.Namespace) -> None:
+    colour = wants_colour(sys.stdout, refused=options.no_color)
+    lines = [clean(title, 512), ""]
+    for finding in found:
+        lines += _lines(finding, colour=colour, wide=options.output == "wide")
+    show.put(lines)
 
 
 def _lines(finding: Finding, *, colour: bool, wide: bool) -> list[str]:
@@ -146,14 +197,15 @@ def _document(objects: Objects, found: list[Finding]) -> dict[str, Any]:
         "api_version": API_VERSION,
         "kind": "Explanation",
         "job": {key: text(metadata, key) for key in ("namespace", "name", "uid")},
-        "findings": [
-            {
-                "code": finding.code,
-                "weight": str(finding.weight),
-                "what": finding.what,
-                "todo": finding.todo,
-                "evidence": list(finding.evidence),
-            }
-            for finding in found
-        ],
+        "findings": [_data(each) for each in found],
+    }
+
+
+def _data(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "weight": str(finding.weight),
+        "what": finding.what,
+        "todo": finding.todo,
+        "evidence": list(finding.evidence),
     }

@@ -55,6 +55,83 @@ node, and imagePullSecrets.
 """
 
 
+CRON = {"kind": "CronJob", "name": "nightly", "uid": "cron-uid"}
+
+
+def add_cron_job(fake: FakeKube, **spec) -> None:
+    fake.tokens.roles["person"] = (
+        Rule(("get", "list"), ("pods", "jobs", "cronjobs", "events", "pods/log")),
+    )
+    metadata = {"name": "nightly", "uid": "cron-uid"}
+    fake.store.create("CronJob", {"metadata": metadata, "spec": {"schedule": "@daily"} | spec})
+
+
+def add_run(fake: FakeKube, day: int, *reports: rows.Report, owner=CRON, **more) -> None:
+    made = with_verdicts(
+        *reports, name=f"nightly-{day}", uid=f"uid-{day}", spec={"backoffLimit": 0}, **more
+    )
+    made["metadata"] |= {
+        "ownerReferences": [owner],
+        "creationTimestamp": f"2030-01-{day:02}T00:00:00Z",
+    }
+    fake.create_job(made)
+
+
+class TestCronJob:
+    """The last runs of a CronJob."""
+
+    def test_the_runs_and_the_newest_one(self, at_home: Home, fake: FakeKube) -> None:
+        """Newest first, its own only, at most five; what failed last is explained."""
+        add_cron_job(fake)
+        good = rows.result(rows.ResultPayload(True, "Fine", "12 of 12"))
+        for day in range(1, 7):
+            add_run(fake, day, good)
+        add_run(fake, 7, rows.timeout(300))
+        add_run(fake, 8, good, owner=CRON | {"uid": "another"})
+        code, out, err = at_home.run("explain", "cronjob/nightly")
+        runs, _, last = out.partition("\n\nJob default/nightly-7\n\n")
+
+        assert (0, "") == (code, err)
+        assert [
+            "CronJob default/nightly",
+            "",
+            "problem: Job nightly-7 of 2030-01-07T00:00:00Z: Available=False AdapterTimeout: "
+            "Adapter did not produce results within 5m0s",
+            *(
+                f"info:    Job nightly-{day} of 2030-01-{day:02}T00:00:00Z: Available=True Fine: "
+                "12 of 12"
+                for day in (6, 5, 4, 3)
+            ),
+        ] == runs.splitlines()
+        assert "What to do: Check whether the adapter hangs" in last
+
+    def test_a_good_run_needs_no_explanation(self, at_home: Home, fake: FakeKube) -> None:
+        """One line; in JSON there is none for the last."""
+        add_cron_job(fake, suspend=True)
+        add_run(fake, 1, rows.result(rows.ResultPayload(True, "Fine", "")))
+        code, out, _ = at_home.run("explain", "cj/nightly", "-o", "json")
+        document = json.loads(out)
+
+        assert (0, "CronJobExplanation", None) == (code, document["kind"], document["last"])
+        assert ["cron-suspended", "run"] == [each["code"] for each in document["findings"]]
+        assert (0, "cron-suspended\nrun\n", "") == at_home.run(
+            "explain", "cronjob/nightly", "-o", "name"
+        )
+
+    def test_there_is_none(self, at_home: Home, fake: FakeKube) -> None:
+        """4, in its own words; also without the right."""
+        add_cron_job(fake)
+
+        assert (
+            4,
+            "",
+            "status-ctl: no CronJob 'x' in namespace 'default': it was deleted or is in another "
+            "namespace (-n)\n",
+        ) == at_home.run("explain", "cronjob/x")
+        fake.tokens.roles["person"] = ()
+        assert 4 == at_home.run("explain", "cronjob/nightly")[0]
+
+
 class TestExplain:
     """One Job."""
 
