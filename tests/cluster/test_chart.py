@@ -1,0 +1,126 @@
+"""deploy/chart through the real Helm and past the real API server."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.bed import binaries
+from tests.bed.controlplane import ControlPlane
+
+pytestmark = pytest.mark.cluster
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+CHART = DEPLOY / "chart"
+IMAGE = "registry.example.org/team/status-reporter"
+PLAN = {"run": "run-1", "plugins": [{"name": "e2e"}]}
+OF_THE_OPERATOR = {"PodMonitor", "PrometheusRule", "ServiceMonitor"}
+Object = dict[str, Any]
+
+
+def helm(*arguments: str, values: Object | None = None) -> subprocess.CompletedProcess[str]:
+    """What Helm says; it is told of the version, which it cannot ask a server for."""
+    given = yaml.safe_dump(values or {})
+    command = [str(binaries.program("helm")), *arguments, "--kube-version", "1.34.4"]
+    command += ["--values", "-"]
+    return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+
+
+def rendered(namespace: str, values: Object) -> list[Object]:
+    """Every object of a release."""
+    done = helm("template", "ours", str(CHART), "--namespace", namespace, values=values)
+    assert (0, "") == (done.returncode, done.stderr)
+    return [each for each in yaml.safe_load_all(done.stdout) if each]
+
+
+def everything(namespace: str) -> Object:
+    """Values that turn all of it on."""
+    return {
+        "image": {"repository": IMAGE, "tag": "1.2.3"},
+        "namespaces": [namespace],
+        "reaper": {"enabled": True},
+        "monitoring": {"enabled": True, "labels": {"release": "prometheus"}},
+        "aggregator": {"enabled": True, "plan": PLAN, "storage": {"size": "1Gi"}},
+    }
+
+
+def plain(found: Object) -> tuple[str, str, Object]:
+    """Kind, name and the rest without what a release decides."""
+    text = yaml.safe_dump({k: v for k, v in found.items() if k != "metadata"}, sort_keys=True)
+    rest = yaml.safe_load(text.replace(f"{IMAGE}:1.2.3", "status-reporter").replace("1Gi", "10Gi"))
+    for subject in rest.get("subjects", []):
+        subject.pop("namespace", None)
+    return found["kind"], found["metadata"]["name"], rest
+
+
+def test_the_chart_has_what_kustomize_applies() -> None:
+    """The same objects, but for image, namespace, labels and the size of the volume."""
+    made = [plain(each) for each in rendered("ours", everything("jobs"))]
+    taken = [
+        plain(each)
+        for file in sorted((CHART / "files").rglob("*.yaml"))
+        for each in yaml.safe_load_all(file.read_text())
+    ]
+    ours = [each for each in made if each[0] != "ConfigMap"]
+
+    def by_name(objects: list[tuple[str, str, Object]]) -> list[tuple[str, str, Object]]:
+        return sorted(objects, key=lambda each: each[:2])
+
+    assert by_name(taken) == by_name(ours)
+    assert {"status-aggregator-plan", "status-reporter-dashboard"} == {
+        name for kind, name, _ in made if kind == "ConfigMap"
+    }
+
+
+def test_what_it_renders_is_accepted(controlplane: ControlPlane, namespace: str) -> None:
+    """Valid to the letter, in the release's namespace, without a Pod security warning."""
+    controlplane.kubectl(
+        "label", "namespace", namespace, "pod-security.kubernetes.io/warn=restricted"
+    )
+    found = rendered(namespace, everything(namespace))
+    known = [each for each in found if each["kind"] not in OF_THE_OPERATOR]
+    apply = ("apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors")
+
+    answer = controlplane.kubectl(*apply, "--filename", "-", input=yaml.safe_dump_all(known))
+
+    assert len(known) == len(answer.splitlines())
+    assert {namespace} == {
+        each["metadata"]["namespace"] for each in found if not each["kind"].startswith("Cluster")
+    }
+    assert {"prometheus"} == {
+        each["metadata"]["labels"]["release"] for each in found if each["kind"] in OF_THE_OPERATOR
+    }
+
+
+def test_helm_finds_nothing_to_criticise() -> None:
+    """With the defaults, which ask for nothing, and with all of it."""
+    for values in ({}, everything("jobs")):
+        done = helm("lint", "--strict", str(CHART), values=values)
+        assert 0 == done.returncode, done.stdout
+    assert [] == rendered("ours", {})
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"reaper": {"enabled": True}}, "at '/image/repository': minLength"),
+        ({"image": {"repository": "a/b:1.0"}}, "at '/image/repository': 'a/b:1.0' does not match"),
+        ({"reaper": {"enabled": "yes"}}, "at '/reaper/enabled': got string, want boolean"),
+        ({"monitoring": {"enable": True}}, "additional properties 'enable' not allowed"),
+        ({"namespaces": ["Bad_Name"]}, "at '/namespaces/0': 'Bad_Name' does not match pattern"),
+        (
+            {"image": {"repository": "a/b"}, "aggregator": {"enabled": True}},
+            "at '/aggregator/plan': missing properties 'run', 'plugins'",
+        ),
+    ],
+)
+def test_wrong_values_are_named(values: Object, said: str) -> None:
+    """Before anything is applied, with the place."""
+    done = helm("template", "ours", str(CHART), values=values)
+
+    assert (1, "") == (done.returncode, done.stdout)
+    assert said in done.stderr
