@@ -129,6 +129,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             binaries.programs(*PROGRAMS)
         if "node" in wanted and bed_node.why_not() is None:
             binaries.program("kubelet")
+        if binaries.why_not() is None:
+            # What else a module needs it says itself.
+            modules = {item.module for item in real if isinstance(item, pytest.Function)}
+            more = sorted({name for each in modules for name in getattr(each, "PROGRAMS", ())})
+            binaries.programs(*more)
         if "product_image" in wanted and building.why_not() is None:
             with binaries.locked("image"):
                 building.base_image()

@@ -13,6 +13,7 @@ from tests.bed import binaries
 from tests.bed.controlplane import ControlPlane
 
 pytestmark = pytest.mark.cluster
+PROGRAMS = ("helm",)
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 CHART = DEPLOY / "chart"

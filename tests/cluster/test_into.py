@@ -25,6 +25,7 @@ WRITTEN_IMAGE = "registry.example.org/team/status-reporter:0.1.0"
 BOUND = 600.0
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(900)]
+PROGRAMS = ("helm",)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from tests.integration.scene import LAUNCHER
 from tests.ports import free_port
 
 pytestmark = pytest.mark.cluster
+PROGRAMS = ("kube-state-metrics",)
 
 ROOT = Path(__file__).resolve().parents[2]
 KIT = ROOT / "deploy" / "monitoring"
