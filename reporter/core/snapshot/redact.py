@@ -96,8 +96,10 @@ class _Redaction:
                 found["items"] = self._blank(values)
             else:
                 found["items"] = [self._secret_item(each) for each in values]
+        urls = False
         for name, value in found.items():
             kind = type(value)
+            urls = urls or "://" in name
             if kind is str:
                 whole = (
                     any(each in name for each in _APPLIED)
@@ -109,6 +111,19 @@ class _Redaction:
                 if name in _ENVIRONMENT and not (above in _FIELDS and _schema(value)):
                     self._environment(value)
                 self.inside(value, name)
+        if urls:
+            self._names(found)
+
+    def _names(self, found: dict[str, Any]) -> None:
+        """Blank in names, as of the registries in `auths`; two that become one keep apart."""
+        members = list(found.items())
+        found.clear()
+        for name, value in members:
+            new, blanked = redact_text(name)
+            self.blanked += blanked
+            while new in found:
+                new += "*"
+            found[new] = value
 
     def _list(self, found: list[Any], above: str) -> None:
         for at, value in enumerate(found):

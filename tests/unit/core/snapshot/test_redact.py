@@ -163,6 +163,18 @@ JSON = st.recursive(
 )
 
 
+def test_names_that_are_urls() -> None:
+    """As registries are in a configuration for them; no member is lost by it."""
+    auths = {"https://u:p@a/": 1, "https://v:q@a/": {"x": 2}, "https://b/": 3, "c": 4}
+    text = {"config.json": json.dumps({"auths": auths})}
+    redact(text)
+
+    blanked = "https://[redacted]@a/"
+    assert {"auths": {blanked: 1, f"{blanked}*": {"x": 2}, "https://b/": 3, "c": 4}} == json.loads(
+        text["config.json"]
+    )
+
+
 @given(JSON)
 def test_any_value_is_blanked_once(value: Any) -> None:
     """It never raises, stays JSON, and is settled after the first time."""
