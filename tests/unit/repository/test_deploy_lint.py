@@ -37,7 +37,9 @@ def with_component(example: dict, *forms: str) -> dict:
 
 def test_every_file_of_deploy():
     """As they stand there: also the components, which are patches of Jobs."""
-    files = list(load_manifests([str(DEPLOY)]))
+    # The chart has copies of the rest, and templates that are no YAML yet.
+    folders = sorted(str(each) for each in DEPLOY.iterdir() if each.name != "chart")
+    files = list(load_manifests(folders))
     jobs = [
         job
         for file in files
