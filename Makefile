@@ -151,6 +151,7 @@ bench: $(READY) ## measure the figures of docs/benchmarks.md
 	$(BIN)/python -m tests.bench.host
 	$(BIN)/python -m tests.bench.runs
 	$(BIN)/python -m tests.bench.judging
+	$(BIN)/python -m tests.bench.page
 	$(BIN)/python -m tests.bench.snapshot
 
 lock: $(READY) ## write requirements/*.txt from pyproject.toml (UPGRADE=1: newest versions)
