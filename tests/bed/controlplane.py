@@ -188,6 +188,9 @@ class ControlPlane:
                 f"--service-account-issuer={ISSUER}",
                 "--authorization-mode=Node,RBAC",
                 "--enable-admission-plugins=NodeRestriction",
+                # Off by default in this version; without a policy it changes nothing.
+                "--feature-gates=MutatingAdmissionPolicy=true",
+                "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
                 # As on any cluster that people install.
                 "--allow-privileged=true",
                 "--service-cluster-ip-range=10.96.0.0/16",

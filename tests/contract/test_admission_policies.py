@@ -5,6 +5,9 @@ Everything but the policies, their namespaces and accounts is a dry run.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -32,16 +35,13 @@ from tests.unit.core.lint.manifests import (
 pytestmark = pytest.mark.cluster
 
 ADMISSION = Path(__file__).resolve().parents[2] / "deploy" / "admission"
-GROUP = "/apis/admissionregistration.k8s.io"
-POLICIES = "validatingadmissionpolicies"
-BINDINGS = "validatingadmissionpolicybindings"
 LABEL = "test.status-reporter.io/admission"
 
 
 class Admission:
     """A namespace that the policies of a file are bound to, and no other."""
 
-    def __init__(self, bed: ControlPlane, file: str, actions: list[str]) -> None:
+    def __init__(self, bed: ControlPlane, file: str, **binding: Any) -> None:
         self.namespace = f"admission-{uuid.uuid4().hex[:8]}"
         self._bed = bed
         self._paths = [f"/api/v1/namespaces/{self.namespace}"]
@@ -50,18 +50,29 @@ class Admission:
         selector = {"namespaceSelector": {"matchLabels": {LABEL: self.namespace}}}
         for each in yaml.safe_load_all((ADMISSION / file).read_text()):
             each["metadata"]["name"] += f".{self.namespace}"
-            plural = POLICIES
+            plural = each["kind"].lower() + "s"
             if each["kind"].endswith("Binding"):
-                plural = BINDINGS
                 each["spec"]["policyName"] += f".{self.namespace}"
-                each["spec"] |= {"matchResources": selector, "validationActions": actions}
-            path = f"{GROUP}/v1/{plural}"
+                each["spec"] |= {"matchResources": selector, **binding}
+            path = f"/apis/{each['apiVersion']}/{plural.replace('policys', 'policies')}"
             bed.request("POST", path, each)
             self._paths.append(f"{path}/{each['metadata']['name']}")
 
     def end(self) -> None:
         for path in self._paths:
             self._bed.request("DELETE", path)
+
+    def created(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Create it as a dry run; return what it becomes, but for what is new each time."""
+        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs?dryRun=All"
+        made = self._bed.request("POST", path, value)
+        for metadata in (made["metadata"], made["spec"]["template"]["metadata"]):
+            for name in ("uid", "creationTimestamp", "managedFields"):
+                metadata.pop(name, None)
+            for name in ("controller-uid", "batch.kubernetes.io/controller-uid"):
+                metadata.get("labels", {}).pop(name, None)
+        del made["spec"]["selector"]
+        return made
 
     def refusal(self, value: dict[str, Any]) -> str:
         """Create it as a dry run; return why it is refused, or nothing."""
@@ -156,7 +167,7 @@ ACCEPTED = [
 @pytest.fixture(scope="module")
 def denying(controlplane: ControlPlane) -> Iterator[Admission]:
     """The policy, once it is applied."""
-    admission = Admission(controlplane, "validate.yaml", ["Deny"])
+    admission = Admission(controlplane, "validate.yaml", validationActions=["Deny"])
     bad = valid("native", spec(activeDeadlineSeconds=1))
     try:
         wait_for(lambda: admission.refusal(bad))
@@ -187,7 +198,7 @@ def test_what_is_not_refused(denying: Admission, kind: str) -> None:
 
 def test_an_account_without_the_right(controlplane: ControlPlane) -> None:
     """Refused where the binding says so; the rights count that the account has by then."""
-    admission = Admission(controlplane, "validate-rights.yaml", ["Deny"])
+    admission = Admission(controlplane, "validate-rights.yaml", validationActions=["Deny"])
     rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{admission.namespace}"
     deploy = ADMISSION.parent / "base"
     try:
@@ -206,5 +217,72 @@ def test_an_account_without_the_right(controlplane: ControlPlane) -> None:
 
         wait_for(lambda: not admission.refusal(valid("native")))
         assert "" == admission.refusal(cron_job(valid("native")))
+    finally:
+        admission.end()
+
+
+IMAGE = "registry.example.org/team/status-reporter:0.1.0"
+
+
+def plain(form: str, deadline: int | None, **more: Any) -> dict[str, Any]:
+    """A labelled Job without a reporter."""
+    adapter = {"name": "work", "image": "x", **more.pop("adapter", {})}
+    spec_of = {"template": {"spec": {"restartPolicy": "Never", "containers": [adapter], **more}}}
+    metadata = {"name": "nightly", "labels": {"status-reporter.io/inject": form}}
+    timed = {} if deadline is None else {"activeDeadlineSeconds": deadline}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": timed | spec_of,
+    }
+
+
+def injected(value: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
+    """Return what `status-ctl inject` makes of it."""
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(value))
+    script = str(ADMISSION.parents[1] / "cmd" / "status-ctl.py")
+    done = subprocess.run(
+        [sys.executable, script, "inject", "-f", str(file), "--image", IMAGE],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    made: dict[str, Any] = json.loads(done.stdout)
+    return made
+
+
+def test_the_mutating_policy_does_what_inject_does(
+    controlplane: ControlPlane, tmp_path: Path
+) -> None:
+    """The same Job, whether its manifest was changed or it was changed on its way in."""
+    cache = {"name": "cache", "mountPath": "/cache"}
+    situations = [
+        plain("native", 600),
+        plain("native", 50),
+        plain("native", 5),
+        plain("classic", None),
+        plain(
+            "native",
+            None,
+            activeDeadlineSeconds=120,
+            adapter={"volumeMounts": [cache]},
+            volumes=[{"name": "cache", "emptyDir": {}}],
+            initContainers=[{"name": "setup", "image": "x"}],
+        ),
+    ]
+    admission = Admission(controlplane, "mutate.yaml")
+    try:
+        wait_for(
+            lambda: (
+                "status-reporter.io/injected"
+                in admission.created(situations[0])["metadata"].get("annotations", {})
+            )
+        )
+        for value in situations:
+            assert admission.created(injected(value, tmp_path)) == admission.created(value)
+        unlabelled = plain("disabled", None)
+        assert 1 == len(admission.created(unlabelled)["spec"]["template"]["spec"]["containers"])
     finally:
         admission.end()
