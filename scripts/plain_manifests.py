@@ -1,4 +1,6 @@
-"""Write deploy/plain from the kustomize files, for people without kustomize; --check compares.
+"""Write what in deploy/ follows from other files there; --check compares.
+
+deploy/plain is for people without kustomize, the components' patches of CronJobs are those of Jobs.
 
 Run by `make fmt` and checked by `make lint`. sed fills in what stands in `<...>`.
 """
@@ -63,12 +65,28 @@ def text(*objects: dict[str, Any]) -> str:
     )
 
 
+def cronjob(form: str) -> str:
+    """Return the component's patch of a Job, for the Jobs of a CronJob."""
+    path = DEPLOY / "components" / form / "job.yaml"
+    patch = load(f"components/{form}/job.yaml")
+    head, _, spec = path.read_text(encoding="utf-8").partition("\nspec:\n")
+    assert patch["metadata"] == {"name": "any"}, "nothing else is known here"
+    label = f"        status-reporter.io/inject: {form}\n"
+    lines = [f"    {line}".rstrip() for line in f"spec:\n{spec}".splitlines()]
+    inner = f"  jobTemplate:\n    metadata:\n      labels:\n{label}" + "\n".join(lines) + "\n"
+    made = FROM.format(f"deploy/components/{form}/job.yaml") + head.replace(
+        "kind: Job", "kind: CronJob"
+    )
+    return f"{made}\nspec:\n{inner}"
+
+
 def manifests() -> dict[str, str]:
-    """Return the text of each file of deploy/plain."""
+    """Return the text of each file that is written, by its path below deploy/."""
     rbac = (placed(load(f"base/{name}.yaml")) for name in ("serviceaccount", "role", "rolebinding"))
     return {
-        "rbac.yaml": FROM.format("deploy/base") + RBAC + text(*rbac),
-        "job.yaml": FROM.format("deploy/examples/native and deploy/components/native")
+        **{f"components/{form}/cronjob.yaml": cronjob(form) for form in ("native", "classic")},
+        "plain/rbac.yaml": FROM.format("deploy/base") + RBAC + text(*rbac),
+        "plain/job.yaml": FROM.format("deploy/examples/native and deploy/components/native")
         + JOB
         + text(job()),
     }
@@ -78,12 +96,12 @@ def main() -> int:
     """Write or check; 1 if a file is not as it should be."""
     wrong = 0
     for name, wanted in manifests().items():
-        path = DEPLOY / "plain" / name
+        path = DEPLOY / name
         if sys.argv[1:] != ["--check"]:
             path.parent.mkdir(exist_ok=True)
             path.write_text(wanted, encoding="utf-8")
         elif not path.is_file() or path.read_text(encoding="utf-8") != wanted:
-            print(f"deploy/plain/{name} is not what deploy/ says; run make fmt")
+            print(f"deploy/{name} is not what deploy/ says; run make fmt")
             wrong = 1
     return wrong
 

@@ -39,8 +39,9 @@ class TestRole:
 
         assert public == SIDECAR.keys() | AGGREGATOR.keys() | PEOPLE | OF_ANY_KIND | others
 
-    def test_is_bound_to_the_account_of_the_components(self, pod):
-        """Names in binding, account and components are one."""
+    def test_is_bound_to_the_account_of_the_examples(self, form):
+        """Names in binding, account and examples are one."""
+        pod = load(f"examples/{form}/job.yaml")["spec"]["template"]["spec"]
         binding = load("base/rolebinding.yaml")
         account = load("base/serviceaccount.yaml")["metadata"]["name"]
         (subject,) = binding["subjects"]
@@ -52,12 +53,18 @@ class TestRole:
 class TestComponents:
     """What deploy/components/ add to a Job."""
 
+    def test_the_account_is_the_jobs_own(self, form, pod):
+        """And so is what its containers get of it; the examples give them nothing."""
+        example = load(f"examples/{form}/job.yaml")["spec"]["template"]["spec"]
+
+        assert not {"serviceAccountName", "automountServiceAccountToken"} & pod.keys()
+        assert example["automountServiceAccountToken"] is False
+
     def test_token_goes_to_the_reporter_only(self, pod, container):
-        """Nothing is mounted by itself; the one token volume has one mount, where clients look."""
+        """The one token volume has one mount, where clients look."""
         (token,) = (volume["name"] for volume in pod["volumes"] if "projected" in volume)
         mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
 
-        assert pod["automountServiceAccountToken"] is False
         assert "/var/run/secrets/kubernetes.io/serviceaccount" == mounts[token]["mountPath"]
 
     def test_token_volume_holds_what_the_client_loads(self, pod):
@@ -141,6 +148,14 @@ class TestComponents:
         assert native == classic
         assert one == other
 
+    def test_a_cron_job_gets_what_a_job_gets(self, form):
+        """And its Jobs get the label, which the reaper looks for."""
+        job, cron = (load(f"components/{form}/{name}.yaml") for name in ("job", "cronjob"))
+        template = cron["spec"]["jobTemplate"]
+
+        assert job["spec"] == template["spec"]
+        assert {"status-reporter.io/inject": form} == template["metadata"]["labels"]
+
 
 class TestExamples:
     """What deploy/examples/ show."""
@@ -148,8 +163,11 @@ class TestExamples:
     def test_job_asks_for_its_form(self, form):
         """The label is the one that the component selects."""
         labels = load(f"examples/{form}/job.yaml")["metadata"]["labels"]
-        (patch,) = load(f"components/{form}/kustomization.yaml")["patches"]
+        patch, other = load(f"components/{form}/kustomization.yaml")["patches"]
         key, _, value = patch["target"]["labelSelector"].partition("=")
+
+        assert ("Job", "CronJob") == (patch["target"]["kind"], other["target"]["kind"])
+        assert patch["target"]["labelSelector"] == other["target"]["labelSelector"]
 
         assert {key: value} == labels
         assert form == value
