@@ -1,4 +1,4 @@
-"""`status-ctl run -f deploy/plugins/ansible` on a real node: the facts that `host-facts` finds."""
+"""L15: `status-ctl run -f deploy/plugins/ansible` on a real node: the facts that `host-facts` finds."""
 
 from __future__ import annotations
 

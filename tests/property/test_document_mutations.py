@@ -44,16 +44,18 @@ def list_of_objects(data: bytes) -> None:
 
 
 def objects_of_a_snapshot(data: bytes) -> None:
-    """Blanked they are JSON, and there is nothing left to be blanked."""
+    """Blanked they are JSON; where they were JSON before, there is nothing left to be blanked."""
     text = data.decode(errors="replace")
     redact_text(text)
     found: Any = {"data": {"a": text}, "b": [text]}
+    whole = False
     with contextlib.suppress(ValueError):
         found["c"] = json.loads(text, parse_constant=str)
+        whole = True
     redact(found)
     settled = json.dumps(found)
     redact(found)
-    assert settled == json.dumps(found)
+    assert settled == json.dumps(found) or not whole
 
 
 def index_of_a_snapshot(data: bytes) -> None:

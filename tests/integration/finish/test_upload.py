@@ -1,4 +1,4 @@
-"""The upload of the tarball to a store over TLS: what can go wrong, and what is said of it."""
+"""L16: the upload of the tarball to a store over TLS: what can go wrong, and what is said of it."""
 
 from __future__ import annotations
 

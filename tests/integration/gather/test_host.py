@@ -1,4 +1,4 @@
-"""Facts of this machine, of a copy of another one's files, of an empty tree and of none."""
+"""L14: facts of this machine, of a copy of another one's files, of an empty tree and of none."""
 
 import gzip
 import json

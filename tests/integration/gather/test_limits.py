@@ -1,4 +1,4 @@
-"""Gatherers that misbehave: limits hold, the others' output is there, gather.json tells."""
+"""L13: gatherers that misbehave: limits hold, the others' output is there, gather.json tells."""
 
 import json
 import os

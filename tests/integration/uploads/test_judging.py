@@ -1,4 +1,4 @@
-"""Results that are judged once they are in: by a process of its own, whatever they hold."""
+"""L17: results that are judged once they are in: by a process of its own, whatever they hold."""
 
 from __future__ import annotations
 

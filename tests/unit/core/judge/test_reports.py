@@ -1,4 +1,4 @@
-"""Reports of every format, from bytes to items, counts and a verdict."""
+"""L17: reports of every format, from bytes to items, counts and a verdict."""
 
 from __future__ import annotations
 
