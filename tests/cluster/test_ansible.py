@@ -1,4 +1,4 @@
-"""L15: `status-ctl run -f deploy/plugins/ansible` on a real node: the facts that `host-facts` finds."""
+"""L15: `status-ctl run -f deploy/plugins/ansible` on a real node: the facts of `host-facts`."""
 
 from __future__ import annotations
 
