@@ -153,20 +153,6 @@ def test_each_folder_of_the_product_has_its_line():
             assert (ROOT / folder / name).is_file(), f"{folder}/{name}"
 
 
-def test_a_walk_passes_files_that_are_there():
-    """At most twelve steps, each with a module."""
-    walks = re.findall(r"^## (A \w+, from [^\n]+)\n\n(.+?)\n\n", DESIGN, re.MULTILINE | re.DOTALL)
-
-    assert walks
-    for name, walk in walks:
-        steps = re.split(r"^\d+\. ", walk, flags=re.MULTILINE)[1:]
-        assert 1 <= len(steps) <= 12, name
-        for step in steps:
-            passed = re.findall(r"`([\w/]+/\w+\.py)`", step)
-            assert passed, step
-            assert [] == [path for path in passed if not (ROOT / "reporter" / path).is_file()]
-
-
 def test_json_examples_are_valid():
     """What an author copies is accepted."""
     results = [text for text in blocks(README + AUTHORS, "json") if '"status"' in text]
