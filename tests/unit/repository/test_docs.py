@@ -51,7 +51,7 @@ def test_every_test_that_the_readme_promises_is_there():
     """The table of promises names files of tests that exist."""
     promised = re.findall(r"\]\((tests/[^)]+)\)", README)
 
-    assert 7 == len(promised)
+    assert 8 == len(promised)
     assert [] == [path for path in promised if not (ROOT / path).is_file()]
 
 
