@@ -115,11 +115,11 @@ def versions_agree(version: str, final: bool) -> str:
     """Check that code, changelog and manifests name VERSION; a FINAL one needs its own section."""
     own = own_version()
     problems = [f"reporter/__init__.py says {own}, not {version}"] if own != version else []
-    names = ["README.md", "docs", "deploy"]
+    names = ["README.md", "docs", "deploy", "examples"]
     listed = run("git", "-c", "safe.directory=*", "ls-files", "-z", "--", *names).split("\0")
     texts = {}
     for name in filter(None, listed):
-        if (ROOT / name).suffix in (".md", ".yaml", ".yml"):
+        if (ROOT / name).suffix in (".md", ".yaml", ".yml", ".sh"):
             texts[name] = (ROOT / name).read_text(encoding="utf-8")
     problems += other_versions(texts, version)
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -278,6 +278,8 @@ def workflow() -> str:
     """Lint the workflow that publishes, and the shell in it."""
     run(TOOLS / "zizmor", "--offline", "--quiet", ".github/workflows", "examples/into/github.yml")
     text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    (uploaded,) = re.findall(r"twine upload .* dist/(\S+)$", text, re.MULTILINE)
+    run(TOOLS / "twine", "check", "--strict", *DIST.glob(uploaded))
     blocks = re.findall(r"^( +)run: \|\n((?:\1 +.*\n)+)", text, re.MULTILINE)
     for _, block in blocks:
         run("bash", "-n", "-c", block)
