@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -66,8 +65,11 @@ class Asking:
         except (Denied, InvalidRequest) as error:
             raise Refused(error.said or str(error)) from error
 
-    async def remove(self, kind: str, name: str, uid: str) -> None:
-        """Delete the object with that UID, if it is there."""
-        # A conflict: another object has that name by now, and is left alone.
-        with suppress(NotFound, Conflict):
+    async def remove(self, kind: str, name: str, uid: str) -> bool:
+        """Delete the object with that UID; say whether it was there."""
+        try:
             await self.call(partial(self._api.delete, kind, self._namespace, name, uid=uid))
+        except (NotFound, Conflict):
+            # A conflict: another object has that name by now, and is left alone.
+            return False
+        return True

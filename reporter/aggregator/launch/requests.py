@@ -33,6 +33,7 @@ CREATIONS = 0.05  # seconds between the beginnings of two
 LONGEST_BACK_OFF = 30.0  # seconds
 _SHOWS_UP = 150.0  # seconds after which even a watch that was silent shows what was made
 _ASK_AGAIN = 30.0  # seconds after which a deletion is asked for again
+_ASK_SOON = 3.0  # the same, where no watch has shown what is to go
 _CHECK = 30.0  # seconds between two looks at what Pods wait for
 
 
@@ -101,7 +102,8 @@ class Requests:
 
     def delete(self, maker: Maker, uid: str) -> None:
         """Delete the one with that UID and its Pods, unless that was asked a moment ago."""
-        due = self._clock() >= self._asked.get(uid, -_ASK_AGAIN) + _ASK_AGAIN
+        pause = _ASK_SOON if maker in self._answers else _ASK_AGAIN
+        due = self._clock() >= self._asked.get(uid, -pause) + pause
         doing = f"deleting {maker.kind}s"
         self._begin(doing, maker.name, lambda: self._delete(maker, uid), due=due)
 
@@ -269,5 +271,9 @@ class Requests:
             raise Conflict(f"ConfigMap {run} is another one than this run began with")
 
     async def _delete(self, maker: Maker, uid: str) -> None:
-        await self._asking.remove(maker.kind, maker.name, uid)
+        there = await self._asking.remove(maker.kind, maker.name, uid)
         self._asked[uid] = self._clock()
+        # Made and deleted between two looks: no watch will show it any more.
+        answer = self._answers.get(maker)
+        if not there and answer is not None and answer[0].uid == uid:
+            del self._answers[maker]

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from reporter.core.launch.spec import Place
 from reporter.core.run.entry import Cause, State
 from reporter.core.run.launched import Step
 from reporter.core.run.plan import GLOBAL, Key, Plugin
-from reporter.errors import Forbidden, Unavailable
+from reporter.errors import Forbidden, NotFound, Unavailable
 from reporter.kube.objects import SILENCE, Page
 from reporter.pki.issuing import Pair
 from tests.fakekube import Answer, FakeKube
@@ -290,10 +290,16 @@ def test_where_nothing_happens_nothing_is_lost(bookmarks: bool, asked: list[str]
 
 
 class Accepting:
-    """The API, which takes everything; `made` has the kinds."""
+    """The API, which takes everything; `made` has the kinds, `deleted` kinds and UIDs."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
+        self.deleted: list[tuple[str, str]] = []
+
+    def delete(self, kind: str, _: str, name: str, *, uid: str) -> None:
+        self.deleted.append((kind, uid))
+        if self.deleted.count((kind, uid)) > 1:
+            raise NotFound(f"{name} not found")
 
     def create(self, kind: str, _: str, body: dict[str, Any], **__: Any) -> dict[str, Any]:
         self.made.append(kind)
@@ -301,29 +307,57 @@ class Accepting:
         return {**body, "metadata": {**body["metadata"], "uid": "u"}, "data": data}
 
 
+def requests_to(
+    api: Any, threads: ThreadPoolExecutor, clock: Callable[[], float] = time.monotonic
+) -> Requests:
+    """The requests of a run of one entry."""
+    plan = plan_of(Plugin("check"))
+    owner = {"kind": "ConfigMap", "name": RUN, "uid": "o"}
+    return Requests(
+        api,
+        Place(RUN, "default", owner, "https://r1:8080"),
+        plan,
+        launch_of(plan),
+        threads,
+        ca=b"",
+        client=lambda _: Pair(b"", b""),
+        wanted=lambda _: True,
+        done=lambda: None,
+        trouble=lambda *_: None,
+        clock=clock,
+    )
+
+
 @on_loop
 async def test_what_was_answered_during_a_decision_is_not_made_again() -> None:
     """With thousands of entries a decision takes long, and what it has seen is old by then."""
-    api, plan = Accepting(), plan_of(Plugin("check"))
-    owner = {"kind": "ConfigMap", "name": RUN, "uid": "o"}
+    api = Accepting()
     with ThreadPoolExecutor(1) as threads:
-        requests = Requests(
-            api,
-            Place(RUN, "default", owner, "https://r1:8080"),
-            plan,
-            launch_of(plan),
-            threads,
-            ca=b"",
-            client=lambda _: Pair(b"", b""),
-            wanted=lambda _: True,
-            done=lambda: None,
-            trouble=lambda *_: None,
-            clock=time.monotonic,
-        )
+        requests = requests_to(api, threads)
         for _ in range(2):
             requests.create(CHECK)
             await requests.settle(HANG)
         assert ["Secret", "Job"] == api.made
+
+
+@on_loop
+async def test_what_was_made_and_deleted_between_two_looks() -> None:
+    """No watch will ever show it: it is asked for again soon, and the end waits no longer."""
+    api, now = Accepting(), [0.0]
+    with ThreadPoolExecutor(1) as threads:
+        requests = requests_to(api, threads, lambda: now[0])
+        requests.create(CHECK)
+        await requests.settle(HANG)
+        ((maker, job),) = requests.answered(()).items()
+        requests.delete(maker, job.uid)
+        await requests.settle(HANG)
+        assert [maker] == list(requests.answered(()))  # it may still be going
+        now[0] = 4.0
+        requests.delete(maker, job.uid)
+        await requests.settle(HANG)
+
+        assert [("Job", job.uid)] * 2 == api.deleted
+        assert {} == requests.answered(())
 
 
 @pytest.mark.parametrize("missing", ["configmaps", "jobs"])
