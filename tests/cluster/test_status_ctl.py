@@ -236,15 +236,16 @@ def test_as_a_plugin_of_kubectl(ctl, controlplane, namespace, tmp_path) -> None:
 
 
 def test_completed_by_kubectl(tmp_path) -> None:
-    """It asks the plugin's other name what a word may become."""
-    script = tmp_path / "kubectl_complete-job_verdict"
+    """It asks the plugin's other name what a word may become, if there is the plugin."""
     lines = [
         f"#!{sys.executable}",
         "import sys",
         f"sys.path.insert(0, {str(Path(STATUS_CTL[1]).parents[1])!r})",
     ]
-    script.write_text("\n".join([*lines, "from reporter.ctl.main import main", "main()", ""]))
-    script.chmod(0o755)
+    for name in ("kubectl-job_verdict", "kubectl_complete-job_verdict"):
+        script = tmp_path / name
+        script.write_text("\n".join([*lines, "from reporter.ctl.main import main", "main()", ""]))
+        script.chmod(0o755)
     done = subprocess.run(
         [str(binaries.program("kubectl")), "__complete", "job-verdict", "wait", "-o", "j"],
         env=os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},

@@ -314,37 +314,37 @@ def test_every_form(at_home: Home, fake: FakeKube) -> None:
 
 
 def test_junit(at_home: Home, fake: FakeKube) -> None:
-    """One document with a case for each Job, also where the time is over for one of them."""
-    for made in (verdict("bad", GOOD, BAD), verdict("good", GOOD), verdict("open", RUNNING)):
+    """One document with a case for each Job, also for one whose reporter was killed."""
+    lost = verdict("lost", RUNNING, final=False, status=COMPLETE)
+    for made in (verdict("bad", GOOD, BAD), verdict("good", GOOD), lost):
         fake.create_job(made)
-    words = ["wait", "good", "bad", "open", "--timeout", "1s", "-o", "junit"]
-    code, out, _ = at_home.run(*words)
+    code, out, _ = at_home.run("wait", "good", "bad", "lost", "-o", "junit")
     (suite,) = ElementTree.fromstring(out.encode())
     good, bad, late = suite
 
     assert 1 == code
     assert ("3", "1", "1") == tuple(map(suite.get, ("tests", "failures", "errors")))
-    assert ["good", "bad", "open"] == [case.get("name") for case in suite]
+    assert ["good", "bad", "lost"] == [case.get("name") for case in suite]
     assert ["system-out", "failure", "error"] == [case[0].tag for case in suite]
     assert "Available=True Fine: 12 of 12" == good[0].text
     assert "Other1=False QuotaMissing: no [2Jquota" == bad[0].get("message")
     assert bad[0].text.startswith("Available=True Fine")
-    assert late[0].get("message").startswith("not decided: Available=Unknown AdapterRunning")
+    assert late[0].get("message").startswith("has ended without a final verdict (Available=Unknown")
 
 
 def test_github(at_home: Home, fake: FakeKube) -> None:
     """An annotation for each verdict as it comes, and a table in the summary at the end."""
-    for made in (verdict("bad", BAD), verdict("good", GOOD)):
+    for made in (verdict("bad", BAD), verdict("good", GOOD), verdict("lost", status=COMPLETE)):
         fake.create_job(made)
     summary = at_home.folder / "summary.md"
-    words = ["wait", "bad", "good", "late", "--timeout", "1s", "-o", "github"]
+    words = ["wait", "bad", "good", "lost", "-o", "github"]
     code, out, _ = at_home.run(*words, GITHUB_STEP_SUMMARY=str(summary))
 
     assert 1 == code
     assert [
         "::error title=job.batch/bad::Available=False QuotaMissing: no [2Jquota",
         "::notice title=job.batch/good::Available=True Fine: 12 of 12",
-        "::error title=job.batch/late::not decided: does not exist",
+        "::error title=job.batch/lost::has ended without a final verdict (no condition yet)",
     ] == out.splitlines()
     assert [
         "### status-ctl wait",
@@ -353,7 +353,7 @@ def test_github(at_home: Home, fake: FakeKube) -> None:
         "| --- | --- | --- |",
         "| bad | failed | Available=False QuotaMissing: no \\[2Jquota |",
         "| good | good | Available=True Fine: 12 of 12 |",
-        "| late | open | not decided: does not exist |",
+        "| lost | open | has ended without a final verdict (no condition yet) |",
         "",
     ] == summary.read_text().splitlines()
 
