@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from reporter.core.inject.edits import Edit, apply, get
 from reporter.core.inject.jobs import Found, jobs
 from reporter.core.inject.template import Injected, Refused, Skipped, inject, uninject
 from reporter.core.inject.wishes import Wishes
+
+_SOMETIMES: Final = frozenset(
+    {"ports", "restartPolicy", "runAsUser", "runAsGroup", "subPath", "subPathExpr"}
+)
+"""Keys of our parts that no API server adds: one that is not wanted any more is an old one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ def decide(value: Any, found: Found, wishes: Wishes) -> Decision:
         said = inject(value, found, wishes)
         return Decision(found, said, (), said.edits if isinstance(said, Injected) else ())
     before = apply(value, out)
-    bare = next(each for each in jobs(before) if each.job == found.job)
+    bare = next(each for each in jobs(before, found.at) if each.job == found.job)
     said = inject(before, bare, wishes)
     if isinstance(said, Refused):
         return Decision(found, said)
@@ -47,6 +52,8 @@ def decide(value: Any, found: Found, wishes: Wishes) -> Decision:
 def covers(shown: Any, wanted: Any) -> bool:
     """Say whether all that is wanted is there: an API server adds its defaults to an object."""
     if isinstance(shown, Mapping) and isinstance(wanted, Mapping):
+        if _SOMETIMES & (shown.keys() - wanted.keys()):
+            return False
         return all(key in shown and covers(shown[key], part) for key, part in wanted.items())
     if isinstance(shown, list) and isinstance(wanted, list):
         return len(shown) == len(wanted) and all(map(covers, shown, wanted))

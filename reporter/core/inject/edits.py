@@ -4,7 +4,7 @@ All paths of one set of changes are those of the value before the first of them.
 """
 
 from collections.abc import Iterable
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,17 +51,24 @@ def get(value: Any, path: Path) -> Any:
 
 
 def apply(value: Any, edits: Iterable[Edit]) -> Any:
-    """Return the value with all changes made."""
-    made = deepcopy(value)
+    """Return the value with all changes made; it shares what they are not about with `value`."""
+    copies: dict[Path, Any] = {(): copy(value)}
+
+    def own(path: Path) -> Any:
+        if path not in copies:
+            around = own(path[:-1])
+            copies[path] = around[path[-1]] = copy(around[path[-1]])
+        return copies[path]
+
     for edit in sorted(edits, key=_order):
+        found = own(holder(edit))
         if isinstance(edit, Put):
-            get(made, edit.path[:-1])[edit.path[-1]] = deepcopy(edit.value)
+            found[edit.path[-1]] = deepcopy(edit.value)
         elif isinstance(edit, Add):
-            found = get(made, edit.path)
             found.insert(0 if edit.first else len(found), deepcopy(edit.value))
         else:
-            del get(made, edit.path[:-1])[edit.path[-1]]
-    return made
+            del found[edit.path[-1]]
+    return copies[()]
 
 
 def holder(edit: Edit) -> Path:

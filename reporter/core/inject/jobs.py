@@ -21,7 +21,8 @@ _WHOLE: Final = ("create", "apply", "replace")
 class Found:
     """A Job, or a template of Jobs: `job` leads to its `metadata` and `spec`.
 
-    `shown` is its name for people, `namespace` is empty where the manifest has none.
+    `at` leads to the object that it is, or is a part of. `shown` is its name for people,
+    `namespace` is empty where the manifest has none.
     """
 
     shown: str
@@ -29,6 +30,7 @@ class Found:
     namespace: str
     labels: Mapping[str, str]
     job: Path
+    at: Path
 
     @property
     def pod(self) -> Path:
@@ -42,17 +44,15 @@ def jobs(value: Any, at: Path = ()) -> Iterator[Found]:
     for path in _members(one, at):
         yield from jobs(value, path)
     group, kind = _type(one)
-    spec = section(one, "spec")
+    spec, name = section(one, "spec"), _name(one)
     if (group, kind) == ("batch", "Job"):
-        yield _found("job.batch", one, at, "", one)
+        yield _found(f"job.batch/{name}", value, at)
     elif (group, kind) == ("batch", "CronJob") and isinstance(spec.get("jobTemplate"), Mapping):
-        inside = (*at, "spec", "jobTemplate")
-        yield _found("cronjob.batch", one, inside, "", spec["jobTemplate"])
+        yield _found(f"cronjob.batch/{name}", value, at, ("spec", "jobTemplate"))
     elif (group, kind) == ("jobset.x-k8s.io", "JobSet"):
         for index, each in _listed(spec, "replicatedJobs"):
-            inside = (*at, "spec", "replicatedJobs", index, "template")
-            part = f" ({text(each, 'name')})"
-            yield _found("jobset.jobset.x-k8s.io", one, inside, part, section(each, "template"))
+            shown = f"jobset.jobset.x-k8s.io/{name} ({text(each, 'name')})"
+            yield _found(shown, value, at, ("spec", "replicatedJobs", index, "template"))
 
 
 def manifests(value: Any, at: Path = ()) -> Iterator[tuple[Path, str]]:
@@ -91,15 +91,18 @@ def _listed(value: Mapping[str, Any], key: str) -> Iterator[tuple[int, Mapping[s
             yield index, each
 
 
-def _found(sort: str, whole: Any, job: Path, part: str, inner: Any) -> Found:
+def _found(shown: str, value: Any, at: Path, inside: Path = ()) -> Found:
+    whole, job = get(value, at), (*at, *inside)
+    inner = get(value, job)
     metadata = section(whole, "metadata")
     labels = {**section(metadata, "labels"), **section(inner, "metadata", "labels")}
     return Found(
-        shown=f"{sort}/{_name(whole)}{part}",
+        shown=shown,
         name=text(metadata, "name"),
         namespace=text(metadata, "namespace"),
         labels={key: value for key, value in labels.items() if isinstance(value, str)},
         job=job,
+        at=at,
     )
 
 

@@ -18,6 +18,7 @@ from reporter.ctl.manifests.rendering import block
 
 _ALIAS = re.compile(r"\s*:\s*\*[^\s,\[\]{}]+")
 _BLOCK_STYLES = ("|", ">")
+_DEEPEST = 1000  # deeper than any path: a value belongs to the key before it
 
 
 class Unplaced(Exception):
@@ -140,10 +141,10 @@ class _Editor:
         start, end = node.start_mark.index, node.end_mark.index
         if node.style == "|" and isinstance(new, str):
             lines = self._text[start:end].split(self._break)
-            return Cut(start, end, self._break.join(_relined(lines, old or "", new)))
+            return Cut(start, end, self._break.join(_relined(lines, old or "", new)), _DEEPEST)
         space = " " if self._text[start - 1 : start] == ":" else ""
         tail = self._break if node.style in _BLOCK_STYLES else ""
-        return Cut(start, end, space + brackets.dumped(new) + tail)
+        return Cut(start, end, space + brackets.dumped(new) + tail, _DEEPEST)
 
     def _below(self, index: int, lines: list[str], column: int, depth: int) -> Cut:
         """Put lines after the one of `index`."""

@@ -7,7 +7,7 @@ import pytest
 
 from reporter.core.facts import Form
 from reporter.core.inject.decide import covers, decide
-from reporter.core.inject.edits import apply, get
+from reporter.core.inject.edits import Add, Put, Remove, apply, get
 from reporter.core.inject.jobs import jobs, manifests
 from reporter.core.inject.record import ANNOTATION, Record, read
 from reporter.core.inject.rights import role, role_binding
@@ -489,6 +489,19 @@ class TestTwiceAndBack:
 
         assert not decide(once, one(once), WISHES).changes
 
+    def test_what_is_no_longer_wanted_is_a_change(self):
+        """A mount elsewhere than the adapter's shows an empty directory: a wrong verdict."""
+        mount, user = {"mountPath": "/results", "subPath": "one"}, {"runAsUser": 7, "runAsGroup": 7}
+        adapter = {"name": "main", "volumeMounts": [{"name": "v", **mount}]}
+        volumes = [{"name": "v", "emptyDir": {}}]
+        once = made(job({"containers": [adapter | {"securityContext": user}], "volumes": volumes}))
+        del pod(once)["containers"][0]["volumeMounts"][0]["subPath"]
+        again = made(once)
+        del pod(again)["containers"][0]["securityContext"]
+
+        assert "subPath" not in reporter(again)["volumeMounts"][0]
+        assert {"runAsUser", "runAsGroup"}.isdisjoint(reporter(made(again))["securityContext"])
+
     def test_what_people_have_added_stays(self):
         """Only our own parts go."""
         once = made(job())
@@ -544,6 +557,7 @@ class TestTwiceAndBack:
             ({"a": 1, "b": 2}, {"a": 1}, True),
             ({"b": 2}, {"a": 1}, False),
             ([{"a": 1, "b": 2}], [{"a": 1}], True),
+            ({"a": 1, "subPath": "x"}, {"a": 1}, False),
             ([1, 2], [1], False),
             (1, [1], False),
             ({"a": 1}, 1, False),
@@ -578,6 +592,18 @@ class TestRights:
     def test_whose_rights(self, spec, account):
         """The old name of the field counts too."""
         assert account == account_of(spec)
+
+
+def test_a_change_leaves_the_old_value_and_all_that_it_is_not_about():
+    """The old one is needed for the next Job of a list; a copy of the whole would cost each Job."""
+    old = {"a": [{"b": [1]}, {"c": {}}], "d": {"e": 2}}
+    edits = [Add(("a", 0, "b"), 2), Put(("a", 1, "c", "x"), 1), Remove(("a", 0))]
+
+    new = apply(old, edits)
+
+    assert {"a": [{"c": {"x": 1}}], "d": {"e": 2}} == new
+    assert {"a": [{"b": [1]}, {"c": {}}], "d": {"e": 2}} == old
+    assert new["d"] is old["d"]
 
 
 def test_nothing_is_at_a_path_that_leads_nowhere():

@@ -124,6 +124,22 @@ def test_what_is_rendered_is_read_as_the_same(value, inset):
     assert value == yaml.safe_load("\n".join((*rendering.block(value, inset=inset), "")))
 
 
+@pytest.mark.parametrize("last", ["volumes:", "initContainers: # none", "volumes: ~ # none"])
+def test_a_key_without_a_value_at_the_end_gets_its_own(last):
+    """As templates of charts leave it; what is added below must not come between."""
+    text = (
+        "# mine\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  template:\n"
+        "    spec:\n      restartPolicy: Never\n      containers:\n      - name: main # why\n"
+        f"        volumeMounts:\n      {last}\n"
+    )
+
+    made = injected(text, Wishes("i"), lambda labels: True)
+
+    assert [] == [each for each in made.said if "rewritten" in each.what]
+    assert made.text.startswith("# mine\n")
+    assert "main # why" in made.text
+
+
 def test_a_stream_is_cut_at_its_markers():
     """And nothing of it is lost."""
     stream = "%YAML 1.2\n---\na: |\n  ---\n...\n# x\n--- b\n----\n---"
