@@ -123,6 +123,12 @@ def nothing(_: dict[str, Any]) -> None:
     """Change nothing."""
 
 
+def knows_its_job(value: dict[str, Any]) -> None:
+    """Give the adapter, which is the last container, the variables that a reporter has."""
+    names = ("JOB_NAME", "JOB_NAMESPACE", "POD_NAME")
+    pod_of(value)["containers"][-1]["env"] = [{"name": name, "value": "x"} for name in names]
+
+
 SECRET = {"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
 REFUSED = [
     ("native", container(restartPolicy=None), "needs restartPolicy: Always"),
@@ -146,6 +152,9 @@ REFUSED = [
 ACCEPTED = [
     ("native", nothing),
     ("classic", nothing),
+    ("native", knows_its_job),
+    ("classic", knows_its_job),
+    ("native", all_of(knows_its_job, container(name="verdict"))),
     ("native", env(MAX_WAIT_TIME_SECONDS="599", CONDITION_TYPE="")),
     ("native", env(MAX_WAIT_TIME_SECONDS=SECRET, CONDITION_TYPE=SECRET)),
     ("native", all_of(spec(activeDeadlineSeconds=None), env(MAX_WAIT_TIME_SECONDS="$(WAIT)"))),

@@ -1,8 +1,8 @@
 """How the reporter was set up in a Pod's spec, and what of that cannot work."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from reporter.core.condition import DEFAULT_TYPE, is_condition_type
 from reporter.core.diagnosis.finding import Finding, Object, problem, warning
@@ -12,7 +12,9 @@ from reporter.core.pod import Names, find_adapter, find_form
 from reporter.core.text import go_duration
 
 REPORTER: Final = "status-reporter"
-_OWN: Final = frozenset({"JOB_NAME", "JOB_NAMESPACE", "POD_NAME"})
+_NEEDED: Final = frozenset({"JOB_NAME", "JOB_NAMESPACE", "POD_NAME"})
+_TELLING: Final = frozenset({"REPORTER_FORM", "REPORTER_CONTAINER_NAME", "ADAPTER_CONTAINER_NAME"})
+"""Settings that only a reporter has; one by another name needs the second."""
 MARGIN: Final = (
     10  # seconds between the wait time's end and a deadline, so that the verdict is written
 )
@@ -57,19 +59,41 @@ def find_setup(spec: Object) -> Setup | None:
 def find_setups(spec: Object) -> list[Setup]:
     """Return all reporters."""
     found = []
-    for container in [*items(spec, "initContainers"), *items(spec, "containers")]:
-        if is_reporter(container):
-            values = {text(each, "name"): text(each, "value") for each in items(container, "env")}
-            name = text(container, "name")
-            form = find_form(spec, name) or Form.CLASSIC
-            found.append(Setup(name, form, text(container, "image"), values))
+    for _, _, container in reporters_in(spec):
+        values = {text(each, "name"): text(each, "value") for each in items(container, "env")}
+        name = text(container, "name")
+        form = find_form(spec, name) or Form.CLASSIC
+        found.append(Setup(name, form, text(container, "image"), values))
     return found
 
 
-def is_reporter(container: Object) -> bool:
-    """Tell a reporter by its usual name, or by the three variables that only it needs."""
-    given = {text(each, "name") for each in items(container, "env")}
-    return text(container, "name") == REPORTER or given >= _OWN
+def reporters_in(spec: Object) -> list[tuple[str, int, Object]]:
+    """Return the reporters of a Pod's spec: the list that each is in, its index there, and it.
+
+    Told by the usual name, or by the three variables that every reporter needs. An adapter may
+    have these too: they alone count only where no container says that it is a reporter.
+    """
+    everyone = [
+        (kind, at, each)
+        for kind in ("initContainers", "containers")
+        for at, each in enumerate(_listed(spec, kind))
+        if isinstance(each, Mapping)
+    ]
+    likely = [each for each in everyone if _named(each[2]) or _variables(each[2]) >= _NEEDED]
+    return [each for each in likely if _named(each[2]) or _variables(each[2]) & _TELLING] or likely
+
+
+def _listed(spec: Object, kind: str) -> Sequence[Any]:
+    found = spec.get(kind)
+    return found if isinstance(found, list) else ()
+
+
+def _named(container: Object) -> bool:
+    return text(container, "name") == REPORTER
+
+
+def _variables(container: Object) -> set[str]:
+    return {text(each, "name") for each in items(container, "env")}
 
 
 def judge(job: Object, setup: Setup | None) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reporter.core.diagnosis.setting import is_reporter
+from reporter.core.diagnosis.setting import reporters_in
 from reporter.core.facts import Form
 from reporter.core.objects import section, text
 from reporter.core.pod import Names
@@ -168,20 +168,11 @@ def read_job(value: Object, place: Place, elsewhere: str = "") -> Job | None:
     spec = section(value, *steps)
     spec_place = (*place, *steps)
     pod = section(spec, "template", "spec")
-    found = (
-        Reporter(container, (*spec_place, "template", "spec", listed, at), form, at)
-        for listed, form in (("initContainers", Form.NATIVE), ("containers", Form.CLASSIC))
-        for at, container in _containers(pod, listed)
-        if is_reporter(container)
+    forms = {"initContainers": Form.NATIVE, "containers": Form.CLASSIC}
+    reporters = tuple(
+        Reporter(container, (*spec_place, "template", "spec", listed, at), forms[listed], at)
+        for listed, at, container in reporters_in(pod)
     )
-    reporters = tuple(found)
     if not reporters:
         return None
     return Job(kind, section(value, "metadata"), elsewhere, place, spec_place, spec, reporters)
-
-
-def _containers(pod: Object, listed: str) -> Iterator[tuple[int, Object]]:
-    found = pod.get(listed)
-    for at, container in enumerate(found if isinstance(found, list) else ()):
-        if isinstance(container, Mapping):
-            yield at, container

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reporter.core.diagnosis.setting import is_reporter
 from reporter.core.facts import Form
 from reporter.core.lint.case import Case, Hit, shown
 from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right
@@ -19,11 +18,11 @@ _ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 def classic_not_first(case: Case) -> Iterator[Hit]:
     """The kubelet starts containers in order."""
-    reporter = case.reporter
+    reporter, ours = case.reporter, {each.name for each in case.job.reporters}
     others = [
-        text(each, "name")
+        name
         for each in list(items(case.job.pod, "containers"))[: reporter.index]
-        if not is_reporter(each)
+        if (name := text(each, "name")) not in ours
     ]
     if reporter.form is Form.CLASSIC and others:
         yield Hit(

@@ -30,6 +30,7 @@ def job(*reports, final=True, spec=None, status=None):
     )
 
 
+NEEDED = ("JOB_NAME", "JOB_NAMESPACE", "POD_NAME")
 IGNORED = {"rules": [{"action": "FailJob"}, {"action": "Ignore"}]}
 CASES = {
     "nothing yet": (job(), JobOutcome.OPEN),
@@ -98,14 +99,29 @@ def test_outcome(name):
     assert expected == outcome(made)
 
 
-def test_a_second_reporter_that_has_said_nothing_is_waited_for():
-    """Two in one Pod, each with a type of its own."""
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param(("REPORTER_CONTAINER_NAME",), JobOutcome.OPEN, id="a reporter"),
+        pytest.param(("REPORTER_FORM",), JobOutcome.OPEN, id="a reporter that says its form"),
+        pytest.param((), JobOutcome.GOOD, id="an adapter that knows its Job"),
+    ],
+)
+def test_a_second_reporter_that_has_said_nothing_is_waited_for(more, expected):
+    """Two in one Pod, each with a type of its own; an adapter is not a reporter."""
     made = job(TRUE)
     containers = made["spec"]["template"]["spec"]["containers"]
-    needed = ("JOB_NAME", "JOB_NAMESPACE", "POD_NAME")
-    containers.append({"name": "second", "env": [{"name": name, "value": "x"} for name in needed]})
+    entries = [{"name": name, "value": "x"} for name in (*NEEDED, *more)]
+    containers.append({"name": "second", "env": entries})
 
-    assert JobOutcome.OPEN == outcome(made)
+    assert expected == outcome(made)
+
+
+def test_a_reporter_by_another_name():
+    """The three variables are enough where no container says that it is a reporter."""
+    container = {"name": "verdict", "env": [{"name": name} for name in NEEDED]}
+
+    assert "" == open_because(job(spec={"template": {"spec": {"containers": [container]}}}))
 
 
 def test_the_word_of_an_older_reporter_counts():

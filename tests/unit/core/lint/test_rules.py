@@ -254,6 +254,21 @@ def test_what_is_no_mistake(change):
     assert [] == lint(value)
 
 
+@pytest.mark.parametrize("form", ["native", "classic"])
+@pytest.mark.parametrize("name", ["status-reporter", "verdict"])
+def test_an_adapter_that_knows_its_job(form, name):
+    """It may have all three variables; a container that says that it is a reporter is the one."""
+    value = job(form)
+    all_of(env(REPORTER_CONTAINER_NAME=name), container(name=name))(value)
+    pod_of(value)["containers"][-1]["env"] = [
+        {"name": "JOB_NAME", **field("metadata.labels['job-name']")},
+        {"name": "JOB_NAMESPACE", **field("metadata.namespace")},
+        {"name": "POD_NAME", **field("metadata.name")},
+    ]
+
+    assert [] == ids(lint(value))
+
+
 def test_names_of_jobs_that_a_cron_job_makes():
     """They are generated: a fixed name is never right, nor is a label with it."""
     for name in ("nightly", field("metadata.labels['check']")):
