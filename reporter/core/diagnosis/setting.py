@@ -13,8 +13,10 @@ from reporter.core.text import go_duration
 
 REPORTER: Final = "status-reporter"
 _NEEDED: Final = frozenset({"JOB_NAME", "JOB_NAMESPACE", "POD_NAME"})
-_TELLING: Final = frozenset({"REPORTER_FORM", "REPORTER_CONTAINER_NAME", "ADAPTER_CONTAINER_NAME"})
-"""Settings that only a reporter has; one by another name needs the second."""
+_TELLING: Final = frozenset(
+    {"ADAPTER_CONTAINER_NAME", "CONDITION_TYPE", "REPORTER_CONTAINER_NAME", "REPORTER_FORM"}
+)
+"""Settings that no adapter needs; a second reporter of a Pod has one of them at least."""
 MARGIN: Final = (
     10  # seconds between the wait time's end and a deadline, so that the verdict is written
 )

@@ -104,6 +104,7 @@ def test_outcome(name):
     [
         pytest.param(("REPORTER_CONTAINER_NAME",), JobOutcome.OPEN, id="a reporter"),
         pytest.param(("REPORTER_FORM",), JobOutcome.OPEN, id="a reporter that says its form"),
+        pytest.param(("CONDITION_TYPE",), JobOutcome.OPEN, id="a reporter of a second type"),
         pytest.param((), JobOutcome.GOOD, id="an adapter that knows its Job"),
     ],
 )
