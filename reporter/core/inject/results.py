@@ -46,7 +46,8 @@ def results(pod: Object, adapter: Object, path: str) -> Results | str:
     ]
     if not leading:
         new = {"name": VOLUME, "mountPath": posixpath.dirname(path)}
-        return _seen(new, path, added=new)
+        hidden = f"the new volume hides what the adapter's image has at {new['mountPath']}"
+        return _seen(new, path, added=new, remark=hidden if _hides(new["mountPath"]) else "")
     at, mount = max(leading, key=lambda each: len(each[0]))
     name = text(mount, "name")
     if at == path:
@@ -72,10 +73,14 @@ def _seen(mount: Object, path: str, added: Object | None = None, remark: str = "
     """Mount it where the adapter does, or elsewhere where that would hide the reporter's files."""
     at = posixpath.normpath(text(mount, "mountPath"))
     ours = {**mount, "readOnly": True}
-    if at in _HIDING or any(each.startswith(f"{at.rstrip('/')}/") for each in _HIDING):
+    if _hides(at):
         ours["mountPath"] = _AT
         path = f"{_AT}/{path[len(at) :].lstrip('/')}"
     return Results(ours, path, added, remark)
+
+
+def _hides(at: str) -> bool:
+    return any(_leads(at, each) for each in _HIDING)
 
 
 def _leads(at: str, path: str) -> bool:

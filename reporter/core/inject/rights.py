@@ -1,6 +1,9 @@
 """The rights that a reporter needs of the account that its Pod has anyway."""
 
+from collections.abc import Mapping
 from typing import Any, Final
+
+from reporter.core.objects import items
 
 ROLE: Final = "status-reporter"
 _API: Final = "rbac.authorization.k8s.io"
@@ -31,6 +34,25 @@ def role_binding(namespace: str, account: str) -> dict[str, Any]:
         "roleRef": {"apiGroup": _API, "kind": "Role", "name": ROLE},
         "subjects": [subject | ({"namespace": namespace} if namespace else {})],
     }
+
+
+def gives(shown: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Say whether a Role or RoleBinding gives what ours of the same kind would give."""
+    if shown.get("roleRef") != wanted.get("roleRef"):
+        return False
+    subjects = [dict(each) for each in items(shown, "subjects")]
+    return all(
+        any(each.items() >= subject.items() for each in subjects)
+        for subject in items(wanted, "subjects")
+    ) and all(
+        any(all(_holds(each, key, rule[key]) for key in rule) for each in items(shown, "rules"))
+        for rule in items(wanted, "rules")
+    )
+
+
+def _holds(rule: Mapping[str, Any], key: str, names: Any) -> bool:
+    listed = rule.get(key)
+    return isinstance(listed, list) and ("*" in listed or all(each in listed for each in names))
 
 
 def _metadata(name: str, namespace: str) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from reporter.core.pod import PROXIES, Names, find_adapter
 Object = Mapping[str, Any]
 
 SAME_ACCOUNT: Final = (
-    "a Pod whose containers have a token of its account can write its own verdict: "
-    "set automountServiceAccountToken: false where they do not need it"
+    "every container with a token of a Job's account can write the verdict of any Job in the "
+    "namespace: use an account for these Jobs alone, and set automountServiceAccountToken: false "
+    "where they do not need the API"
 )
 """A remark that is the same for every Job."""
 _LABELLED: Final = "label="
@@ -166,7 +167,10 @@ def _whole(job: Object, pod: Object, wishes: Wishes) -> Iterator[str]:
             break
     if wishes.aggregator and number(job, "backoffLimit") != 0:
         yield "set backoffLimit: 0: the aggregator keeps the result of the first attempt"
-    if pod.get("automountServiceAccountToken") is not False:
+    for field in ("shareProcessNamespace", "hostPID"):
+        if pod.get(field) is True:
+            yield f"{field}: containers of the same user can read the reporter's token"
+    if pod.get("automountServiceAccountToken") is not False or account_of(pod) == "default":
         yield SAME_ACCOUNT
 
 

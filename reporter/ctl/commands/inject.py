@@ -169,9 +169,8 @@ def pass_on(
 def _report(source: str, made: "Made") -> None:
     for said in made.said:
         place = f"{source}: line {said.line}: " if source else ""
-        tell(
-            "\n".join((f"{place}{said.shown}: {said.what}", *(f"  {note}" for note in said.notes)))
-        )
+        notes = (f"  {note}" for note in said.notes if note != SAME_ACCOUNT)
+        tell("\n".join((f"{place}{said.shown}: {said.what}", *notes)))
 
 
 def _wishes(options: argparse.Namespace) -> Wishes:

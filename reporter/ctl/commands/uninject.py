@@ -6,8 +6,9 @@ from reporter.ctl.commands.inject import file_arguments, pass_on, selector
 
 DESCRIPTION = """\
 Removes from manifests what `status-ctl inject` has added and writes the result to standard
-output: the original, byte for byte, where nothing else was changed. A reporter that was added
-in another way stays.
+output: the original, byte for byte, where nothing else was changed. There are two exceptions: a
+document that inject has rewritten, and a key without a value that inject has given one: it is
+removed. A reporter that was added in another way stays.
 
 exit codes:
   0    done

@@ -4,13 +4,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 from reporter.core.inject.decide import decide
 from reporter.core.inject.edits import Edit, Put, apply, get
 from reporter.core.inject.jobs import Found, jobs, manifests
 from reporter.core.inject.record import ANNOTATION
-from reporter.core.inject.rights import role, role_binding
+from reporter.core.inject.rights import gives, role, role_binding
 from reporter.core.inject.template import (
     Injected,
     Refused,
@@ -49,7 +50,8 @@ class Made:
 
     text: str = ""
     said: list[Said] = field(default_factory=list)
-    accounts: set[tuple[str, str]] = field(default_factory=set)
+    accounts: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Namespaces and accounts of Jobs with a reporter, and the line of the first such Job."""
 
     @property
     def failed(self) -> bool:
@@ -78,12 +80,12 @@ def injected(stream: str, wishes: Wishes, chosen: Chosen, *, with_rights: bool =
             made.said.append(_told(decision.said, found, line, changes=decision.changes))
             pod = section(get(document.value, found.pod))
             if isinstance(decision.said, Injected) or has_reporter(pod):
-                made.accounts.add((found.namespace, account_of(pod)))
+                made.accounts.setdefault((found.namespace, account_of(pod)), line)
         return out, put_in
 
     made.text = "".join(_each(stream, changes, made))
     if with_rights:
-        made.text = _with_rights(made.text, made.accounts)
+        made.text = _with_rights(made)
     return made
 
 
@@ -176,24 +178,27 @@ def _inside(
             notes = tuple(_unmasked(note, names) for note in said.notes)
             what = _unmasked(said.what, names)
             made.said.append(Said(at, shown, what, notes, said.failed))
-        made.accounts |= inner.accounts
+        for namespace, account in inner.accounts:
+            key = _unmasked(namespace, names), _unmasked(account, names)
+            made.accounts.setdefault(key, at)
         if new != old:
             edits.append(Put(path, new))
     return edits
 
 
 def _masked(manifest: str) -> tuple[str, dict[str, str]]:
-    """Put names for placeholders that are as long, so that every place stays where it is."""
+    """Put names for placeholders, as long where they can be: YAML has another use for braces."""
     names: dict[str, str] = {}
     known: dict[str, str] = {}
+    # Found nowhere else, and none is a part of another.
+    unused = (f"x{number}" for number in count() if f"x{number}" not in manifest)
 
     def name(found: re.Match[str]) -> str:
         placeholder = found[0]
-        made = known.get(placeholder) or f"x{len(known)}".ljust(len(placeholder), "x")
-        while made in manifest or names.get(made, placeholder) != placeholder:
-            made = "y" + made[:-1]
-        known[placeholder], names[made] = made, placeholder
-        return made
+        if placeholder not in known:
+            known[placeholder] = f"{next(unused)}x".ljust(len(placeholder), "x")
+            names[known[placeholder]] = placeholder
+        return known[placeholder]
 
     return _PLACEHOLDER.sub(name, manifest), names
 
@@ -230,27 +235,36 @@ def _told(said: Injected | Skipped | Refused, found: Found, line: int, *, change
     return Said(line, found.shown, what)
 
 
-def _with_rights(stream: str, accounts: Iterable[tuple[str, str]]) -> str:
+def _with_rights(made: Made) -> str:
     """Add the Roles and RoleBindings that are not in the stream."""
-    there = set()
-    for piece in split(stream):
+    there: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    for piece in split(made.text):
         if "rbac.authorization.k8s.io" in piece:
             value = _value(piece)
             metadata = section(value, "metadata")
-            there.add((text(value, "kind"), text(metadata, "namespace"), text(metadata, "name")))
-    listed = sorted(accounts)
-    wanted = [role(namespace) for namespace in sorted({each[0] for each in listed})]
-    wanted += [role_binding(*each) for each in listed]
+            key = text(value, "kind"), text(metadata, "namespace"), text(metadata, "name")
+            there[key] = value
+    wanted: dict[tuple[str, str, str], tuple[dict[str, Any], int]] = {}
+    for (namespace, account), line in sorted(made.accounts.items()):
+        if _PLACEHOLDER.search(f"{namespace} {account}"):
+            what = f"no rights added for account {account!r} of namespace {namespace or 'any'!r}"
+            made.said.append(Said(line, "the rights", f"{what}: a placeholder"))
+            continue
+        for each in (role(namespace), role_binding(namespace, account)):
+            key = each["kind"], namespace, each["metadata"]["name"]
+            wanted.setdefault(key, (each, line))
     pieces = []
-    for each in wanted:
-        metadata = each["metadata"]
-        if (each["kind"], metadata.get("namespace", ""), metadata["name"]) not in there:
-            metadata["annotations"] = {ANNOTATION: _RIGHTS}
+    for key, (each, line) in sorted(wanted.items()):
+        if key not in there:
+            each["metadata"]["annotations"] = {ANNOTATION: _RIGHTS}
             pieces.append("---\n" + "\n".join(rendering.block(each)) + "\n")
+        elif not gives(there[key], each):
+            what = f"{each['kind']} {key[2]} is in the manifests, but not as the reporter needs it"
+            made.said.append(Said(line, "the rights", what))
     added = "".join(pieces)
-    if not added or stream.endswith("\n"):
-        return stream + added
-    return f"{stream}\n{added.removesuffix(chr(10))}"
+    if not added or made.text.endswith("\n"):
+        return made.text + added
+    return f"{made.text}\n{added.removesuffix(chr(10))}"
 
 
 def _is_rights(piece: str) -> bool:

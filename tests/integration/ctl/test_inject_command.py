@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from reporter.core.inject.template import SAME_ACCOUNT
 from tests import forked
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,6 +48,7 @@ def test_a_stream_is_passed_on_with_the_reporter_in_its_jobs():
     assert [
         "status-ctl: job.batch/greeting: injected (native form, adapter main)",
         "  waits 300 s for a result: set --env MAX_WAIT_TIME_SECONDS if it may take longer",
+        f"status-ctl: {SAME_ACCOUNT}",
     ] == report.splitlines()
     assert (0, once) == ctl("inject", "-f", "-", "--image", "i:1", data=once)[:2]
     assert (0, stream, "status-ctl: job.batch/greeting: uninjected\n") == ctl(

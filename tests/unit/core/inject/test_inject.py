@@ -10,7 +10,7 @@ from reporter.core.inject.decide import covers, decide
 from reporter.core.inject.edits import Add, Put, Remove, apply, get
 from reporter.core.inject.jobs import jobs, manifests
 from reporter.core.inject.record import ANNOTATION, Record, read
-from reporter.core.inject.rights import role, role_binding
+from reporter.core.inject.rights import gives, role, role_binding
 from reporter.core.inject.template import (
     SAME_ACCOUNT,
     Injected,
@@ -271,9 +271,26 @@ class TestWhatIsAdded:
     def test_a_token_of_the_same_account_is_remarked_on(self):
         """Whoever has it may write the verdict."""
         silent = job({"automountServiceAccountToken": False})
+        own = job({"automountServiceAccountToken": False, "serviceAccountName": "mine"})
 
-        assert SAME_ACCOUNT in said(job()).remarks
-        assert SAME_ACCOUNT not in said(silent).remarks
+        assert SAME_ACCOUNT in said(job({"serviceAccountName": "mine"})).remarks
+        assert SAME_ACCOUNT in said(silent).remarks, "every Pod of the namespace may have that one"
+        assert SAME_ACCOUNT not in said(own).remarks
+
+    @pytest.mark.parametrize("field", ["shareProcessNamespace", "hostPID"])
+    def test_processes_that_see_each_other_are_remarked_on(self, field):
+        """The adapter reads the reporter's files below /proc then."""
+        (remark,) = (each for each in said(job({field: True})).remarks if field in each)
+
+        assert "can read the reporter's token" in remark
+        assert not [each for each in said(job({field: False})).remarks if field in each]
+
+    @pytest.mark.parametrize(("path", "hidden"), [("/etc/x", True), ("/out/x", False)])
+    def test_a_volume_over_the_adapters_own_files_is_remarked_on(self, path, hidden):
+        """An adapter without its /etc fails in ways that nobody understands."""
+        remarks = said(job(), Wishes("i", results_path=path)).remarks
+
+        assert hidden == ("the new volume hides what the adapter's image has at /etc" in remarks)
 
     def test_the_user_is_the_adapters(self):
         """Its file may be readable for nobody else."""
@@ -584,6 +601,32 @@ class TestRights:
 
         assert wanted == role_binding("", "mine")
         assert "n" == role_binding("n", "mine")["subjects"][0]["namespace"]
+
+    @pytest.mark.parametrize(
+        ("changes", "expected"),
+        [
+            ({}, True),
+            ({"rules": []}, False),
+            ({"rules": [{}, *role("")["rules"][1:]]}, False),
+            ({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}, True),
+        ],
+    )
+    def test_whether_a_role_gives_it(self, changes, expected):
+        """One that gives more does too."""
+        assert expected == gives(role("") | changes, role(""))
+
+    @pytest.mark.parametrize(
+        ("changes", "expected"),
+        [
+            ({}, True),
+            ({"roleRef": {"kind": "Role", "name": "view"}}, False),
+            ({"subjects": []}, False),
+            ({"subjects": [{"kind": "User"}, *role_binding("", "a")["subjects"]]}, True),
+        ],
+    )
+    def test_whether_a_binding_gives_it(self, changes, expected):
+        """To this account, among others."""
+        assert expected == gives(role_binding("", "a") | changes, role_binding("", "a"))
 
     @pytest.mark.parametrize(
         ("spec", "account"),

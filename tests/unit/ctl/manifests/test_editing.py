@@ -1,5 +1,7 @@
 """Single changes of a text, and what cannot be changed in place."""
 
+import json
+
 import pytest
 import yaml
 
@@ -173,14 +175,8 @@ def test_a_document_that_is_written_anew_keeps_what_stands_around_it():
     assert {"a": "b"} == yaml.safe_load(made.text)["spec"]["template"]["metadata"]["labels"]
 
 
-def test_placeholders_that_look_like_each_other():
-    """Each is put back where it was, also where a name of theirs is in the manifest already."""
-    manifest = (
-        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: {{a.b}}, x: x0xxxxx}\nspec:\n"
-        "  template:\n    spec:\n      restartPolicy: Never\n      containers:\n"
-        "      - {name: {{c.d}}, image: {{a.b}}}\n"
-    )
-    workflow = {
+def workflow_with(manifest):
+    return {
         "apiVersion": "argoproj.io/v1",
         "kind": "Workflow",
         "metadata": {"name": "w"},
@@ -189,7 +185,82 @@ def test_placeholders_that_look_like_each_other():
         },
     }
 
-    made = injected(yaml.safe_dump(workflow), Wishes("i"), lambda labels: True)
+
+def test_rights_where_the_namespace_is_a_placeholder():
+    """Nobody knows it before the workflow runs: said, and no Role under a name of ours."""
+    manifest = (
+        "apiVersion: batch/v1\nkind: Job\n"
+        "metadata: {name: j, namespace: '{{workflow.namespace}}'}\nspec: {template: {spec: "
+        "{restartPolicy: Never, containers: [{name: m, image: i}]}}}\n"
+    )
+
+    stream = yaml.safe_dump(workflow_with(manifest))
+    made = injected(stream, Wishes("i"), lambda labels: True, with_rights=True)
+
+    assert 1 == len(list(yaml.safe_load_all(made.text)))
+    assert (
+        "no rights added for account 'default' of namespace '{{workflow.namespace}}': a placeholder"
+    ) == made.said[-1].what
+
+
+def test_rights_of_the_name_that_are_others():
+    """Said, for the reporter could not write."""
+    job = (
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: "
+        "{restartPolicy: Never, containers: [{name: m, image: i}]}}}\n"
+    )
+    role = (
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
+        "metadata: {name: status-reporter}\nrules: []\n"
+    )
+
+    made = injected(job + role, Wishes("i"), lambda labels: True, with_rights=True)
+
+    assert ["Job", "Role", "RoleBinding"] == [
+        each["kind"] for each in yaml.safe_load_all(made.text)
+    ]
+    what = "Role status-reporter is in the manifests, but not as the reporter needs it"
+    assert what == made.said[-1].what
+
+
+def test_a_manifest_that_has_all_names_for_placeholders():
+    """Others are found, and at once."""
+    taken = " ".join(f"x{number}xx" for number in range(200))
+    manifest = (
+        f"# {taken}\n"
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: {{}}}\nspec: {template: {spec: "
+        "{restartPolicy: Never, containers: [{name: m, image: i}]}}}\n"
+    )
+
+    made = injected(yaml.safe_dump(workflow_with(manifest)), Wishes("i"), lambda labels: True)
+
+    inner = yaml.safe_load(made.text)["spec"]["templates"][0]["resource"]["manifest"]
+    assert taken in inner
+    assert "{name: {{}}" in inner
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+def test_a_manifest_with_an_emoji_in_json(escaped):
+    """JSON writes it as two halves, which are no characters of their own."""
+    manifest = (
+        "# \U0001f600\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: "
+        "{spec: {restartPolicy: Never, containers: [{name: m, image: i}]}}}\n"
+    )
+    text = json.dumps(workflow_with(manifest), ensure_ascii=escaped)
+
+    made = injected(text, Wishes("i"), lambda labels: True).text
+
+    assert "\U0001f600" in json.loads(made.encode())["spec"]["templates"][0]["resource"]["manifest"]
+
+
+def test_placeholders_that_look_like_each_other():
+    """Each is put back where it was, also where a name of theirs is in the manifest already."""
+    manifest = (
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: {{a.b}}, x: x0xxxxx}\nspec:\n"
+        "  template:\n    spec:\n      restartPolicy: Never\n      containers:\n"
+        "      - {name: {{c.d}}, image: {{a.b}}}\n"
+    )
+    made = injected(yaml.safe_dump(workflow_with(manifest)), Wishes("i"), lambda labels: True)
 
     inner = yaml.safe_load(made.text)["spec"]["templates"][0]["resource"]["manifest"]
     assert manifest.splitlines()[2].removesuffix("}") in inner
