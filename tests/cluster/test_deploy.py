@@ -60,6 +60,23 @@ def test_plain_manifests_are_accepted_after_sed(controlplane: ControlPlane, name
     assert 4 == len(answer.splitlines()), answer
 
 
+def test_the_monitoring_kit_is_accepted(controlplane: ControlPlane, namespace: str) -> None:
+    """What needs no operator; the rest of it is there as well."""
+    folder = DEPLOY / "monitoring"
+    made = [
+        each
+        for part in (folder, folder / "kube-state-metrics")
+        for each in yaml.safe_load_all(controlplane.kubectl("kustomize", str(part)))
+    ]
+    known = [each for each in made if not each["apiVersion"].startswith("monitoring.coreos.com/")]
+    apply = ("apply", "--namespace", namespace, "--dry-run=server", "--validate=strict")
+    text = yaml.safe_dump_all(known).replace("namespace: monitoring", f"namespace: {namespace}")
+
+    answer = controlplane.kubectl(*apply, "--warnings-as-errors", "--filename", "-", input=text)
+
+    assert (6, 4) == (len(answer.splitlines()), len(made) - len(known)), answer
+
+
 @pytest.mark.parametrize(
     ("form", "containers"), [("native", "initContainers"), ("classic", "containers")]
 )
