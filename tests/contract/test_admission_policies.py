@@ -226,6 +226,12 @@ def test_an_account_without_the_right(controlplane: ControlPlane) -> None:
 
         wait_for(lambda: not admission.refusal(valid("native")))
         assert "" == admission.refusal(cron_job(valid("native")))
+        # The API server fills in the name before the policy sees the Job.
+        by_the_older_name = valid("native")
+        pod_of(by_the_older_name)["serviceAccount"] = "checks"
+        del pod_of(by_the_older_name)["serviceAccountName"]
+        assert "" == admission.refusal(by_the_older_name)
+        assert "" == admission.refusal(cron_job(by_the_older_name))
     finally:
         admission.end()
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from reporter.core.diagnosis.setting import reporters_in
 from reporter.core.facts import Form
+from reporter.core.inject.template import account_of
 from reporter.core.objects import section, text
 from reporter.core.pod import Names
 
@@ -132,7 +133,7 @@ class Job:
     @property
     def account(self) -> str:
         """The name of the Pod's service account."""
-        return text(self.pod, "serviceAccountName") or "default"
+        return account_of(self.pod)
 
     def names(self, reporter: Reporter) -> Names | None:
         """Return how a reporter finds the adapter; None where the manifest does not show it."""

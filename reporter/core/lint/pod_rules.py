@@ -1,12 +1,12 @@
 """Rules about the Pod: order, probes, volumes, memory, token, rights."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from reporter.core.facts import Form
 from reporter.core.lint.case import Case, Hit, shown
 from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right
-from reporter.core.mounts import declared, volume_of, writes
+from reporter.core.mounts import declared, mount_of, shares, volume_of, writes
 from reporter.core.objects import items, number, section, text
 from reporter.core.pod import find_adapter
 from reporter.core.quantity import quantity
@@ -129,7 +129,8 @@ def results_not_shared(case: Case) -> Iterator[Hit]:
     names = job.names(reporter)
     if names is None or reporter.says_no("RESULT_REQUIRED"):
         return
-    volume = volume_of(reporter.container, names.results_path)
+    mount = mount_of(reporter.container, names.results_path)
+    volume = text(mount, "name")
     if not volume:
         yield Hit(
             (*reporter.place, "volumeMounts"),
@@ -139,10 +140,21 @@ def results_not_shared(case: Case) -> Iterator[Hit]:
         )
         return
     adapter, _, _ = find_adapter(job.as_pod(), names)
-    if adapter and not writes(declared(pod, adapter), volume):
-        at = [text(each, "name") for each in items(pod, "containers")].index(adapter)
+    container = declared(pod, adapter) if adapter else {}
+    if not adapter or shares(container, mount, names.results_path):
+        return
+    at = [text(each, "name") for each in items(pod, "containers")].index(adapter)
+    place = (*job.pod_place, "containers", at, "volumeMounts")
+    if writes(container, volume):
         yield Hit(
-            (*job.pod_place, "containers", at, "volumeMounts"),
+            place,
+            f"The adapter {adapter!r} mounts another subPath of the volume {volume!r} than the "
+            f"reporter, which reads {names.results_path} from it.",
+            "Mount the same subPath in both.",
+        )
+    else:
+        yield Hit(
+            place,
             f"The adapter {adapter!r} does not mount the volume {volume!r} writable, which the "
             f"reporter reads {names.results_path} from.",
             f"Mount {volume!r} in the adapter, and write the result there.",
@@ -156,7 +168,7 @@ def results_not_emptydir(case: Case) -> Iterator[Hit]:
     listed = job.pod.get("volumes")
     for at, each in enumerate(listed if isinstance(listed, list) else ()):
         if isinstance(each, Mapping) and volume and text(each, "name") == volume:
-            if isinstance(each.get("emptyDir", {}), Mapping) and "emptyDir" in each:
+            if _lives_with_pod(each):
                 return
             yield Hit(
                 (*job.pod_place, "volumes", at),
@@ -164,6 +176,14 @@ def results_not_emptydir(case: Case) -> Iterator[Hit]:
                 "Pod may be there, and it is told from a new one by its time only.",
                 "Use an emptyDir, or a path of its own for each Pod.",
             )
+
+
+def _lives_with_pod(volume: Mapping[str, Any]) -> bool:
+    """Return whether a volume is made for each Pod. Without a source it is an emptyDir."""
+    sources = {key: each for key, each in volume.items() if key != "name" and each is not None}
+    return not sources or any(
+        isinstance(sources.get(key), Mapping) for key in ("emptyDir", "ephemeral")
+    )
 
 
 def token(case: Case) -> Iterator[Hit]:

@@ -20,6 +20,7 @@ from tests.unit.core.lint.manifests import (
 )
 
 OTHER = {"name": "other", "volumeMounts": [{"name": "results", "mountPath": "/results"}]}
+ALL_RIGHTS = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 SECRET = {"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
 
 
@@ -45,6 +46,19 @@ def unmounted(value):
 
 def read_only(value):
     pod_of(value)["containers"][0]["volumeMounts"][0]["readOnly"] = True
+
+
+def adapter_mounts(**mount):
+    """Change the adapter's mount of the results."""
+    return lambda value: pod_of(value)["containers"][0]["volumeMounts"][0].update(mount)
+
+
+def reporter_mounts(**mount):
+    return lambda value: own(value)["volumeMounts"][0].update(mount)
+
+
+def results_volume(**source):
+    return pod(volumes=[{"name": "results", **source}])
 
 
 @pytest.mark.parametrize("form", ["native", "classic"])
@@ -97,6 +111,13 @@ MISTAKES = [
     ("results-not-shared", unmounted, "volumeMounts"),
     ("results-not-shared", read_only, "volumeMounts"),
     ("results-not-shared", env(RESULTS_PATH="/elsewhere/result.json"), "volumeMounts"),
+    ("results-not-shared", adapter_mounts(subPath="one"), "volumeMounts"),
+    ("results-not-shared", reporter_mounts(subPath="one"), "volumeMounts"),
+    (
+        "results-not-shared",
+        all_of(reporter_mounts(subPath="one"), adapter_mounts(subPath="two", mountPath="/out")),
+        "volumeMounts",
+    ),
     (
         "results-not-emptydir",
         pod(volumes=[{"name": "results", "persistentVolumeClaim": {"claimName": "c"}}]),
@@ -240,6 +261,26 @@ def test_what_the_manifest_does_not_show_is_not_judged(change):
         pytest.param(container(resources={"limits": {"memory": "much"}}), id="no quantity"),
         pytest.param(container(resources={}), id="no limit"),
         pytest.param(pod(volumes=None), id="volumes that are not there"),
+        pytest.param(
+            all_of(reporter_mounts(subPath="one"), adapter_mounts(subPath="one/")), id="one part"
+        ),
+        pytest.param(
+            all_of(reporter_mounts(subPath="one"), adapter_mounts(mountPath="/work")),
+            id="a part of what the adapter has",
+        ),
+        pytest.param(
+            all_of(
+                env(RESULTS_PATH="/results/one/a.json"),
+                adapter_mounts(subPath="one", mountPath="/out"),
+            ),
+            id="a part of what the reporter has",
+        ),
+        pytest.param(
+            adapter_mounts(subPathExpr="$(POD_NAME)"), id="a part that only the Pod knows"
+        ),
+        pytest.param(results_volume(ephemeral={}), id="a volume of this Pod"),
+        pytest.param(results_volume(emptyDir=None), id="an emptyDir without a value"),
+        pytest.param(results_volume(), id="a volume without a source is an emptyDir"),
         pytest.param(pod(automountServiceAccountToken=True), id="token by the account"),
         pytest.param(lambda value: pod_of(value)["initContainers"].append(5), id="no container"),
         pytest.param(lambda value: own(value)["env"].append("X=1"), id="no variable"),
@@ -302,6 +343,21 @@ def test_an_account_that_mounts_no_token():
     assert [] == ids(lint(value))
     assert ["token"] == ids(lint(value, account))
     assert [] == ids(lint(value, account | {"metadata": {"name": "other"}}))
+
+
+def test_an_account_by_the_older_name():
+    """`serviceAccount` counts as long as `serviceAccountName` is not there."""
+    value = job()
+    pod(serviceAccountName=None, serviceAccount="checks")(value)
+    role = {"kind": "Role", "metadata": {"name": "r"}, "rules": [ALL_RIGHTS]}
+    binding = {
+        "kind": "RoleBinding",
+        "metadata": {"name": "b"},
+        "roleRef": {"kind": "Role", "name": "r"},
+        "subjects": [{"kind": "ServiceAccount", "name": "checks"}],
+    }
+
+    assert [] == ids(lint(value, role, binding))
 
 
 def test_a_patch_is_not_judged_as_a_whole_job():
