@@ -113,7 +113,7 @@ def says_beyond(owner: str) -> tuple[str, ...]:
     """The same of the wait time alone."""
     return (
         f"warning: The reporter may wait 5m0s, but the {owner}'s activeDeadlineSeconds ends all "
-        "work after 6s: an adapter that hangs is never reported as such.",
+        "work after 6s: that leaves little time to report an adapter that hangs.",
         "What to do: Set the deadline to at least 310.",
     )
 

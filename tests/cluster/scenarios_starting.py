@@ -59,7 +59,7 @@ def says_passed(row: str, limit: str, most: int) -> tuple[str, ...]:
         f"problem: Available=False {row}: ",
         f"; the Job's activeDeadlineSeconds ({limit}) passed (final)",
         "warning: The reporter may wait 5m0s, but the Job's activeDeadlineSeconds ends all work "
-        f"after {limit}: an adapter that hangs is never reported as such.",
+        f"after {limit}: that leaves little time to report an adapter that hangs.",
         f"What to do: Set MAX_WAIT_TIME_SECONDS to at most {most}, or the deadline to at least ",
     )
 
@@ -105,7 +105,7 @@ def _ask_while_no_node_takes_it(run: Run) -> None:
     name = run.pod()["metadata"]["name"]
     beyond = (
         "warning: The reporter may wait 5m0s, but the Job's activeDeadlineSeconds ends all work "
-        "after 2m0s: an adapter that hangs is never reported as such.",
+        "after 2m0s: that leaves little time to report an adapter that hangs.",
         "What to do: Set MAX_WAIT_TIME_SECONDS to at most 110, or the deadline to at least 310.",
         "What to do: Compare what it requests (cpu, memory, node selector, tolerations, volumes) "
         "with what the nodes have (kubectl describe node).",

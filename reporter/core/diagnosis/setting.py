@@ -130,8 +130,8 @@ def _times(job: Object, spec: Object, setup: Setup) -> Iterator[Finding]:
             yield warning(
                 "wait-beyond-deadline",
                 f"The reporter may wait {go_duration(setup.wait)}, but the {owner}'s "
-                f"activeDeadlineSeconds ends all work after {go_duration(limit)}: an adapter that "
-                "hangs is never reported as such.",
+                f"activeDeadlineSeconds ends all work after {go_duration(limit)}: that leaves "
+                "little time to report an adapter that hangs.",
                 f"Set {shorter if limit > MARGIN else ''}the deadline to at least "
                 f"{setup.wait + MARGIN}.",
             )

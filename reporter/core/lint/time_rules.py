@@ -13,15 +13,15 @@ _GRACE: Final = 5  # seconds; two of them are kept for the exit
 
 
 def wait_beyond_deadline(case: Case) -> Iterator[Hit]:
-    """A wait time that a deadline always comes before."""
+    """A wait time that a deadline always comes before: only the grace period is left to write."""
     wait = _wait(case)
     for owner, place, limit in _deadlines(case):
         if wait is not None and wait >= limit:
             yield Hit(
                 place,
                 f"The reporter waits {go_duration(wait)}, but the {owner}'s activeDeadlineSeconds "
-                f"ends all work after {go_duration(limit)}: an adapter that hangs is never "
-                "reported as such.",
+                f"ends all work after {go_duration(limit)}: that leaves little time to report an "
+                "adapter that hangs.",
                 _todo(wait, limit),
             )
 

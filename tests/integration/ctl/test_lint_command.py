@@ -61,8 +61,8 @@ def test_an_error_and_a_warning(home: Home) -> None:
     assert 1 == code
     assert (
         f"job.yaml:{deadline}: error: The reporter waits 5m0s, but the Job's "
-        "activeDeadlineSeconds ends all work after 4m0s: an adapter that hangs is never reported "
-        "as such. [wait-beyond-deadline]\n"
+        "activeDeadlineSeconds ends all work after 4m0s: that leaves little time to report an "
+        "adapter that hangs. [wait-beyond-deadline]\n"
         "    Job team/nightly: spec.activeDeadlineSeconds\n"
         "    What to do: Set MAX_WAIT_TIME_SECONDS to at most 230, or the deadline to at least "
         "310.\n"
