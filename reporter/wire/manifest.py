@@ -1,10 +1,10 @@
 """Manifests in YAML or JSON: bytes to objects with the lines of their parts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reporter.core.lint.jobs import Object, objects_in
+from reporter.core.lint.jobs import READ, Object, objects_in
 from reporter.wire.schema import Place, field
 from reporter.wire.yaml_lines import Document, Mistake, read_documents
 
@@ -32,7 +32,8 @@ class Manifest:
 def read_manifests(data: bytes) -> tuple[list[Manifest], list[Mistake]]:
     """Read all objects of a file, and say what cannot be read. Never raises.
 
-    What is no object is left out: a directory may have files of any kind.
+    What is no object is left out: a directory may have files of any kind. So is what is wrong in
+    objects that no rule looks at.
     """
     documents, end = read_documents(data, MAX_BYTES, _MOST_VALUES, merge=True)
     found: list[Manifest] = []
@@ -41,10 +42,15 @@ def read_manifests(data: bytes) -> tuple[list[Manifest], list[Mistake]]:
         objects = [each for each in objects_in(document.value) if _is_object(each[0])]
         found += [Manifest(value, place, document) for value, place in objects]
         if objects or document.value is None:
-            mistakes += document.mistakes
+            skipped = [place for value, place in objects if value["kind"] not in READ]
+            mistakes += [each for each in document.mistakes if not _within(each.place, skipped)]
     if end is not None:
         mistakes.append(end)
     return found, mistakes
+
+
+def _within(place: Place, others: Sequence[Place]) -> bool:
+    return any(place[: len(each)] == each for each in others)
 
 
 def _is_object(value: Mapping[str, Any]) -> bool:

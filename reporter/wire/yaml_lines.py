@@ -21,11 +21,15 @@ _MERGE: Final = "tag:yaml.org,2002:merge"
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong in a file. The line counts from 1, the field is empty for a whole document."""
+    """What is wrong in a file. The line counts from 1, the field is empty for a whole document.
+
+    `place` is where it stands in its document.
+    """
 
     line: int
     field: str
     text: str
+    place: Place = ()
 
     def __str__(self) -> str:
         return f"{self.field}: {self.text}" if self.field else self.text
@@ -58,7 +62,7 @@ class Document:
     def say(self, path: Place, text: str) -> None:
         """Add a mistake with the line of its place."""
         field = clean(schema.field(path), 256)
-        self.mistakes.append(Mistake(self.line(path), field, text))
+        self.mistakes.append(Mistake(self.line(path), field, text, path))
 
     def _build(self, node: Node, path: Place) -> Any:
         """Turn nodes into values. An alias costs as much as what it stands for."""

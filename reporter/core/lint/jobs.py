@@ -14,6 +14,11 @@ Object = Mapping[str, Any]
 Place = tuple[str | int, ...]
 """Where a value stands in its document: member names and list positions."""
 
+READ: Final = frozenset(
+    {"Job", "CronJob", "JobSet", "ServiceAccount"}
+    | {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
+)
+"""The kinds of objects that rules look at."""
 _DEFAULTS: Final = {
     "MAX_WAIT_TIME_SECONDS": "300",
     "CONDITION_TYPE": "Available",

@@ -97,6 +97,32 @@ def test_what_is_no_object_is_left_out(text):
     assert ([], []) == read_manifests(text.encode())
 
 
+SKIPPED = """\
+kind: List
+apiVersion: v1
+items:
+- kind: Secret
+  apiVersion: v1
+  data: {key: !!binary aGk=}
+- kind: Job
+  apiVersion: batch/v1
+  spec: {}
+  spec: {}
+---
+kind: ConfigMap
+apiVersion: v1
+data: {a: x, a: y}
+"""
+
+
+def test_mistakes_of_objects_that_nobody_looks_at():
+    """Left out, as the objects are; those of their neighbours are not."""
+    found, mistakes = read_manifests(SKIPPED.encode())
+
+    assert ["Secret", "Job", "ConfigMap"] == [each.value["kind"] for each in found]
+    assert [(10, "items[1].spec")] == [(each.line, each.field) for each in mistakes]
+
+
 HEAD = "kind: Job\napiVersion: v1\n"
 DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in range(1, 64))
 
