@@ -297,7 +297,8 @@ def test_the_mutating_policy_does_what_inject_does(
         )
         for value in situations:
             assert admission.created(injected(value, tmp_path)) == admission.created(value)
-        unlabelled = plain("disabled", None)
-        assert 1 == len(admission.created(unlabelled)["spec"]["template"]["spec"]["containers"])
+        for left in (plain("disabled", None), plain("native", 1)):
+            spec_of = admission.created(left)["spec"]["template"]["spec"]
+            assert (1, False) == (len(spec_of["containers"]), "initContainers" in spec_of)
     finally:
         admission.end()

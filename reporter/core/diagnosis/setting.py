@@ -82,7 +82,12 @@ def reporters_in(spec: Object) -> list[tuple[str, int, Object]]:
         if isinstance(each, Mapping)
     ]
     likely = [each for each in everyone if _named(each[2]) or _variables(each[2]) >= _NEEDED]
-    return [each for each in likely if _named(each[2]) or _variables(each[2]) & _TELLING] or likely
+    return [each for each in likely if says_so(each[2])] or likely
+
+
+def says_so(container: Object) -> bool:
+    """Say whether a container with a reporter's variables says that it is one."""
+    return _named(container) or bool(_variables(container) & _TELLING)
 
 
 def _listed(spec: Object, kind: str) -> Sequence[Any]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reporter.core.diagnosis.setting import MARGIN
 from reporter.core.facts import Form
 from reporter.core.inject.results import Results
 from reporter.core.inject.wishes import RESULTS_PATH, Wishes
@@ -105,8 +106,9 @@ def _wait(wishes: Wishes, beside: Beside) -> tuple[dict[str, str], list[str]]:
         return {}, [
             f"waits {_WAIT} s for a result: set --env MAX_WAIT_TIME_SECONDS if it may take longer"
         ]
-    rest = max(1, beside.deadline - max(1, min(30, beside.deadline // 10)))
-    return {"MAX_WAIT_TIME_SECONDS": str(rest)}, []
+    # The verdict takes its time too, but a short deadline is mostly the adapter's.
+    spare = min(max(MARGIN, min(30, beside.deadline // 10)), beside.deadline // 2)
+    return {"MAX_WAIT_TIME_SECONDS": str(beside.deadline - spare)}, []
 
 
 def _link(aggregator: str, beside: Beside) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reporter.core.diagnosis.setting import reporters_in, says_so
 from reporter.core.facts import Form
 from reporter.core.inject import record
 from reporter.core.inject.container import NAME, Beside, container
@@ -62,9 +63,14 @@ def inject(value: Any, found: Found, wishes: Wishes) -> Injected | Skipped | Ref
     if not isinstance(form, Form):
         return Refused(f"label {LABEL}={form} is none of native, classic and {DISABLED}")
     pod = section(template, "spec")
-    if has_reporter(pod):
-        return Skipped(f"has a container {NAME!r} that was not added by status-ctl inject")
-    if why := _unfit(pod):
+    if other := reporter_of(pod, wishes.adapter):
+        if not (wishes.adapter or says_so(other)):
+            why = "has a reporter's variables: set --adapter to it, or to the adapter beside it"
+            return Refused(f"container {text(other, 'name')!r} {why}")
+        shown = text(other, "name")
+        return Skipped(f"has a container {shown!r} that was not added by status-ctl inject")
+    deadline = _deadline(section(job))
+    if why := _unfit(pod) or _too_short(deadline, wishes):
         return Refused(why)
     name, doubt = adapter_of(template, wishes)
     if not name:
@@ -76,7 +82,7 @@ def inject(value: Any, found: Found, wishes: Wishes) -> Injected | Skipped | Ref
     plugin = "" if PLUGIN_LABEL in _labels(template) else found.name
     if wishes.aggregator and not (plugin or PLUGIN_LABEL in _labels(template)):
         return Refused(f"neither a name nor a label {PLUGIN_LABEL} says whose result it is")
-    beside = Beside(form, section(template), adapter, seen, _deadline(section(job)), plugin)
+    beside = Beside(form, section(template), adapter, seen, deadline, plugin)
     made, remarks = container(wishes, beside)
     added: list[str] = []
     edits = [
@@ -111,10 +117,17 @@ def uninject(value: Any, found: Found) -> tuple[Edit, ...]:
     return tuple(_without(value, own, known))
 
 
-def has_reporter(pod: Object) -> bool:
-    """Say whether a Pod has the reporter, whoever has put it there."""
-    everyone = (*items(pod, "initContainers"), *items(pod, "containers"))
-    return any(text(each, "name") == NAME for each in everyone)
+def reporter_of(pod: Object, adapter: str = "") -> Object | None:
+    """Return a Pod's reporter, whoever has put it there.
+
+    One that does not say so is the adapter if that is its name, or if no other container can be.
+    """
+    likely = {text(each, "name"): each for _, _, each in reporters_in(pod)}
+    others = {text(each, "name") for each in items(pod, "containers")} - likely.keys() - PROXIES
+    first = next(iter(likely.values()), None)
+    if first is not None and (says_so(first) or (others and adapter not in likely)):
+        return first
+    return None
 
 
 def adapter_of(template: Any, wishes: Wishes) -> tuple[str, str]:
@@ -151,6 +164,12 @@ def _unfit(pod: Object) -> str:
     if taken:
         return f"volume {min(taken)!r} is not the reporter's"
     return ""
+
+
+def _too_short(deadline: int | None, wishes: Wishes) -> str:
+    if deadline is None or deadline > 1 or "MAX_WAIT_TIME_SECONDS" in wishes.environment:
+        return ""
+    return f"activeDeadlineSeconds is {deadline}, which leaves no time for a verdict"
 
 
 def _deadline(job: Object) -> int | None:

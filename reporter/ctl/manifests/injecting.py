@@ -17,7 +17,7 @@ from reporter.core.inject.template import (
     Refused,
     Skipped,
     account_of,
-    has_reporter,
+    reporter_of,
     uninject,
 )
 from reporter.core.inject.wishes import Wishes
@@ -79,7 +79,7 @@ def injected(stream: str, wishes: Wishes, chosen: Chosen, *, with_rights: bool =
             put_in += decision.put_in
             made.said.append(_told(decision.said, found, line, changes=decision.changes))
             pod = section(get(document.value, found.pod))
-            if isinstance(decision.said, Injected) or has_reporter(pod):
+            if isinstance(decision.said, Injected) or reporter_of(pod) is not None:
                 made.accounts.setdefault((found.namespace, account_of(pod)), line)
         return out, put_in
 
@@ -102,7 +102,7 @@ def uninjected(stream: str, chosen: Chosen) -> Made:
             out += own
             if own:
                 made.said.append(Said(line, found.shown, "uninjected"))
-            elif has_reporter(section(get(document.value, found.pod))):
+            elif reporter_of(section(get(document.value, found.pod))) is not None:
                 why = "unchanged: its reporter was not added by status-ctl inject"
                 made.said.append(Said(line, found.shown, why))
         return out, []

@@ -36,6 +36,12 @@ def job(pod=None, spec=None, metadata=None, template=None):
     }
 
 
+def variables(name, *more):
+    """A container with what every reporter has in its environment, and more of it."""
+    names = ("JOB_NAME", "JOB_NAMESPACE", "POD_NAME", *more)
+    return {"name": name, "env": [{"name": each, "value": "x"} for each in names]}
+
+
 def one(value):
     (found,) = jobs(value)
     return found
@@ -194,7 +200,8 @@ class TestWhatIsAdded:
         assert "initContainers" not in pod(made(value))
 
     @pytest.mark.parametrize(
-        ("deadline", "wait"), [(3600, "3570"), (100, "90"), (5, "4"), (2, "1"), (1, "1")]
+        ("deadline", "wait"),
+        [(3600, "3570"), (100, "90"), (99, "89"), (20, "10"), (5, "3"), (2, "1")],
     )
     def test_it_waits_nearly_as_long_as_the_job_may_take(self, deadline, wait):
         """The lower of both deadlines; a reporter that gives up early would be wrong."""
@@ -421,6 +428,15 @@ class TestWhyNot:
         assert isinstance(said(value), Refused)
         assert value == made(value)
 
+    @pytest.mark.parametrize("deadline", [0, 1])
+    def test_no_time_for_a_verdict(self, deadline):
+        """No wait ends before such a deadline; one that is asked for is somebody's wish."""
+        value = job(spec={"activeDeadlineSeconds": deadline})
+        asked = Wishes("i", environment={"MAX_WAIT_TIME_SECONDS": "1"})
+
+        assert said(value).reason.endswith("which leaves no time for a verdict")
+        assert isinstance(said(value, asked), Injected)
+
     def test_no_such_adapter(self):
         """A name that fits some Jobs only is told for the others."""
         assert Refused("no container 'x'; containers: main") == said(
@@ -436,6 +452,14 @@ class TestWhyNot:
                 job({"initContainers": [{"name": "status-reporter"}]}),
                 "has a container 'status-reporter' that was not added by status-ctl inject",
             ),
+            (
+                job({"containers": [variables("verdict", "REPORTER_FORM"), {"name": "main"}]}),
+                "has a container 'verdict' that was not added by status-ctl inject",
+            ),
+            (
+                job({"containers": [variables("verdict", "REPORTER_FORM")]}),
+                "has a container 'verdict' that was not added by status-ctl inject",
+            ),
         ],
     )
     def test_skipped(self, value, answer):
@@ -443,6 +467,16 @@ class TestWhyNot:
         assert Skipped(answer) == said(value)
         assert value == made(value)
         assert () == uninject(value, one(value))
+
+    def test_a_container_that_may_be_a_reporter(self):
+        """Two reporters would be wrong, and none too: somebody must say which it is."""
+        two = job({"containers": [variables("verdict"), {"name": "main"}]})
+        alone = job({"containers": [variables("main"), {"name": "istio-proxy"}]})
+
+        assert said(two).reason.startswith("container 'verdict' has a reporter's variables")
+        assert isinstance(said(two, Wishes("i", adapter="main")), Skipped)
+        assert "verdict" == said(two, Wishes("i", adapter="verdict")).adapter
+        assert "main" == said(alone).adapter
 
     @pytest.mark.parametrize(
         ("names", "annotation", "adapter", "doubt"),

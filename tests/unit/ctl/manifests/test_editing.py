@@ -225,7 +225,7 @@ def test_rights_of_the_name_that_are_others():
 
 def test_a_manifest_that_has_all_names_for_placeholders():
     """Others are found, and at once."""
-    taken = " ".join(f"x{number}xx" for number in range(200))
+    taken = " ".join((*(f"x{number}xx" for number in range(200)), "yx0x", "yyx0", "yyyx", "yyyy"))
     manifest = (
         f"# {taken}\n"
         "apiVersion: batch/v1\nkind: Job\nmetadata: {name: {{}}}\nspec: {template: {spec: "
