@@ -13,6 +13,7 @@ from reporter.core import label_selector
 from reporter.core.facts import Form
 from reporter.core.inject.template import SAME_ACCOUNT
 from reporter.core.inject.wishes import LABEL, OWN_VARIABLES, RESULTS_PATH, Wishes
+from reporter.core.service_links import is_service_link, service_link_ignored
 from reporter.ctl.exits import FAILED, GOOD, USAGE
 from reporter.ctl.manifests.files import joined, sources
 from reporter.ctl.show.tell import tell
@@ -39,7 +40,7 @@ exit codes:
   0    done; with --check: nothing would change
   1    a Job cannot have a reporter (it is passed on as it is); with --check: something
        would change
-  2    usage error, or a file cannot be read"""
+  2    usage error, a file cannot be read, or the output cannot be written"""
 
 
 def file_arguments(parser: argparse.ArgumentParser) -> None:
@@ -158,9 +159,17 @@ def pass_on(
     if not any(each.said for each in made):
         tell("no Job to change in it")
     if not check:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(joined([each.text for each in made]).encode())
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(joined([each.text for each in made]).encode())
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            tell(f"cannot write the manifests: {error.strerror}")
+            # Python writes what is left at its end, and must not fail there.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return USAGE
     changed = any(each.text != source.text for source, each in zip(found, made, strict=True))
     failed = any(each.failed for each in made)
     return FAILED if failed or (check and changed) else GOOD
@@ -201,7 +210,7 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
         given[name] = value
     if not given:
         return given
-    from reporter.settings.sidecar import load
+    from reporter.settings.sidecar import Settings, load
 
     named = {"JOB_NAME": "job", "JOB_NAMESPACE": "namespace", "POD_NAME": "pod"}
     try:
@@ -210,4 +219,8 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
         problems = tuple(str(error).splitlines())
     if problems:
         options.error(f"--env: {'; '.join(problems)}")
+    for name in sorted(given.keys() - {field.upper() for field in Settings.model_fields}):
+        tell(f"--env {name}: not a setting of the reporter; it gets the variable anyway")
+    for name in [name for name, value in given.items() if is_service_link(name, value)]:
+        tell(f"--env {service_link_ignored(name, given.pop(name))}")
     return given

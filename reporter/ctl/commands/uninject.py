@@ -13,7 +13,7 @@ removed. A reporter that was added in another way stays.
 exit codes:
   0    done
   1    a document cannot be read as YAML (it is passed on as it is)
-  2    usage error, or a file cannot be read"""
+  2    usage error, a file cannot be read, or the output cannot be written"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """`status-ctl inject` and `uninject` from the outside: output, report, exit code."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,38 @@ def test_what_is_no_text_cannot_be_read(tmp_path):
         "inject", "-f", str(tmp_path / "x.yaml")
     )
     assert 2 == ctl("inject", "-f", str(tmp_path / "empty"))[0]
+
+
+def test_variables_that_are_no_settings():
+    """A typing error is shown; a Service's address is no port, as in the reporter itself."""
+    link = "METRICS_PORT=tcp://10.0.0.1:9090"
+
+    code, out, report = ctl(
+        "inject", "-f", "-", "--env", "MAX_WAIT_TIME=60", "--env", link, data=JOB
+    )
+
+    reporter = yaml.safe_load(out)["spec"]["template"]["spec"]["initContainers"][0]
+    given = {each["name"]: each.get("value") for each in reporter["env"]}
+    assert (0, "60", False) == (code, given["MAX_WAIT_TIME"], "METRICS_PORT" in given)
+    assert 9464 == reporter["ports"][0]["containerPort"]
+    assert "--env MAX_WAIT_TIME: not a setting of the reporter" in report
+    assert "--env METRICS_PORT='tcp://10.0.0.1:9090': set by Kubernetes for a Service" in report
+
+
+def test_a_disk_that_is_full():
+    """One line and a documented exit code: a pipeline must not apply half of it."""
+    with Path("/dev/full").open("wb") as full:
+        done = forked.run(
+            [*STATUS_CTL, "inject", "-f", "-"],
+            input=JOB.encode(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=BOUND,
+        )
+
+    assert 2 == done.returncode
+    last = done.stderr.decode().splitlines()[-1]
+    assert "status-ctl: cannot write the manifests: No space left on device" == last
 
 
 def test_json_stays_json():
