@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from reporter.core.diagnosis.setting import reporters_in
 from reporter.core.facts import Form
+from reporter.core.inject.edits import get
+from reporter.core.inject.jobs import jobs
 from reporter.core.inject.template import account_of
 from reporter.core.objects import section, text
 from reporter.core.pod import Names
@@ -86,12 +88,15 @@ class Reporter:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A Job, or a CronJob and what it makes. Places are those in the document.
+    """A Job, or what a CronJob or a part of a JobSet makes. Places are those in the document.
 
+    `name` is the Job's own, empty where only the cluster knows it; `part` is that of a JobSet.
     `elsewhere` is the namespace of a manifest that names none.
     """
 
     kind: str
+    name: str
+    part: str
     metadata: Object
     elsewhere: str
     place: Place
@@ -101,19 +106,15 @@ class Job:
 
     @property
     def title(self) -> str:
-        """As people write it: `Job checks/nightly`."""
+        """As people write it: `Job checks/nightly`, `JobSet checks/nightly (workers)`."""
         name = text(self.metadata, "name") or text(self.metadata, "generateName") + "*"
-        return f"{self.kind} {self.namespace}/{name}" if self.namespace else f"{self.kind} {name}"
+        where = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind} {where}{name}{self.part and f' ({self.part})'}"
 
     @property
     def namespace(self) -> str:
         """Where it is; empty where nobody says."""
         return text(self.metadata, "namespace") or self.elsewhere
-
-    @property
-    def name(self) -> str:
-        """The Job's own name; empty where only the cluster knows it."""
-        return text(self.metadata, "name") if self.kind == "Job" else ""
 
     @property
     def pod_place(self) -> Place:
@@ -165,20 +166,24 @@ def objects_in(value: Any, place: Place = ()) -> Iterator[tuple[Object, Place]]:
         yield value, place
 
 
-def read_job(value: Object, place: Place, elsewhere: str = "") -> Job | None:
-    """Return the Job of an object; None for other kinds and for Jobs without a reporter."""
-    kind = text(value, "kind")
-    steps = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}.get(kind)
-    if steps is None or not text(value, "apiVersion").startswith("batch/"):
-        return None
-    spec = section(value, *steps)
-    spec_place = (*place, *steps)
-    pod = section(spec, "template", "spec")
+def read_jobs(value: Object, place: Place, elsewhere: str = "") -> Iterator[Job]:
+    """Yield the Jobs of an object, or what it makes, that have a reporter."""
+    kind, metadata = text(value, "kind"), section(value, "metadata")
     forms = {"initContainers": Form.NATIVE, "containers": Form.CLASSIC}
-    reporters = tuple(
-        Reporter(container, (*spec_place, "template", "spec", listed, at), forms[listed], at)
-        for listed, at, container in reporters_in(pod)
-    )
-    if not reporters:
-        return None
-    return Job(kind, section(value, "metadata"), elsewhere, place, spec_place, spec, reporters)
+    for each in jobs(value):
+        spec, spec_place = section(get(value, (*each.job, "spec"))), (*place, *each.job, "spec")
+        part = section(get(value, each.job[:-1])) if kind == "JobSet" else {}
+        reporters = tuple(
+            Reporter(container, (*spec_place, "template", "spec", listed, at), forms[listed], at)
+            for listed, at, container in reporters_in(section(spec, "template", "spec"))
+        )
+        name = {"Job": each.name, "JobSet": _name(each.name, part)}.get(kind, "")
+        shown = text(part, "name")
+        if reporters:
+            yield Job(kind, name, shown, metadata, elsewhere, place, spec_place, spec, reporters)
+
+
+def _name(whole: str, part: Object) -> str:
+    """Return the name of the Job of a JobSet's part, if it is one."""
+    one = whole and part.get("replicas") in (None, 1)
+    return f"{whole}-{text(part, 'name')}-0" if one else ""

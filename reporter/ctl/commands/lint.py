@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from reporter.core.lint.case import Severity, World, findings
-from reporter.core.lint.jobs import Job, Object, read_job
+from reporter.core.lint.jobs import Job, Object, read_jobs
 from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right, Rights
 from reporter.core.lint.rules import RULES, UNREADABLE
 from reporter.core.objects import section, text
@@ -28,8 +28,8 @@ from reporter.ctl.show.tell import tell
 from reporter.errors import KubeError
 
 DESCRIPTION = """\
-Checks the manifests of Jobs and CronJobs that have a status reporter, and says what would go wrong:
-file, line, field, and what to do. Other objects are skipped, but for RBAC objects and
+Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter, and says what would
+go wrong: file, line, field, and what to do. Other objects are skipped, but for RBAC objects and
 ServiceAccounts, which say what the reporter may do. docs/lint.md lists the rules.
 
 exit codes:
@@ -99,16 +99,19 @@ def _lint(files: Sequence[File], options: argparse.Namespace) -> tuple[list[Foun
     from reporter.settings.sidecar import complaints
 
     jobs = {
-        (file.name, at): job
+        (file.name, at): list(read_jobs(each.value, each.place, options.namespace or ""))
         for file in files
         for at, each in enumerate(file.manifests)
-        if (job := read_job(each.value, each.place, options.namespace or ""))
     }
     objects: dict[str, list[Object]] = {}
     for file in files:
         for each in file.manifests:
             objects.setdefault(text(each.value, "kind"), []).append(each.value)
-    denied = dict(_denied(list(jobs.values()), options)) if options.cluster else {}
+    denied = (
+        dict(_denied([job for each in jobs.values() for job in each], options))
+        if options.cluster
+        else {}
+    )
     world = World(complaints, Rights(objects), denied)
     rules = [rule for rule in RULES if rule.id not in options.ignore]
     found, checked = list[Found](), list[Checked]()
@@ -119,21 +122,20 @@ def _lint(files: Sequence[File], options: argparse.Namespace) -> tuple[list[Foun
                 for each in file.mistakes
             ]
         for at, manifest in enumerate(file.manifests):
-            if (job := jobs.get((file.name, at))) is None:
-                continue
-            checked.append(Checked(file.shown, job.title))
-            found += [
-                Found(
-                    each.rule,
-                    file.shown,
-                    manifest.line(each.place),
-                    manifest.field(each.place),
-                    job.title,
-                    each.what,
-                    each.todo,
-                )
-                for each in findings(rules, job, world)
-            ]
+            for job in jobs[(file.name, at)]:
+                checked.append(Checked(file.shown, job.title))
+                found += [
+                    Found(
+                        each.rule,
+                        file.shown,
+                        manifest.line(each.place),
+                        manifest.field(each.place),
+                        job.title,
+                        each.what,
+                        each.todo,
+                    )
+                    for each in findings(rules, job, world)
+                ]
     return found, checked
 
 

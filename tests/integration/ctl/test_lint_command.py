@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from reporter.core.lint.rules import RULES
 from tests.fakekube import FakeKube, Rule
 from tests.integration.ctl.scripted import Home
-from tests.unit.core.lint.manifests import all_of, env, job, own, pod, spec
+from tests.unit.core.lint.manifests import all_of, env, job, job_set, own, pod, spec
 
 LATE = spec(activeDeadlineSeconds=240)
 
@@ -39,6 +39,16 @@ def test_nothing_is_wrong(home: Home) -> None:
     assert (0, "", "status-ctl: 1 Job with a status reporter: 0 errors, 0 warnings\n") == home.run(
         "lint", "-f", "job.yaml"
     )
+
+
+def test_a_job_set(home: Home) -> None:
+    """Its parts are Jobs."""
+    write(home.folder, "set.yaml", job_set(broken(LATE), 1, 1))
+    code, out, err = home.run("lint", "-f", "set.yaml")
+
+    assert (1, 2) == (code, out.count("[wait-beyond-deadline]"))
+    assert "JobSet team/nightly (part1): spec.replicatedJobs[1].template.spec" in out
+    assert "status-ctl: 2 Jobs with a status reporter: 2 errors, 0 warnings\n" == err
 
 
 def test_no_job_at_all(home: Home) -> None:

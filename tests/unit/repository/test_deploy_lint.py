@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from reporter.core.lint.case import World, findings
-from reporter.core.lint.jobs import read_job
+from reporter.core.lint.jobs import read_jobs
 from reporter.core.lint.pod_rules import PEAK
 from reporter.core.lint.rights import Rights
 from reporter.core.lint.rules import RULES
@@ -19,8 +19,7 @@ RBAC = [load(f"base/{name}.yaml") for name in ("serviceaccount", "role", "rolebi
 
 def found(value: dict) -> list[tuple[str, str]]:
     """Apply all rules, beside the rights of deploy/base."""
-    read = read_job(value, ())
-    assert read is not None
+    (read,) = read_jobs(value, ())
     rights = Rights({each["kind"]: [each] for each in RBAC})
     return [(each.rule.id, each.what) for each in findings(RULES, read, World(complaints, rights))]
 
@@ -44,7 +43,7 @@ def test_every_file_of_deploy():
         job
         for file in files
         for each in file.manifests
-        if (job := read_job(each.value, each.place))
+        for job in read_jobs(each.value, each.place)
     ]
     objects: dict[str, list] = {}
     for file in files:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reporter.core.lint.case import Finding, World, findings
-from reporter.core.lint.jobs import read_job
+from reporter.core.lint.jobs import read_jobs
 from reporter.core.lint.rights import Rights
 from reporter.core.lint.rules import RULES
 from reporter.settings.sidecar import complaints
@@ -66,6 +66,17 @@ def cron_job(inner: dict[str, Any]) -> dict[str, Any]:
     return inner | {"kind": "CronJob", "spec": {"schedule": "@daily", "jobTemplate": template}}
 
 
+def job_set(inner: dict[str, Any], *replicas: int | None) -> dict[str, Any]:
+    """The JobSet `nightly` of parts `part0`, `part1`..., each such a Job so many times."""
+    parts = [
+        {"name": f"part{at}", "template": {"spec": inner["spec"]}}
+        | ({} if count is None else {"replicas": count})
+        for at, count in enumerate(replicas)
+    ]
+    version = "jobset.x-k8s.io/v1alpha2"
+    return inner | {"kind": "JobSet", "apiVersion": version, "spec": {"replicatedJobs": parts}}
+
+
 def pod_of(value: dict[str, Any]) -> dict[str, Any]:
     return value["spec"]["template"]["spec"]
 
@@ -116,8 +127,7 @@ def lint(
     value: Mapping[str, Any], *objects: dict[str, Any], denied: Any = None, elsewhere: str = ""
 ) -> list[Finding]:
     """Apply all rules to a Job; `objects` are the others of the files."""
-    read = read_job(value, (), elsewhere)
-    assert read is not None
+    (read,) = read_jobs(value, (), elsewhere)
     kinds: dict[str, list[Any]] = {}
     for each in objects:
         kinds.setdefault(each["kind"], []).append(each)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from reporter.core.lint.jobs import objects_in, read_job
-from tests.unit.core.lint.manifests import cron_job, job, pod_of
+from reporter.core.lint.jobs import objects_in, read_jobs
+from tests.unit.core.lint.manifests import cron_job, env, ids, job, job_set, lint, pod_of
 
 
 def test_a_list_is_its_objects():
@@ -39,7 +39,7 @@ def test_a_list_without_items_is_an_object():
 )
 def test_not_ours(value):
     """Nothing to say."""
-    assert read_job(value, ()) is None
+    assert [] == list(read_jobs(value, ()))
 
 
 def test_without_a_reporter():
@@ -47,7 +47,7 @@ def test_without_a_reporter():
     value = job()
     pod_of(value)["initContainers"] = []
 
-    assert read_job(value, ()) is None
+    assert [] == list(read_jobs(value, ()))
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,8 @@ def test_without_a_reporter():
 )
 def test_how_it_is_named(metadata, elsewhere, title):
     """With its namespace where there is one."""
-    found = read_job(job() | {"metadata": metadata}, (), elsewhere)
+    (found,) = read_jobs(job() | {"metadata": metadata}, (), elsewhere)
 
-    assert found is not None
     assert title == found.title
 
 
@@ -71,4 +70,27 @@ def test_a_cron_job_of_the_older_version():
     """batch/v1beta1 is one too."""
     value = cron_job(job()) | {"apiVersion": "batch/v1beta1"}
 
-    assert read_job(value, ()) is not None
+    (found,) = read_jobs(value, ())
+
+    assert "CronJob team/nightly" == found.title
+
+
+def test_a_job_set():
+    """Each part is a Job; one that is there once has a name that is known."""
+    first, second = read_jobs(job_set(job(), None, 2), ("items", 3))
+
+    assert ("JobSet team/nightly (part0)", "nightly-part0-0") == (first.title, first.name)
+    assert ("JobSet team/nightly (part1)", "") == (second.title, second.name)
+    spec_place = ("spec", "replicatedJobs", 1, "template", "spec")
+    assert ("items", 3, *spec_place) == second.spec_place
+    assert second.reporters[0].place == (*second.pod_place, "initContainers", 0)
+
+
+def test_what_is_wrong_in_a_job_set():
+    """By the same rules, where it stands; the name of its Job is no other's."""
+    value = job()
+    env(JOB_NAME="nightly-part0-0")(value)
+
+    assert [] == ids(lint(job_set(value, 1)))
+    assert ["job-name"] == ids(lint(job_set(value, 2)))
+    assert [] == list(read_jobs(job_set(value), ()))
