@@ -86,7 +86,12 @@ def read(text: str) -> Document:
     plain, known = text, None
     if text.lstrip().startswith("{"):
         plain, known = _as_yaml(text)
-    loader = FastLoader(plain)
+    try:
+        loader = FastLoader(plain)
+    except UnicodeEncodeError as error:
+        # JSON can escape one half of a character.
+        line = plain.count("\n", 0, error.start) + 1
+        raise Unreadable(line, "invalid YAML: half of a character") from None
     try:
         root = loader.get_single_node()
         built = _Built(loader)

@@ -75,6 +75,7 @@ def test_what_cannot_be_changed_in_place(text, edit):
         ("a: &a [*a]\n", 1, "aliases that repeat too much"),
         ("[" * 200 + "]" * 200, 1, "nested more than 100 levels deep"),
         ("a: \x00", 1, "invalid YAML"),
+        ("a: 1\nb: \ud83d\n", 2, "half of a character"),
         (
             "a: &a [1,1,1,1,1,1,1,1,1,1]\n"
             + "".join(
@@ -85,7 +86,14 @@ def test_what_cannot_be_changed_in_place(text, edit):
             "aliases that repeat too much",
         ),
     ],
-    ids=["half a list", "itself", "deep", "a byte that is no text", "a million by aliases"],
+    ids=[
+        "half a list",
+        "itself",
+        "deep",
+        "a byte that is no text",
+        "half a character",
+        "a million by aliases",
+    ],
 )
 def test_what_is_no_document(text, line, why):
     """With its line, and at once."""
@@ -251,6 +259,16 @@ def test_a_manifest_with_an_emoji_in_json(escaped):
     made = injected(text, Wishes("i"), lambda labels: True).text
 
     assert "\U0001f600" in json.loads(made.encode())["spec"]["templates"][0]["resource"]["manifest"]
+
+
+def test_half_a_character_in_json():
+    """A manifest with one is passed on as it is, and told."""
+    text = json.dumps(workflow_with("# \ud83d\nkind: Job\n"))
+
+    made = injected(text, Wishes("i"), lambda labels: True)
+
+    assert text == made.text
+    assert made.failed
 
 
 def test_placeholders_that_look_like_each_other():
