@@ -113,7 +113,10 @@ def test_facts_and_a_snapshot_into_an_object_store(
         )
         assert 0 == code, err
         code, out, err = person.run("wait", f"run/{RUN}", "--timeout", "4m", "-o", "json")
-        assert 0 == code, (out, err)
+        if code:
+            # Whole: what pytest shows of a comparison would be cut.
+            pods = kubectl("get", "pods", "-A", "-o", "wide")
+            pytest.fail("\n".join((out, err, *map(str, person.run("logs", RUN)), pods)))
         kept = person.home / "kept.tar.gz"
         code, _, err = person.run("retrieve", RUN, "--file", str(kept))
         assert 0 == code, err
