@@ -13,6 +13,7 @@ from tests.verdicts import with_verdicts
 
 Object = dict[str, Any]
 REFERENCE = {"valueFrom": {"configMapKeyRef": {"name": "settings", "key": "type"}}}
+WHOLE = {"envFrom": [{"configMapRef": {"name": "settings"}}]}
 
 
 def job(*reporters: Object, labels: Object | None = None) -> Object:
@@ -46,6 +47,12 @@ JOBS: dict[str, tuple[Object, list[str]]] = {
     ),
     "a type that makes no annotation": (job(reporter(CONDITION_TYPE="a b")), ["Available"]),
     "a type that nobody knows yet": (job(reporter(CONDITION_TYPE=REFERENCE)), []),
+    "a type from another variable": (job(reporter(CONDITION_TYPE="$(TYPE)")), []),
+    "a type that may come from a whole ConfigMap": (job(reporter() | WHOLE), []),
+    "a type of its own beside a whole ConfigMap": (
+        job(reporter(CONDITION_TYPE="Checked") | WHOLE),
+        ["Checked"],
+    ),
     "a reporter that writes to another Job": (job(reporter(JOB_NAME="parent")), []),
     "a reporter that writes to another namespace": (job(reporter(JOB_NAMESPACE="other")), []),
     "a reporter that is told its own Job": (job(reporter(**OWN)), ["Available"]),
@@ -88,3 +95,15 @@ def test_a_type_that_is_on_the_job_already(seen: bool) -> None:
         owed.names.reporter,
         owed.names.adapter,
     )
+
+
+@pytest.mark.parametrize("told", [reporter(CONDITION_TYPE="$(TYPE)"), reporter() | WHOLE])
+def test_a_final_verdict_of_a_type_that_the_template_does_not_show(told: Object) -> None:
+    """Is all that is owed: no second condition is written beside it."""
+    made = with_verdicts(rows.timeout(300))
+    made["status"]["conditions"][0]["type"] = "Custom"
+    note = made["metadata"]["annotations"].pop("status-reporter.io/Available")
+    made["metadata"]["annotations"]["status-reporter.io/Custom"] = note
+    made["spec"]["template"]["spec"]["initContainers"] = [told]
+
+    assert ["Custom"] == [each.type for each in conditions_owed(made)]
