@@ -18,12 +18,16 @@ from reporter.errors import (
     InvalidRequest,
     KubeError,
     NotFound,
+    TooLarge,
     Unauthorized,
     Unavailable,
 )
 
 MAX_OBJECT = 4 * 1024 * 1024
 """Largest answer or watch line in bytes. etcd takes objects of about 1.5 MB."""
+
+MAX_ALONE = 16 * 1024 * 1024
+"""Largest list of one object in bytes: in JSON a character may be six bytes (`\\u003c`)."""
 
 MAX_REFUSAL = 256 * 1024
 """Largest error answer that is looked into. A 422 repeats the whole patch."""
@@ -43,10 +47,10 @@ def plain(text: str, limit: int = 300) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def decode_object(data: bytes, kind: str) -> dict[str, Any]:
-    """Return the JSON object of that kind; Unavailable for anything else."""
-    if len(data) > MAX_OBJECT:
-        raise Unavailable(f"the response is larger than {MAX_OBJECT} bytes")
+def decode_object(data: bytes, kind: str, most: int = MAX_OBJECT) -> dict[str, Any]:
+    """Return the JSON object of that kind; TooLarge beyond `most` bytes, else Unavailable."""
+    if len(data) > most:
+        raise TooLarge(f"the response is larger than {most} bytes")
     found = decode_json(data)
     if found.get("kind") != kind or not isinstance(found.get("metadata"), dict):
         raise Unavailable(f"the response is not a {kind}")

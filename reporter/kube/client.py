@@ -231,12 +231,14 @@ class Requests:
         self._used_at = clock()
         self.server_time: float | None = None  # what its newest answer is dated, epoch seconds
 
-    def object(self, kind: str, request: Request, timeout: float) -> dict[str, Any]:
-        """Return the object of that kind that it is answered with."""
-        return decode_object(self.answer(request, timeout), kind)
+    def object(
+        self, kind: str, request: Request, timeout: float, most: int = MAX_OBJECT
+    ) -> dict[str, Any]:
+        """Return the object of that kind that it is answered with; TooLarge beyond `most` bytes."""
+        return decode_object(self.answer(request, timeout, most), kind, most)
 
-    def answer(self, request: Request, timeout: float) -> bytes:
-        """Return what it is answered with, at most a byte more than an object may have."""
+    def answer(self, request: Request, timeout: float, most: int = MAX_OBJECT) -> bytes:
+        """Return what it is answered with, at most a byte more than `most`."""
         now = self._clock()
         if now > self._used_at + LONGEST_IDLE:
             # Load balancers and firewalls forget idle connections without a word, and the first
@@ -250,7 +252,7 @@ class Requests:
             if response.status not in {200, 201, 202}:
                 raise refused(request, response)
             with transport():
-                return bytes(response.read(MAX_OBJECT + 1, decode_content=False))
+                return bytes(response.read(most + 1, decode_content=False))
         finally:
             # Read to its end, the connection is in the pool again; otherwise this ends it.
             response.close()

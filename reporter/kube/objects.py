@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.core.api_answers import decode_json
-from reporter.errors import Unavailable
+from reporter.core.api_answers import MAX_ALONE, MAX_OBJECT, decode_json
+from reporter.errors import TooLarge, Unavailable
 from reporter.kube.client import JSON, Client, Request, Requests
 from reporter.kube.kinds import KINDS
 from reporter.kube.log_stream import LogStream
@@ -33,11 +33,15 @@ _LOG = "/api/v1/namespaces/{namespace}/pods/{name}/log"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list. `more` asks for the next one; empty after the last."""
+    """A part of a list. `more` asks for the next one; empty after the last.
+
+    `limit` is how many objects to ask for with it: fewer where they are large.
+    """
 
     items: list[dict[str, Any]]
     resource_version: str
     more: str
+    limit: int = PAGE
 
 
 class Objects:
@@ -139,18 +143,29 @@ class Objects:
     ) -> Page:
         """Return the objects with these labels and fields, at most `limit` of them.
 
+        Where they are too large for one answer it asks again for half as many, each time with this
+        `timeout`, down to one.
+
         They lack `kind` and `apiVersion`, which the list says once. `more` of the page before
         continues it; Unavailable (410) where that took too long, and the list has to begin anew.
         """
         path, names = KINDS[kind].path(namespace)
         asked = {
-            "limit": str(limit),
             "labelSelector": label_selector,
             "fieldSelector": field_selector,
             "continue": more,
         }
         query = {key: value for key, value in asked.items() if value}
-        found = self._requests.object(f"{kind}List", Request("GET", path, names, query), timeout)
+        while True:
+            request = Request("GET", path, names, query | {"limit": str(limit)})
+            most = MAX_OBJECT if limit > 1 else MAX_ALONE
+            try:
+                found = self._requests.object(f"{kind}List", request, timeout, most)
+                break
+            except TooLarge:
+                if limit == 1:
+                    raise
+                limit //= 2
         items = found.get("items") or []
         if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
             raise Unavailable(f"the response is not a list of {kind}s")
@@ -159,6 +174,7 @@ class Objects:
             items,
             version if isinstance(version, str) else "",
             rest if isinstance(rest, str) else "",
+            min(2 * limit, PAGE),
         )
 
     def list_all(
@@ -171,18 +187,19 @@ class Objects:
         timeout: float = 10.0,
     ) -> Iterator[dict[str, Any]]:
         """Yield the objects with these labels and fields, page by page; `timeout` is for each."""
-        more = ""
+        more, limit = "", PAGE
         while True:
             page = self.list_page(
                 kind,
                 namespace,
                 label_selector,
                 field_selector=field_selector,
+                limit=limit,
                 more=more,
                 timeout=timeout,
             )
             yield from page.items
-            more = page.more
+            more, limit = page.more, page.limit
             if not more:
                 return
 

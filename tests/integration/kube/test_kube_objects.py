@@ -13,6 +13,7 @@ from reporter.errors import (
     Forbidden,
     InvalidRequest,
     NotFound,
+    TooLarge,
     Unavailable,
 )
 from reporter.kube.api import KubeApi
@@ -152,6 +153,34 @@ def test_a_list_in_pages_and_of_one_name(api: KubeApi, fake: FakeKube) -> None:
     assert ["a", "b", "c"] == [one["metadata"]["name"] for one in first.items + second.items]
     assert "" == second.more
     assert "b" == named["metadata"]["name"]
+
+
+def test_a_list_of_large_objects(api: KubeApi, fake: FakeKube) -> None:
+    """The pages get smaller until one fits, and larger again; one object alone may be larger."""
+    sizes = [9_000_000, *[1_450_000] * 5, *[10] * 150]
+    for number, size in enumerate(sizes):
+        fake.create_job(make_job(f"job-{number:03}", uid=str(number)))
+        fake.update_job(
+            f"job-{number:03}",
+            lambda job, size=size: job["metadata"].update(annotations={"a": "x" * size}),
+        )
+    names = [job["metadata"]["name"] for job in api.list_jobs(None)]
+
+    assert [f"job-{number:03}" for number in range(len(sizes))] == names
+    limits = [entry.query["limit"] for entry in fake.requests("GET", "/jobs")]
+    assert ["100", "50", "25", "12", "6", "3", "1"] == limits[:7]
+    assert "100" == limits[-1]
+    assert len(limits) < 20
+
+
+def test_an_object_that_nothing_may_be_as_large_as(api: KubeApi, fake: FakeKube) -> None:
+    """No outage, and no end of memory either."""
+    fake.create_job(make_job())
+    annotations = {"a": "x" * 17_000_000}
+    fake.update_job("validate", lambda job: job["metadata"].update(annotations=annotations))
+
+    with pytest.raises(TooLarge):
+        list(api.list_jobs(None))
 
 
 @pytest.fixture
