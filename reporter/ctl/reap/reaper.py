@@ -31,6 +31,7 @@ from reporter.core.reap.situation import (
 from reporter.core.statement import Statement
 from reporter.ctl.cluster import TIMEOUT
 from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Unavailable
+from reporter.kube.objects import PAGE
 from reporter.sinks.job import JobCondition
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 TRIES = 5  # against others who write on the same Job at the same time
 EVENT_PATIENCE = 2.0  # seconds for the one try to announce a verdict
-MOST_FAILURES = 5  # in a row, without an answer: the API server is away
+MOST_FAILURES = 5  # in a row, before a look whether the API server is away
 
 
 class Stopped(Exception):
@@ -108,7 +109,7 @@ class Reaper:
         self._nodes: dict[str, NodeLook] = {}
 
     def run(self) -> Pass:
-        """Make one pass. Raises KubeError where the Jobs cannot be listed."""
+        """Make one pass. Raises KubeError where the Jobs cannot be listed (any more)."""
         found, away = Pass(), 0
         self._nodes.clear()
         # Read to the end first: the pages of a list expire after some minutes.
@@ -122,17 +123,20 @@ class Reaper:
                 found.failed.append((f"{waiting.namespace}/{waiting.name}", error))
                 away = away + 1 if isinstance(error, Unavailable) else 0
                 if away >= MOST_FAILURES:
-                    raise
+                    # A webhook may refuse one Job after the other while all else goes well.
+                    self._pause()
+                    self._api.list_page("Job", self._namespace, limit=1, timeout=TIMEOUT)
+                    away = 0
         return found
 
     def _waiting(self, found: Pass) -> Iterator[Waiting]:
-        more, last = "", False
+        more, limit, last = "", PAGE, False
         while not last:
             self._pause()
             page = self._api.list_page(
-                "Job", self._namespace, self._selector, more=more, timeout=TIMEOUT
+                "Job", self._namespace, self._selector, limit=limit, more=more, timeout=TIMEOUT
             )
-            more, last = page.more, not page.more
+            more, limit, last = page.more, page.limit, not page.more
             for job in page.items:
                 yield from self._open(job, found)
 
@@ -211,13 +215,13 @@ class Reaper:
             sink.announce(statement, timeout=EVENT_PATIENCE)
 
     def _newest_pod(self, waiting: Waiting) -> Object | None:
-        newest, more, last = None, "", False
+        newest, more, limit, last = None, "", PAGE, False
         while not last:
             self._pause()
             page = self._api.list_page(
-                "Pod", waiting.namespace, waiting.selector, more=more, timeout=TIMEOUT
+                "Pod", waiting.namespace, waiting.selector, limit=limit, more=more, timeout=TIMEOUT
             )
-            more, last = page.more, not page.more
+            more, limit, last = page.more, page.limit, not page.more
             newest = newest_pod([*page.items, *([newest] if newest else [])])
         return newest
 

@@ -250,6 +250,19 @@ def test_many_jobs(at_home: Home, fake: FakeKube) -> None:
     assert 2 == len(fake.requests("GET", "/pods"))
 
 
+@pytest.mark.parametrize("count", [3, 20])
+def test_large_jobs(at_home: Home, fake: FakeKube, count: int) -> None:
+    """A page that is too large is asked for again in smaller ones; nobody else's Job waits."""
+    for number in range(count):
+        made = lost(f"large-{number:02}")
+        made["spec"]["template"]["spec"]["containers"][0]["args"] = ["x" * (4_500_000 // count)]
+        fake.create_job(made)
+    fake.create_job(lost("one", "zzz"))
+    code, out, _ = at_home.run("reap", "-A", "-o", "name")
+
+    assert (0, count + 1) == (code, len(out.splitlines()))
+
+
 class TestTrouble:
     """What is not possible is said, and the exit code is 4."""
 
@@ -272,11 +285,23 @@ class TestTrouble:
         assert (4, "job.batch/two\n") == (code, out)
         assert "Job default/one could not be looked at or written (forbidden)" in err
 
+    def test_jobs_that_nobody_can_write(self, at_home: Home, fake: FakeKube) -> None:
+        """However many: the API server is there, and the next Job gets its word."""
+        for number in range(12):
+            fake.create_job(lost(f"job-{number}", "a"))
+        fake.create_job(lost("one", "zzz"))
+        fake.fail(Answer(500), method="PATCH", path="/namespaces/a/", times=None)
+        code, out, err = at_home.run("reap", "-A", "-o", "name")
+
+        assert (4, "job.batch/one\n") == (code, out)
+        assert 12 == err.count("could not be looked at or written (unavailable)")
+
     def test_an_outage(self, at_home: Home, fake: FakeKube) -> None:
         """The pass is given up: the next one begins with what is."""
         for number in range(20):
             fake.create_job(lost(f"job-{number:02}"))
-        fake.fail(Reset(), path="/pods", times=None)
+        listed: list[Entry] = []
+        fake.fail(Reset(), times=None, where=lambda entry: bool(listed) or listed.append(entry))
         code, _, err = at_home.run("reap")
 
         assert (4, 5) == (code, len(fake.requests("GET", "/pods")))
