@@ -57,11 +57,15 @@ def _elsewhere(job: Object, setup: Setup) -> bool:
 
 def _by_reference(spec: Object, reporter: str) -> bool:
     """Return whether the value of the container's CONDITION_TYPE is not in the template."""
-    for container in (*items(spec, "initContainers"), *items(spec, "containers")):
-        if text(container, "name") != reporter:
-            continue
-        own = [each for each in items(container, "env") if text(each, "name") == "CONDITION_TYPE"]
-        if not own:
-            return any(True for _ in items(container, "envFrom"))
-        return any("valueFrom" in each or "$(" in text(each, "value") for each in own)
-    return False
+    return any(
+        _hides_type(container)
+        for container in (*items(spec, "initContainers"), *items(spec, "containers"))
+        if text(container, "name") == reporter
+    )
+
+
+def _hides_type(container: Object) -> bool:
+    own = [each for each in items(container, "env") if text(each, "name") == "CONDITION_TYPE"]
+    if not own:
+        return any(True for _ in items(container, "envFrom"))
+    return any("valueFrom" in each or "$(" in text(each, "value") for each in own)
