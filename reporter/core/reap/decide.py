@@ -11,7 +11,7 @@ from typing import Any
 
 from reporter.core import rows
 from reporter.core.case import Case, Observation
-from reporter.core.condition import Attempt, Note, Standing
+from reporter.core.condition import Attempt, Note, Standing, details_key
 from reporter.core.diagnosis.finding import Object
 from reporter.core.diagnosis.written_verdict import written_verdicts
 from reporter.core.evidence import evidence, shown_container
@@ -92,7 +92,7 @@ def reap(scene: Scene) -> Reap | Why:
     if pod and note and not note.attempt.same(attempt_of(facts)):
         note = None  # of an earlier attempt
     o = _observed(PodSeen(facts) if pod else PodGone(facts), scene, note)
-    report = _last_word(scene.standing, note, facts, gone=pod is None)
+    report = _last_word(scene, note, facts, gone=pod is None)
     if report and report.from_file and not over:
         return Why.RESULT
     # A Pod that is there keeps its token valid: a reporter that was cut off may come back.
@@ -148,7 +148,7 @@ def _observed(look: PodLook, scene: Scene, note: Note | None) -> Observation:
     )
 
 
-def _last_word(standing: Standing, note: Note | None, facts: Pod, *, gone: bool) -> Report | None:
+def _last_word(scene: Scene, note: Note | None, facts: Pod, *, gone: bool) -> Report | None:
     """Return what the reporter has written and nothing has outdated.
 
     A result is outdated by a later run of the adapter; what was said of a Pod's end by the Pod, as
@@ -159,7 +159,11 @@ def _last_word(standing: Standing, note: Note | None, facts: Pod, *, gone: bool)
     later = facts.adapter is not None and facts.adapter.restarts > note.attempt.restarts
     if not (gone or note.row == "M" or (note.row == "R" and not later)):
         return None
-    return Report(note.row, standing.status, standing.reason, standing.message)
+    standing, details = scene.standing, None
+    if note.row == "R":
+        annotations = section(scene.job, "metadata", "annotations")
+        details = text(annotations, details_key(scene.owed.type)) or None
+    return Report(note.row, standing.status, standing.reason, standing.message, details)
 
 
 def _judged(case: Case, scene: Scene, pod: Object | None) -> Report:

@@ -10,6 +10,7 @@ from reporter.core.pod import read_container, read_pod
 from reporter.core.reap.owed import Owed
 from reporter.core.trouble import waiting_row
 
+_CONTROLLER = "kubernetes.io/job-controller"
 _OVER = frozenset({"Complete", "Failed"})
 
 
@@ -26,6 +27,8 @@ class Why(StrEnum):
     ALIVE = "its reporter is running or may start"
     RESULT = "it has a result"
     SAID = "it says so already"
+    NEEDLESS = "it needs no Pod"
+    MANAGED = "another controller than Kubernetes' own manages it"
     UNSELECTED = "its Pods cannot be selected by labels"
 
 
@@ -75,6 +78,13 @@ def job_keeps(job: Object, standing: Standing, now: float, settle: float) -> Why
         return Why.FOREIGN
     if standing.job.deleting:
         return Why.DELETED
+    if standing.note is None:
+        spec = section(job, "spec")
+        if spec.get("completions") == 0:
+            return Why.NEEDLESS
+        # Its Pods may be in another cluster.
+        if text(spec, "managedBy") not in {"", _CONTROLLER}:
+            return Why.MANAGED
     ended = ended_at(job)
     if ended is None:
         return Why.SUSPENDED if standing.job.suspended else None

@@ -80,7 +80,7 @@ class Pass:
     @property
     def open(self) -> int:
         """How many conditions are still to come."""
-        closed = {Why.FINAL, Why.FOREIGN, Why.DELETED}
+        closed = {Why.FINAL, Why.FOREIGN, Why.DELETED, Why.NEEDLESS, Why.MANAGED}
         return sum(count for why, count in self.left.items() if why not in closed)
 
 

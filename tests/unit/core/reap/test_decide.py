@@ -148,6 +148,18 @@ WRITTEN: dict[str, tuple[Object, Object | None, NodeLook, tuple[Any, ...]]] = {
         NodeLook.ALIVE,
         interrupted("Pod is gone", "container cannot be observed"),
     ),
+    "the Pod is gone, and the Job names the usual controller": (
+        job(ended(), completions=1, managedBy="kubernetes.io/job-controller"),
+        None,
+        NodeLook.ALIVE,
+        interrupted("Pod is gone", "container cannot be observed"),
+    ),
+    "the Pod is gone of a Job with another controller, and its reporter wrote here": (
+        said(job(ended(), completions=0, managedBy="example.com/controller"), RUNS, **SEEN),
+        None,
+        NodeLook.ALIVE,
+        interrupted("Pod is gone", "container is running"),
+    ),
     "the Pod is gone while the adapter ran": (
         said(job(ended()), RUNS, **SEEN),
         None,
@@ -364,6 +376,18 @@ LEFT: dict[str, tuple[Object, Object | None, NodeLook, Why]] = {
     ),
     "another writer's condition": (job(ended(), FOREIGN), None, NodeLook.ALIVE, Why.FOREIGN),
     "a Job that goes away": (deleting(job(ended())), None, NodeLook.ALIVE, Why.DELETED),
+    "a Job that wants no Pod": (
+        job(ended("Complete", ""), completions=0),
+        None,
+        NodeLook.ALIVE,
+        Why.NEEDLESS,
+    ),
+    "a Job whose Pods may be in another cluster": (
+        job(ended("Complete", ""), managedBy="kueue.x-k8s.io/multikueue"),
+        None,
+        NodeLook.ALIVE,
+        Why.MANAGED,
+    ),
     "a suspended Job": (job(suspend=True), None, NodeLook.ALIVE, Why.SUSPENDED),
     "a Job whose next Pod is still to come": (said(job(), RUNS), None, GONE, Why.NO_POD),
     "a Job that may start another Pod": (
