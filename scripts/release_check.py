@@ -42,6 +42,7 @@ CLASSIFIERS = {
 }
 # Where the version of the image is written down for people to copy.
 IMAGE_TAG = re.compile(r"(?:newTag: |status-reporter:)(\d+\.\d+\.\d+)")
+OWN_CHART = "deploy/chart/Chart.yaml"
 CHART = re.compile(r"^(?:appVersion|version): \"?(\d[\w.-]*)\"?$", re.MULTILINE)
 
 
@@ -86,7 +87,7 @@ def changelog_section(text: str, version: str) -> str | None:
 def other_versions(texts: Mapping[str, str], version: str) -> Iterator[str]:
     """Yield where the documents and manifests TEXTS, by path, name another version of ours."""
     for name, text in texts.items():
-        for pattern in (IMAGE_TAG, *([CHART] if name.endswith("Chart.yaml") else [])):
+        for pattern in (IMAGE_TAG, *([CHART] if name == OWN_CHART else [])):
             for found in pattern.finditer(text):
                 if found[1] != version:
                     line = text.count("\n", 0, found.start()) + 1

@@ -43,6 +43,7 @@ def test_manifests_that_name_another_version():
         "deploy/a.yaml": "images:\n  - {name: status-reporter, newTag: 1.2.3}\n",
         "README.md": "docker pull example.org/status-reporter:1.2.2\n",
         "deploy/chart/Chart.yaml": 'name: x\nversion: 1.2.3\nappVersion: "1.2.1"\n',
+        "examples/into/chart/Chart.yaml": "version: 7.0.0\n",
         "deploy/other.yaml": "image: busybox:9.9.9\nversion: 7\n",
     }
 
