@@ -39,7 +39,8 @@ NODES ?= 0
 # $(call need,VARIABLE,example): stops with one clear line where the variable is not given.
 need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ $(1)=$(2)" >&2; exit 2; fi
 
-.PHONY: help install demo test test-cluster test-long test-long-local test-long-cluster test-python \
+.PHONY: help install demo test test-cluster test-long test-long-local test-browser test-long-cluster \
+  test-python \
   test-coverage test-coverage-html lint fmt \
   verify bench lock image image-dev image-push image-archive binary release-check cluster cluster-down clean
 
@@ -93,14 +94,18 @@ test-cluster: $(READY) ## run the tests against a real API server and, as root, 
 	$(PYTEST) -m "(cluster or node) and not long" \
 	  --ignore tests/unit --ignore tests/property --ignore tests/browser --ignore tests/long
 
-test-long: test-long-local test-long-cluster ## run the series: kills, fleets, outages, fuzzing in bulk; another Python
+test-long: test-long-local test-browser test-long-cluster ## run the series: kills, fleets, outages, fuzzing in bulk; another Python
 
 test-long-local: $(READY)
 	@$(bed)
 	$(MAKE) test-python
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
-	$(PYTEST) -n $(LONG_WORKERS) --dist worksteal -m "long and not cluster and not node"
+	$(PYTEST) -n $(LONG_WORKERS) --dist worksteal --ignore tests/browser -m "long and not cluster and not node"
 	PROPERTY_EXAMPLES=100 $(PYTEST) -n $(LONG_WORKERS) --dist worksteal -m "hypothesis and not long"
+
+# Not beside a node that starts or ends: a browser gives up on a page when the machine's network changes.
+test-browser: $(READY)
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
+	$(PYTEST) -n $(LONG_WORKERS) --dist worksteal -m "long" tests/browser
 
 test-long-cluster: $(READY)
 	@$(bed)

@@ -207,9 +207,10 @@ def check_snapshot(tarball: Path, nodes: Sequence[str]) -> None:
         return dict(next(each for each in listed if each["metadata"]["name"] == "planted"))
 
     assert not [each for each in index["resources"] if "error" in each], index
-    assert index["complete"], index
+    # Other tests' Pods and namespaces come and go meanwhile, so parts of theirs may be missing.
+    assert ([], set()) == (index["groupErrors"], {"error", "stopped"} & index.keys()), index
     assert min(counts["", "pods"], counts["batch", "cronjobs"]) >= 1
-    assert len(nodes) == counts["", "nodes"]
+    assert len(nodes) <= counts["", "nodes"]
     assert {"apiVersion", "kind", "metadata"} == set(planted("core_v1_secrets"))
     assert {"url": BLANKED} == planted("core_v1_configmaps")["data"]
     cron = planted("batch_v1_cronjobs")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
