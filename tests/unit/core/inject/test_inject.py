@@ -337,16 +337,16 @@ class TestVolumeOfTheResult:
         adapter = {
             "name": "main",
             "volumeMounts": [
-                {"name": "near", "mountPath": "/work/out"},
+                {"name": "near", "mountPath": "/data/out"},
                 {"name": "far", "mountPath": "/work", "readOnly": True},
-                {"name": "beside", "mountPath": "/work/o"},
+                {"name": "beside", "mountPath": "/data/o"},
             ],
         }
         value = job({"containers": [adapter]})
-        added = made(value, Wishes("i", results_path="/work/out/r.json"))
+        added = made(value, Wishes("i", results_path="/data/out/r.json"))
 
         assert "near" == reporter(added)["volumeMounts"][0]["name"]
-        assert "/work/out/r.json" == environment(added)["RESULTS_PATH"]
+        assert "/data/out/r.json" == environment(added)["RESULTS_PATH"]
 
     def test_other_volumes_than_an_emptydir_are_remarked_on(self):
         """A result in one may be an old one."""
