@@ -15,7 +15,7 @@ from reporter.core.inject.template import SAME_ACCOUNT
 from reporter.core.inject.wishes import LABEL, OWN_VARIABLES, RESULTS_PATH, Wishes
 from reporter.core.service_links import is_service_link, service_link_ignored
 from reporter.ctl.exits import FAILED, GOOD, USAGE
-from reporter.ctl.manifests.files import joined, sources
+from reporter.ctl.manifests.files import add_files, joined, sources
 from reporter.ctl.show.tell import tell
 from reporter.errors import SettingsError
 
@@ -45,15 +45,7 @@ exit codes:
 
 def file_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare which manifests, and which Jobs in them."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        action="append",
-        required=True,
-        dest="files",
-        help="a file, a directory and what is below it, or - for standard input; repeatable",
-    )
+    add_files(parser)
     parser.add_argument(
         "-l",
         "--selector",

@@ -20,6 +20,7 @@ from reporter.ctl.lint_reports import (
     as_sarif,
     lines,
 )
+from reporter.ctl.manifests.files import add_files
 from reporter.ctl.manifests.objects import File, load_manifests
 from reporter.ctl.show import output as show
 from reporter.ctl.show.github import put_summary
@@ -46,15 +47,7 @@ _WANTED = (*NEEDED, WATCH, EVENTS)
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        action="append",
-        required=True,
-        dest="files",
-        help="manifests: a file, a directory, or - for standard input; repeatable",
-    )
+    add_files(parser)
     parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
     parser.add_argument(
         "--ignore",

@@ -1,5 +1,6 @@
 """The texts that `-f` names: files, all manifests of a directory, standard input."""
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from errno import ENOENT
@@ -14,6 +15,19 @@ class Source(NamedTuple):
 
     shown: str
     text: str
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """Declare `-f`; the names are in `files`."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        action="append",
+        required=True,
+        dest="files",
+        help="a file, a directory and what is below it, or - for standard input; repeatable",
+    )
 
 
 def sources(names: Sequence[str]) -> Iterator[Source]:
