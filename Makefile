@@ -132,7 +132,7 @@ lint: $(READY) ## check format, style, types, layers, locks and documents
 	$(BIN)/python scripts/check_locks.py
 	$(BIN)/python scripts/check_docs.py
 	$(BIN)/python scripts/plain_manifests.py --check
-	$(BIN)/python scripts/monitoring_rules.py --check
+	$(BIN)/python scripts/derived_manifests.py --check
 	$(BIN)/python scripts/chart_files.py --check
 	for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
 	if [ -e cmd/__init__.py ]; then echo "cmd/__init__.py would shadow the standard module cmd" >&2; exit 1; fi
@@ -140,7 +140,7 @@ lint: $(READY) ## check format, style, types, layers, locks and documents
 fmt: $(READY) ## format the code, repair what can be repaired, write the tables of the documents
 	@$(BIN)/python scripts/docs_tables.py
 	$(BIN)/python scripts/plain_manifests.py
-	$(BIN)/python scripts/monitoring_rules.py
+	$(BIN)/python scripts/derived_manifests.py
 	$(BIN)/python scripts/chart_files.py
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

@@ -38,15 +38,26 @@ def rendered(namespace: str, values: Object) -> list[Object]:
     return [each for each in yaml.safe_load_all(done.stdout) if each]
 
 
-def everything(namespace: str) -> Object:
-    """Values that turn all of it on."""
+IMAGES = {"repository": IMAGE, "tag": "1.2.3"}
+AGGREGATOR = {
+    "image": IMAGES,
+    "aggregator": {"enabled": True, "plan": PLAN, "storage": {"size": "1Gi"}},
+}
+
+
+def for_the_cluster(namespace: str) -> Object:
+    """Values that turn on all that a cluster needs once."""
     return {
-        "image": {"repository": IMAGE, "tag": "1.2.3"},
+        "image": IMAGES,
         "namespaces": [namespace],
         "reaper": {"enabled": True},
         "monitoring": {"enabled": True, "labels": {"release": "prometheus"}},
-        "aggregator": {"enabled": True, "plan": PLAN, "storage": {"size": "1Gi"}},
     }
+
+
+def both(namespace: str, jobs: str) -> list[Object]:
+    """Every object of the two releases that have everything between them."""
+    return rendered(namespace, for_the_cluster(jobs)) + rendered(namespace, AGGREGATOR)
 
 
 def plain(found: Object) -> tuple[str, str, Object]:
@@ -60,7 +71,7 @@ def plain(found: Object) -> tuple[str, str, Object]:
 
 def test_the_chart_has_what_kustomize_applies() -> None:
     """The same objects, but for image, namespace, labels and the size of the volume."""
-    made = [plain(each) for each in rendered("ours", everything("jobs"))]
+    made = [plain(each) for each in both("ours", "jobs")]
     taken = [
         plain(each)
         for file in sorted((CHART / "files").rglob("*.yaml"))
@@ -82,7 +93,7 @@ def test_what_it_renders_is_accepted(controlplane: ControlPlane, namespace: str)
     controlplane.kubectl(
         "label", "namespace", namespace, "pod-security.kubernetes.io/warn=restricted"
     )
-    found = rendered(namespace, everything(namespace))
+    found = both(namespace, namespace)
     known = [each for each in found if each["kind"] not in OF_THE_OPERATOR]
     apply = ("apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors")
 
@@ -99,10 +110,21 @@ def test_what_it_renders_is_accepted(controlplane: ControlPlane, namespace: str)
 
 def test_helm_finds_nothing_to_criticise() -> None:
     """With the defaults, which ask for nothing, and with all of it."""
-    for values in ({}, everything("jobs")):
+    for values in ({}, for_the_cluster("jobs"), AGGREGATOR):
         done = helm("lint", "--strict", str(CHART), values=values)
         assert 0 == done.returncode, done.stdout
     assert [] == rendered("ours", {})
+
+
+def test_an_image_by_its_digest() -> None:
+    """It stands instead of the tag."""
+    digest = f"sha256:{'0' * 64}"
+    values = {"image": IMAGES | {"digest": digest}, "reaper": {"enabled": True}}
+    (deployment,) = (each for each in rendered("ours", values) if each["kind"] == "Deployment")
+
+    assert [f"{IMAGE}@{digest}"] == [
+        each["image"] for each in deployment["spec"]["template"]["spec"]["containers"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,6 +139,8 @@ def test_helm_finds_nothing_to_criticise() -> None:
             {"image": {"repository": "a/b"}, "aggregator": {"enabled": True}},
             "at '/aggregator/plan': missing properties 'run', 'plugins'",
         ),
+        ({"image": {"digest": "0" * 64}}, "at '/image/digest': '000"),
+        (AGGREGATOR | {"reaper": {"enabled": True}}, "need two releases in two namespaces"),
     ],
 )
 def test_wrong_values_are_named(values: Object, said: str) -> None:

@@ -43,7 +43,8 @@ class Kit:
 
     def __init__(self, folder: Path) -> None:
         self.kube_state_metrics = f"127.0.0.1:{free_port()}"
-        self._files = {n: folder / f"{n}.json" for n in ("status-reporter", "status-aggregator")}
+        found = ("status-reporter", "status-aggregator", "status-reaper")
+        self._files = {name: folder / f"{name}.json" for name in found}
         for file in self._files.values():
             Prometheus.point(file, {})
 

@@ -21,7 +21,10 @@ One object of a file below files/, with what the release decides: `text`, `names
 {{- $pod := $object.spec.template.spec -}}
 {{- range $pod.containers -}}
 {{- if eq .image "status-reporter" -}}
-{{- $_ := set . "image" (printf "%s:%s" $root.Values.image.repository (default $root.Chart.AppVersion $root.Values.image.tag)) -}}
+{{- $image := $root.Values.image -}}
+{{- $version := printf ":%s" (default $root.Chart.AppVersion $image.tag) -}}
+{{- with $image.digest -}}{{- $version = printf "@%s" . -}}{{- end -}}
+{{- $_ := set . "image" (print $image.repository $version) -}}
 {{- $secrets := list -}}
 {{- range $root.Values.image.pullSecrets -}}{{- $secrets = append $secrets (dict "name" .) -}}{{- end -}}
 {{- if $secrets -}}{{- $_ := set $pod "imagePullSecrets" $secrets -}}{{- end -}}

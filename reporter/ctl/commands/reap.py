@@ -36,7 +36,7 @@ exit codes:
 
 API_VERSION = "v1"
 FORMS = ("table", "json", "yaml", "name")
-_LONGEST_PASS = 900.0  # seconds without a finished pass, beside the interval, before /livez fails
+_LONGEST_SILENCE = 120.0  # seconds without a request, beside the pauses, before /livez fails
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,19 +101,20 @@ def run(options: argparse.Namespace) -> int:
         if metrics and not options.dry_run:
             metrics.reaped(one.written.report.reason)
 
+    pace = Pace(options.qps, stop)
     reaper = Reaper(
         api,
         namespace,
         options.selector,
         settle=float(options.settle),
-        pause=Pace(options.qps, stop),
+        pause=pace,
         on_reaped=reaped,
         dry_run=options.dry_run,
     )
     try:
         if metrics is None:
             return _once(reaper, shown)
-        return _watch(reaper, metrics, stop, options)
+        return _watch(reaper, metrics, pace, stop, options)
     except (Stopped, CannotTell):
         # A request that a signal has broken off is no trouble.
         if not stop.requested:
@@ -133,6 +134,10 @@ class Pace:
     ) -> None:
         self._gap, self._stop, self._clock = 1.0 / rate, stop, clock
         self._next = clock()
+
+    def silent(self, patience: float) -> bool:
+        """Tell whether the next request has been due for longer than this, in seconds."""
+        return self._clock() > self._next + patience
 
     def __call__(self) -> None:
         """Wait. Raises Stopped."""
@@ -218,12 +223,15 @@ def _once(reaper: "Reaper", shown: Shown) -> int:
 
 
 def _watch(
-    reaper: "Reaper", metrics: "ReaperMetrics", stop: "Stop", options: argparse.Namespace
+    reaper: "Reaper",
+    metrics: "ReaperMetrics",
+    pace: Pace,
+    stop: "Stop",
+    options: argparse.Namespace,
 ) -> int:
     from reporter.ctl.reap.reaper import Stopped
 
-    turned = [time.monotonic()]
-    patience = options.interval + _LONGEST_PASS
+    patience = options.interval + _LONGEST_SILENCE
     with ExitStack() as stack:
         if options.metrics_port is not None:
             from reporter.ctl.reap.endpoint import serve
@@ -232,7 +240,7 @@ def _watch(
                 server = serve(
                     options.metrics_port,
                     metrics.page,
-                    lambda: time.monotonic() < turned[0] + patience,
+                    lambda: not pace.silent(patience),
                     lambda error: tell(f"the endpoint gave up on a connection: {error}"),
                 )
             except OSError as error:
@@ -253,7 +261,7 @@ def _watch(
                 _tell_failures(found)
             if trouble and trouble != told:
                 tell(trouble)
-            told, turned[0] = trouble, time.monotonic()
+            told = trouble
             end = time.monotonic() + options.interval
             while not stop.requested and (left := end - time.monotonic()) > 0:
                 stop.wake.wait(left)

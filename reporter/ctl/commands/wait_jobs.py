@@ -45,7 +45,7 @@ class Awaited:
     outcome: JobOutcome = JobOutcome.OPEN
     remark: str = ""
     put: bool = False  # its verdict was written
-    lost: str = ""  # why it has no last verdict, once that is sure
+    lost: str = ""  # why no last verdict of it was seen, once that is sure
 
     @property
     def key(self) -> str:
@@ -112,6 +112,7 @@ class Waiting:
                 return self._code()
             if self._end is not None and self._clock() + 0.05 >= self._end:
                 for job in left:
+                    job.lost = f"timed out: {job.state}"
                     self._tell(f"timed out waiting for {job.key}: {job.state}")
                 return self._code() or TIME_OVER
             self.bar.put(_progress(left, len(self._jobs)))

@@ -358,6 +358,30 @@ def test_github(at_home: Home, fake: FakeKube) -> None:
     ] == summary.read_text().splitlines()
 
 
+def test_reports_when_the_time_is_over(at_home: Home, fake: FakeKube) -> None:
+    """What was decided is in them, and what the others were waited for."""
+    fake.create_job(verdict("good", GOOD))
+    fake.create_job(verdict("runs", RUNNING, final=False))
+    words = ["wait", "good", "runs", "never", "--timeout", "2s", "-o"]
+    summary = at_home.folder / "summary.md"
+    code, out, _ = at_home.run(*words, "junit")
+    (suite,) = ElementTree.fromstring(out.encode())
+    told, shown, _ = at_home.run(*words, "github", GITHUB_STEP_SUMMARY=str(summary))
+
+    assert (3, 3) == (code, told)
+    assert ("3", "0", "2") == tuple(map(suite.get, ("tests", "failures", "errors")))
+    good, runs, never = suite
+    assert "Available=True Fine: 12 of 12" == good[0].text
+    assert str(runs[0].get("message")).startswith("timed out: Available=Unknown AdapterRunning")
+    assert "timed out: does not exist" == never[0].get("message")
+    assert [
+        "::notice title=job.batch/good::Available=True Fine",
+        "::error title=job.batch/runs::timed out: Available=Unknown AdapterRunning",
+        "::error title=job.batch/never::timed out",
+    ] == [line.rpartition(": ")[0] for line in shown.splitlines()]
+    assert "| never | open | timed out: does not exist |" in summary.read_text().splitlines()
+
+
 def test_a_summary_that_cannot_be_written(at_home: Home, fake: FakeKube) -> None:
     """It is told; the verdict counts."""
     fake.create_job(verdict("good", GOOD))

@@ -16,6 +16,7 @@ from reporter.core.annotation import encode_note
 from reporter.core.condition import Attempt
 from reporter.core.rows import Report
 from reporter.metrics import aggregator
+from reporter.metrics.reaper import ReaperMetrics
 from tests.unit.repository.manifests import DEPLOY, load
 from tests.unit.repository.test_docs import full_metrics, section
 
@@ -44,10 +45,17 @@ def aggregator_page() -> str:
     return metrics.render().body.decode()
 
 
+def reaper_page() -> str:
+    """Return the page of a reaper after its first pass."""
+    metrics = ReaperMetrics()
+    metrics.passed(done=True, waiting=1, failures=0, now=1.0)
+    return metrics.page("").body.decode()
+
+
 def served() -> dict[str, set[str]]:
     """The labels of every series by its name."""
     found = {name: set(labels) for name, labels in OF_JOBS.items()}
-    for page in (full_metrics(link=True), aggregator_page()):
+    for page in (full_metrics(link=True), aggregator_page(), reaper_page()):
         for family in text_string_to_metric_families(page):
             for sample in family.samples:
                 found.setdefault(sample.name, set()).update(sample.labels)
@@ -165,7 +173,7 @@ def test_what_the_reporter_writes_becomes_labels(status, final):
 
 def test_scrapes_find_the_containers_of_the_manifests():
     """Names of containers, ports and labels are one."""
-    reporters, aggregators = yaml.safe_load_all(
+    reporters, aggregators, reapers = yaml.safe_load_all(
         (FOLDER / "podmonitors.yaml").read_text(encoding="utf-8")
     )
     (container,) = load("components/native/job.yaml")["spec"]["template"]["spec"]["initContainers"]
@@ -181,10 +189,14 @@ def test_scrapes_find_the_containers_of_the_manifests():
         "app.kubernetes.io/name": deployed["metadata"]["labels"]["app.kubernetes.io/name"]
     }
     assert status["port"] in {port["name"] for port in deployed["spec"]["containers"][0]["ports"]}
+    reaper = load("reaper/deployment.yaml")["spec"]["template"]
+    (own,) = reapers["spec"]["podMetricsEndpoints"]
+    assert reapers["spec"]["selector"]["matchLabels"] == reaper["metadata"]["labels"]
+    assert [own["port"]] == [port["name"] for port in reaper["spec"]["containers"][0]["ports"]]
     intervals = [
         job["scrape_interval"] for job in load("monitoring/prometheus.yaml")["scrape_configs"]
     ]
-    assert [endpoint["interval"], status["interval"]] == intervals[:2]
+    assert [endpoint["interval"], status["interval"], own["interval"]] == intervals[:3]
 
 
 def test_every_metric_of_the_aggregator_is_documented():
