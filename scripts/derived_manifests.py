@@ -16,7 +16,7 @@ metadata:
     app.kubernetes.io/name: status-reporter
 spec:
 """
-KYVERNO = """# Generated from mutate.yaml by `make fmt`: the same for Kyverno 1.18 or newer (docs/admission.md).
+KYVERNO = """# Generated from mutate.yaml by `make fmt`: the same for Kyverno (docs/admission.md).
 # Set the image in the first variable, and bind the Role of deploy/base to the Jobs' account.
 apiVersion: policies.kyverno.io/v1
 kind: MutatingPolicy
