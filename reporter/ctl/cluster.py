@@ -6,7 +6,8 @@ The Kubernetes client is imported only when a cluster is asked: that takes a thi
 import argparse
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,15 @@ def words(error: KubeError) -> str:
 def said(error: KubeError) -> str:
     """Say what the API server did not do."""
     return f"cannot read from the cluster ({error.failure.replace('_', ' ')}): {error}"
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """Raise CannotTell where the API server does not answer what is asked."""
+    try:
+        yield
+    except KubeError as error:
+        raise CannotTell(said(error)) from None
 
 
 def _some(files: str) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from reporter.core.run.definition import Definition, doubled
 from reporter.core.text import clean
+from reporter.ctl.exits import Unusable, reading_input
 
 SUFFIXES = (".yaml", ".yml")
 BUILT_IN = ("host-facts", "cluster-snapshot")
@@ -49,11 +50,15 @@ def definition_options(parser: "argparse._ActionsContainer") -> None:
     )
 
 
-def load_chosen(options: argparse.Namespace) -> Loaded:
-    """Read what the options of `definition_options` name. Raises OSError as `load` does."""
+def load_chosen(options: argparse.Namespace) -> list[Definition]:
+    """Read what the options of `definition_options` name. Raises Unusable with all problems."""
     if not options.files and not options.built_in:
         options.error("one of -f and --plugin is required")
-    return load(options.files, options.built_in)
+    with reading_input():
+        loaded = load(options.files, options.built_in)
+    if loaded.problems:
+        raise Unusable("\n".join(f"{place}: {text}" for place, text in loaded.problems))
+    return [definition for _, definition in loaded.definitions]
 
 
 def load(names: Sequence[str], built_in: Sequence[str] = ()) -> Loaded:

@@ -1,5 +1,7 @@
-"""Exit codes, the same for every command, and the error that stands for one of them."""
+"""Exit codes, the same for every command, and the errors that stand for one of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 GOOD: Final = 0
@@ -16,3 +18,16 @@ class CannotTell(Exception):
 
     Its lines go to standard error, the exit code is 4.
     """
+
+
+class Unusable(Exception):
+    """What was given cannot be read or does not fit. Its lines are told, the exit code is 2."""
+
+
+@contextmanager
+def reading_input() -> Iterator[None]:
+    """Raise Unusable where a file that was named cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise Unusable(f"cannot read {error.filename}: {error.strerror}") from None

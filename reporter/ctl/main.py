@@ -14,7 +14,14 @@ from itertools import takewhile
 from typing import NamedTuple, TextIO, cast
 
 from reporter import __version__
-from reporter.ctl.exits import CANNOT_TELL, INTERRUPTED, NOBODY_READS, USAGE, CannotTell
+from reporter.ctl.exits import (
+    CANNOT_TELL,
+    INTERRUPTED,
+    NOBODY_READS,
+    USAGE,
+    CannotTell,
+    Unusable,
+)
 
 
 class Command(NamedTuple):
@@ -73,11 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except CannotTell as error:
+    except (CannotTell, Unusable) as error:
         from reporter.ctl.show.tell import tell
 
         tell(str(error))
-        return CANNOT_TELL
+        return CANNOT_TELL if isinstance(error, CannotTell) else USAGE
     except BrokenPipeError:
         # As `| head` does. Python flushes once more at its end and must not fail there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

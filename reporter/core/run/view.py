@@ -34,6 +34,11 @@ class Look:
     detail: str = ""
     warning: str = ""
 
+    @property
+    def trouble(self) -> str:
+        """What is in the way, and in a word of which sort that is."""
+        return f"{self.detail} ({self.outcome.replace('_', ' ')})"
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

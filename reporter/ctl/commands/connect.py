@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         look = ByHttp(server).look(entries=False)
         server.close()
         if look.document is None:
-            raise CannotTell(f"not written: {look.detail} ({look.outcome.replace('_', ' ')})")
+            raise CannotTell(f"not written: {look.trouble}")
     path = options.file or options.connection or own_place(os.environ)
     if path is None:
         raise CannotTell("no home directory found: set --file")

@@ -13,7 +13,7 @@ from reporter.ctl.launch.remove import PATIENCE, Removal
 from reporter.ctl.launch.standing import asked_there, named_run
 from reporter.ctl.quantities import wait_time
 from reporter.ctl.show.tell import tell
-from reporter.errors import KubeError, NotFound
+from reporter.errors import NotFound
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -53,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ask, delete, say what stays; return the exit code."""
-    try:
+    with cluster.asking():
         api, found, name = named_run(options, rights_too=True)
         if (
             not options.yes
@@ -62,8 +62,6 @@ def run(options: argparse.Namespace) -> int:
         ):
             tell(f"run {name} was not deleted: {doubt}; use --yes to delete it anyway")
             return FAILED
-    except KubeError as error:
-        raise CannotTell(cluster.said(error)) from None
     kept = file_of(api, found, name)
     removal = Removal(api, found, name, tell=tell, patience=options.timeout, unseen_too=options.yes)
     try:

@@ -3,6 +3,8 @@
 import argparse
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.diagnosis.cron_job import findings_of_runs, last_runs
@@ -12,7 +14,7 @@ from reporter.core.diagnosis.outcome import JobOutcome, outcome
 from reporter.core.diagnosis.setting import find_setup
 from reporter.core.objects import items, section, text
 from reporter.core.text import clean
-from reporter.ctl.cluster import TIMEOUT, cluster_arguments, job_name, open_cluster, said
+from reporter.ctl.cluster import TIMEOUT, asking, cluster_arguments, job_name, open_cluster
 from reporter.ctl.exits import GOOD, CannotTell
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import paint, wants_colour
@@ -55,15 +57,8 @@ def run(options: argparse.Namespace) -> int:
     name = job_name(options.job, options)
     api, namespace = open_cluster(options)
     assert namespace is not None
-    try:
+    with _asking_for(f"Job {name!r}", namespace):
         job = api.view_job(namespace, name, timeout=TIMEOUT)
-    except NotFound:
-        raise CannotTell(
-            f"no Job {name!r} in namespace {namespace!r}: it was deleted or is in another "
-            "namespace (-n)"
-        ) from None
-    except KubeError as error:
-        raise CannotTell(said(error)) from None
     objects = _read(api, namespace, job)
     _put(objects, findings(objects), options)
     api.close()
@@ -73,16 +68,9 @@ def run(options: argparse.Namespace) -> int:
 def _explain_cron_job(name: str, options: argparse.Namespace) -> int:
     api, namespace = open_cluster(options)
     assert namespace is not None
-    try:
+    with _asking_for(f"CronJob {name!r}", namespace):
         cron_job = api.get("CronJob", namespace, name, timeout=TIMEOUT)
         runs = last_runs(cron_job, api.list_jobs(namespace, timeout=TIMEOUT))
-    except NotFound:
-        raise CannotTell(
-            f"no CronJob {name!r} in namespace {namespace!r}: it was deleted or is in another "
-            "namespace (-n)"
-        ) from None
-    except KubeError as error:
-        raise CannotTell(said(error)) from None
     found = findings_of_runs(cron_job, runs)
     wanted = bool(runs) and outcome(runs[0]) is not JobOutcome.GOOD
     newest = _read(api, namespace, runs[0]) if wanted else None
@@ -107,6 +95,18 @@ def _explain_cron_job(name: str, options: argparse.Namespace) -> int:
                 show.put([""])
                 _put(newest, findings(newest), options)
     return GOOD
+
+
+@contextmanager
+def _asking_for(what: str, namespace: str) -> Iterator[None]:
+    with asking():
+        try:
+            yield
+        except NotFound:
+            raise CannotTell(
+                f"no {what} in namespace {namespace!r}: it was deleted or is in another "
+                "namespace (-n)"
+            ) from None
 
 
 def _read(api: "KubeApi", namespace: str, job: Object) -> Objects:

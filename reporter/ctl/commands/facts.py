@@ -3,21 +3,17 @@
 import argparse
 import csv
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from reporter.core.host.compare import ABSENT, Difference, differences, lines
 from reporter.core.objects import items, number, section, text
-from reporter.ctl.commands.retrieve import download
-from reporter.ctl.exits import FAILED, GOOD, CannotTell
-from reporter.ctl.facts_files import Found, read_facts
-from reporter.ctl.run import origin
+from reporter.ctl.exits import FAILED, GOOD
+from reporter.ctl.facts_files import read_facts
+from reporter.ctl.run import archive
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table, terminal_columns
 from reporter.ctl.show.tell import tell
-from reporter.untar.values import BadArchive
 
 DESCRIPTION = """\
 Shows the facts of nodes that the built-in plugin host-facts (or `status-ctl gather`) has collected:
@@ -38,13 +34,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    origin.arguments(parser, named=False)
-    parser.add_argument(
-        "source",
-        metavar="FILE|RUN",
-        nargs="?",
-        help="a tarball or directory, or a run as NAME or run/NAME (default: the only one)",
-    )
+    archive.arguments(parser)
     parser.add_argument("--node", metavar="NAME", help="all facts of this node")
     parser.add_argument("--diff", action="store_true", help="only what differs between nodes")
     parser.add_argument(
@@ -61,13 +51,9 @@ def run(options: argparse.Namespace) -> int:
         options.error("--node and --diff cannot be used together")
     if options.all and not options.diff:
         options.error("--all requires --diff")
-    try:
-        found = _found(options)
-    except BadArchive as error:
-        tell(f"cannot be read: {error}")
+    found = archive.read(options, read_facts)
+    if found is None:
         return FAILED
-    except OSError as error:
-        raise CannotTell(f"cannot read {error.filename}: {error.strerror}") from None
     for problem in found.problems:
         tell(problem)
     if not found.nodes:
@@ -85,17 +71,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         _show_nodes(found.nodes, options)
     return GOOD
-
-
-def _found(options: argparse.Namespace) -> Found:
-    source = origin.file_or_run(options)
-    if source is not None:
-        return read_facts(source)
-    with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
-        if not download(origin.choose(options), cast("BinaryIO", file)):
-            raise BadArchive("SHA-256 mismatch")
-        file.flush()
-        return read_facts(Path(file.name))
 
 
 def _show_nodes(nodes: Mapping[str, Mapping[str, Any]], options: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import platform
 import sys
 from pathlib import Path
 
-from reporter.ctl.exits import FAILED, GOOD, INTERRUPTED, USAGE
+from reporter.ctl.exits import FAILED, GOOD, INTERRUPTED, Unusable, reading_input
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table
 from reporter.ctl.show.tell import tell
@@ -64,18 +64,13 @@ def run(options: argparse.Namespace) -> int:
     end_when_killed()
     stop = install()
     out: Path = options.out
-    try:
+    with reading_input():
         programs = _programs(options)
         if out.is_dir() and any(out.iterdir()):
-            tell(f"{out} is not empty")
-            return USAGE
+            raise Unusable(f"{out} is not empty")
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        tell(f"cannot read {error.filename}: {error.strerror}")
-        return USAGE
     if not programs:
-        tell(f"there are no gatherers in {options.gatherers}")
-        return USAGE
+        raise Unusable(f"there are no gatherers in {options.gatherers}")
     environ = {"NODE_NAME": platform.node(), **os.environ}
     records = []
     try:

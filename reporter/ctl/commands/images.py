@@ -2,10 +2,10 @@
 
 import argparse
 
-from reporter import __version__
 from reporter.core.run.definition import KUBERNETES_VERSION
 from reporter.ctl.definitions import definition_options, load_chosen
-from reporter.ctl.exits import GOOD, USAGE
+from reporter.ctl.exits import GOOD
+from reporter.ctl.image import OWN_IMAGE
 from reporter.ctl.show.tell import tell
 
 DESCRIPTION = """\
@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     definition_options(parser)
     parser.add_argument(
         "--image",
-        default=f"status-reporter:{__version__}",
+        default=OWN_IMAGE,
         help="the status reporter's image (default: %(default)s)",
     )
     parser.add_argument(
@@ -35,16 +35,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the images, sorted."""
-    try:
-        loaded = load_chosen(options)
-    except OSError as error:
-        tell(f"cannot read {error.filename}: {error.strerror}")
-        return USAGE
-    if loaded.problems:
-        tell("\n".join(f"{place}: {text}" for place, text in loaded.problems))
-        return USAGE
     images = {options.image}
-    for _, definition in loaded.definitions:
+    for definition in load_chosen(options):
         images |= definition.images(options.image, options.kubernetes_version)
     for image in sorted(images):
         print(image)

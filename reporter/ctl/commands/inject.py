@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from reporter import __version__
 from reporter.core import label_selector
 from reporter.core.facts import Form
 from reporter.core.inject.template import SAME_ACCOUNT
 from reporter.core.inject.wishes import LABEL, OWN_VARIABLES, RESULTS_PATH, Wishes
 from reporter.core.service_links import is_service_link, service_link_ignored
-from reporter.ctl.exits import FAILED, GOOD, USAGE
+from reporter.ctl.exits import FAILED, GOOD, Unusable, reading_input
+from reporter.ctl.image import image_argument
 from reporter.ctl.manifests.files import add_files, joined, sources
 from reporter.ctl.show.tell import tell
 from reporter.errors import SettingsError
@@ -69,11 +69,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=Form.NATIVE.value,
         help="native sidecar (Kubernetes 1.29) or classic second container (default: %(default)s)",
     )
-    parser.add_argument(
-        "--image",
-        default=os.environ.get("STATUS_CTL_IMAGE") or f"status-reporter:{__version__}",
-        help="the reporter's image (default: %(default)s, or STATUS_CTL_IMAGE)",
-    )
+    image_argument(parser)
     parser.add_argument(
         "--adapter",
         metavar="NAME",
@@ -135,14 +131,8 @@ def pass_on(
     options: argparse.Namespace, transform: "Callable[[str], Made]", *, check: bool = False
 ) -> int:
     """Read what is named, write what becomes of it, and report on standard error."""
-    try:
+    with reading_input():
         found = list(sources(options.files))
-    except OSError as error:
-        tell(f"cannot read {error.filename}: {error.strerror}")
-        return USAGE
-    except ValueError as error:
-        tell(f"cannot read {error}")
-        return USAGE
     made = [transform(source.text) for source in found]
     for source, each in zip(found, made, strict=True):
         _report(source.shown, each)
@@ -158,10 +148,9 @@ def pass_on(
         except BrokenPipeError:
             raise
         except OSError as error:
-            tell(f"cannot write the manifests: {error.strerror}")
             # Python writes what is left at its end, and must not fail there.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return USAGE
+            raise Unusable(f"cannot write the manifests: {error.strerror}") from None
     changed = any(each.text != source.text for source, each in zip(found, made, strict=True))
     failed = any(each.failed for each in made)
     return FAILED if failed or (check and changed) else GOOD

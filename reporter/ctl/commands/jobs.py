@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,11 @@ from reporter.core.diagnosis.job import standing
 from reporter.core.diagnosis.setting import find_setup
 from reporter.core.diagnosis.written_verdict import WrittenVerdict
 from reporter.core.objects import epoch, section, text
-from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
-from reporter.ctl.exits import GOOD, CannotTell
+from reporter.ctl.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
+from reporter.ctl.exits import GOOD
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table, terminal_columns
 from reporter.ctl.show.tell import tell
-from reporter.errors import KubeError
 
 DESCRIPTION = """\
 Lists the Jobs with a status reporter: those with its condition, and those whose Pods have a
@@ -68,13 +68,9 @@ def run(options: argparse.Namespace) -> int:
         from reporter.ctl.commands.watch_jobs import follow
 
         follow(api, namespace, options)
-    try:
+    with closing(api), asking():
         jobs = api.list_jobs(namespace, options.selector, timeout=TIMEOUT)
         lines = [line for job in jobs for line in lines_of(job)]
-    except KubeError as error:
-        raise CannotTell(said(error)) from None
-    finally:
-        api.close()
     match options.output:
         case "name":
             found = dict.fromkeys((line.namespace, line.name) for line in lines)

@@ -3,14 +3,15 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 from reporter.core.lint.case import Severity, World, findings
 from reporter.core.lint.jobs import Job, Object, read_jobs
 from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right, Rights
 from reporter.core.lint.rules import RULES, UNREADABLE
 from reporter.core.objects import section, text
-from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
-from reporter.ctl.exits import FAILED, GOOD, USAGE, CannotTell
+from reporter.ctl.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
+from reporter.ctl.exits import FAILED, GOOD, reading_input
 from reporter.ctl.lint_reports import (
     Checked,
     Found,
@@ -26,7 +27,6 @@ from reporter.ctl.show import output as show
 from reporter.ctl.show.github import put_summary
 from reporter.ctl.show.table import paint, wants_colour
 from reporter.ctl.show.tell import tell
-from reporter.errors import KubeError
 
 DESCRIPTION = """\
 Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter, and says what would
@@ -75,11 +75,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, check, say what was found, and return the exit code."""
-    try:
+    with reading_input():
         files = list(load_manifests(options.files))
-    except OSError as error:
-        tell(f"cannot read {error.filename}: {error.strerror}")
-        return USAGE
     found, checked = _lint(files, options)
     _put(found, checked, options)
     errors = sum(each.rule.severity is Severity.ERROR for each in found)
@@ -139,7 +136,7 @@ def _denied(
     api, namespace = open_cluster(options)
     assert namespace is not None
     asked = {(Account(job.namespace, job.account), job.name) for job in jobs}
-    try:
+    with closing(api), asking():
         for account, job in sorted(asked):
             where = account.namespace or namespace
             lacking = []
@@ -149,10 +146,6 @@ def _denied(
                 if section(made, "status").get("allowed") is not True:
                     lacking.append(right)
             yield (account, job), frozenset(lacking)
-    except KubeError as error:
-        raise CannotTell(said(error)) from None
-    finally:
-        api.close()
 
 
 def _review(right: Right, namespace: str, account: str, job: str) -> Object:

@@ -59,12 +59,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Find the Pods, print, and return the exit code."""
-    try:
+    with cluster.asking():
         api, found, name = named_run(options)
         logs = Logs(api, found, name, options)
         logs.follow() if options.follow else logs.print_all()
-    except KubeError as error:
-        raise CannotTell(cluster.said(error)) from None
     return GOOD
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.text import clean
-from reporter.ctl.cluster import cluster_arguments, open_cluster, said
+from reporter.ctl.cluster import asking, cluster_arguments, open_cluster, said
 from reporter.ctl.exits import CANNOT_TELL, GOOD, INTERRUPTED, CannotTell
 from reporter.ctl.quantities import length, wait_time
 from reporter.ctl.show import output as show
@@ -211,10 +211,8 @@ def item(reaped: "Reaped") -> dict[str, Any]:
 
 
 def _once(reaper: "Reaper", shown: Shown) -> int:
-    try:
+    with asking():
         found = reaper.run()
-    except KubeError as error:
-        raise CannotTell(said(error)) from None
     shown.end(found)
     total = found.reaped + len(found.failed) + sum(found.left.values())
     tell(f"{_count(total)} looked at, {found.reaped} written, {found.open} still open")

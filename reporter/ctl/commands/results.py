@@ -4,27 +4,24 @@ import argparse
 import io
 import json
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final
 
 from reporter.core.judge.counting import SKIPPED
 from reporter.core.judge.not_passed import BAD
 from reporter.core.launch.snapshot_plugin import PLUGIN
 from reporter.core.text import clean
-from reporter.ctl.commands.retrieve import download
-from reporter.ctl.exits import FAILED, GOOD, CannotTell
+from reporter.ctl.exits import FAILED, GOOD
 from reporter.ctl.results_files import read_results
 from reporter.ctl.results_found import PluginResults, Results, Test
-from reporter.ctl.run import origin
+from reporter.ctl.run import archive
 from reporter.ctl.show import output as show
 from reporter.ctl.show.junit import Case, junit
 from reporter.ctl.show.table import table, terminal_columns
 from reporter.ctl.show.tell import tell
 from reporter.ctl.snapshot_index import snapshot_lines
-from reporter.untar import BadArchive
 
 DESCRIPTION = """\
 Shows what the tests of a run say: a line for each plugin, then each test that did not pass, with
@@ -45,13 +42,7 @@ _LINE: Final = 512  # bytes
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    origin.arguments(parser, named=False)
-    parser.add_argument(
-        "source",
-        metavar="FILE|RUN",
-        nargs="?",
-        help="a tarball or directory, or a run as NAME or run/NAME (default: the only one)",
-    )
+    archive.arguments(parser)
     parser.add_argument("--plugin", metavar="NAME", default="", help="only this plugin")
     parser.add_argument("--node", metavar="NAME", default="", help="only this node")
     parser.add_argument(
@@ -69,13 +60,9 @@ def run(options: argparse.Namespace) -> int:
     """Read, show, and return the exit code."""
     if options.mode == "dump" and (options.failed or options.node or options.output != "table"):
         options.error("--mode dump cannot be used with --failed, --node or --output")
-    try:
-        found = _found(options)
-    except BadArchive as error:
-        tell(f"cannot be read: {error}")
+    found = archive.read(options, lambda path: _read(path, options))
+    if found is None:
         return FAILED
-    except OSError as error:
-        raise CannotTell(f"cannot read {error.filename}: {error.strerror}") from None
     for problem in found.problems:
         tell(problem)
     for plugin in found.plugins:
@@ -99,17 +86,6 @@ def _nothing(options: argparse.Namespace) -> str:
 
 def _asked(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
     return ("plugin", options.plugin), ("node", options.node)
-
-
-def _found(options: argparse.Namespace) -> Results:
-    source = origin.file_or_run(options)
-    if source is not None:
-        return _read(source, options)
-    with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
-        if not download(origin.choose(options), cast("BinaryIO", file)):
-            raise BadArchive("SHA-256 mismatch")
-        file.flush()
-        return _read(Path(file.name), options)
 
 
 def _read(path: Path, options: argparse.Namespace) -> Results:

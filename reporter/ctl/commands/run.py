@@ -13,7 +13,7 @@ from reporter.core.run.view import over
 from reporter.ctl import cluster
 from reporter.ctl.commands import wait
 from reporter.ctl.definitions import load_chosen
-from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
+from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell, Unusable
 from reporter.ctl.interrupt import at_once
 from reporter.ctl.launch import asked, expose, upload
 from reporter.ctl.launch.cluster_snapshot import with_snapshot
@@ -27,7 +27,7 @@ from reporter.ctl.run.by_cluster import OWN_NAMESPACE
 from reporter.ctl.show import output as show
 from reporter.ctl.show.run_table import put_run
 from reporter.ctl.show.tell import tell
-from reporter.errors import Forbidden, KubeError
+from reporter.errors import Forbidden
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -84,37 +84,20 @@ def run(options: argparse.Namespace) -> int:
     if options.connection is not None and not options.expose:
         options.error("--connection requires --expose")
     upload.check(options)
-    try:
-        to = upload.read(options)
-    except ValueError as error:
-        tell(str(error))
-        return USAGE
-    except OSError as error:
-        tell(f"cannot read {error.filename}: {error.strerror}")
-        return USAGE
-    try:
-        loaded = load_chosen(options)
-    except OSError as error:
-        tell(f"cannot read {error.filename}: {error.strerror}")
-        return USAGE
-    if loaded.problems:
-        tell("\n".join(f"{place}: {what}" for place, what in loaded.problems))
-        return USAGE
+    to = upload.read(options)
+    definitions = load_chosen(options)
     with at_once():
         api, here = cluster.open_cluster(options)
-        wanted = asked.request(options, [each for _, each in loaded.definitions], api)
+        wanted = asked.request(options, definitions, api)
     if problems := unmet(wanted):
-        tell("\n".join(problems))
-        return USAGE
+        raise Unusable("\n".join(problems))
     own = not options.namespace or options.create_namespace
     namespace = options.namespace or OWN_NAMESPACE.format(run=wanted.run)
     with at_once():
         wanted, extra = with_snapshot(wanted, options, namespace, api, tell)
     chosen = asked.run_options(wanted, options, namespace, own_namespace=own)
     chosen = replace(chosen, upload=to, exit=options.exit, extra=extra)
-    if refused := upload.problem(chosen):
-        tell(refused)
-        return USAGE
+    upload.check_time(chosen)
     kept = None
     if options.expose:
         kept = expose.access(options, chosen)
@@ -124,30 +107,19 @@ def run(options: argparse.Namespace) -> int:
     for each in wanted.definitions:
         for remark in each.remarks:
             tell(f"plugin {each.name}: {remark}")
-    try:
+    with cluster.asking():
         # By its name alone the other commands would take the wrong one of the two.
         double = not options.namespace and stands(api, wanted.run, here or "")
-    except KubeError as error:
-        raise CannotTell(cluster.said(error)) from None
     if double:
         tell(f"namespace {here} has a run named {wanted.run}; choose another --name")
         return FAILED
-    if kept is not None and not _kept(kept):
-        return USAGE
+    if kept is not None:
+        kept.create()
     made = start(api, chosen, wanted, options, kept)
     if made is None:
         return FAILED
     with at_once():
         return _follow(api, made, options, kept)
-
-
-def _kept(access: expose.Access) -> bool:
-    try:
-        access.create()
-    except ValueError as error:
-        tell(str(error))
-        return False
-    return True
 
 
 def _follow(
@@ -213,8 +185,8 @@ def _print(chosen: RunOptions, access: expose.Access | None, options: argparse.N
     """Print the objects as they would be created, for kubectl and others."""
     made = objects(chosen)
     if access is not None:
-        if options.connection is not None and not _kept(access):
-            return USAGE
+        if options.connection is not None:
+            access.create()
         for line in expose.printed(chosen, access, options):
             tell(line)
     match options.output:

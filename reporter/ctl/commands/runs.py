@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,12 +14,11 @@ from reporter.core.objects import moment, section, text
 from reporter.core.run.from_annotations import of_reading
 from reporter.core.run.reading import newest_first, read_status
 from reporter.core.run.view import Document, counts
-from reporter.ctl.cluster import TIMEOUT, cluster_arguments, open_cluster, said
-from reporter.ctl.exits import GOOD, CannotTell
+from reporter.ctl.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
+from reporter.ctl.exits import GOOD
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table, terminal_columns
 from reporter.ctl.show.tell import tell
-from reporter.errors import KubeError
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -61,12 +61,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read all runs, show them, and return the exit code."""
     api, namespace = open_cluster(options)
-    try:
+    with closing(api), asking():
         found = sorted(runs_in(api, namespace), key=lambda each: (each.namespace, each.name))
-    except KubeError as error:
-        raise CannotTell(said(error)) from None
-    finally:
-        api.close()
     match options.output:
         case "name":
             show.put_names(f"run/{each.name}" for each in found)

@@ -34,6 +34,6 @@ def run(options: argparse.Namespace) -> int:
     if look.warning:
         tell(look.warning)
     if look.document is None:
-        raise CannotTell(f"{look.detail} ({look.outcome.replace('_', ' ')})")
+        raise CannotTell(look.trouble)
     put_run(look.document, options)
     return run_exit.exit_code(look.document, delivery_only=options.delivery_only)

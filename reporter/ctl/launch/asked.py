@@ -1,25 +1,22 @@
 """The options of `status-ctl run`, and what they ask for."""
 
 import argparse
-import os
 import secrets
 from collections.abc import Sequence
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from reporter import __version__
 from reporter.core.launch.request import Request, make_launch, make_plan, variable
 from reporter.core.launch.run_options import RunOptions
 from reporter.core.launch.spec import MOST_NODES_AT_ONCE
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
-from reporter.ctl.cluster import TIMEOUT, said
+from reporter.ctl.cluster import TIMEOUT, asking
 from reporter.ctl.definitions import definition_options
-from reporter.ctl.exits import CannotTell
+from reporter.ctl.image import image_argument
 from reporter.ctl.launch import expose, upload
 from reporter.ctl.launch.survey import choose_nodes
 from reporter.ctl.quantities import count, length, size
-from reporter.errors import KubeError
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -74,11 +71,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="when the Jobs of plugins are deleted (default: as each definition says)",
     )
     how = parser.add_argument_group("how to run it")
-    how.add_argument(
-        "--image",
-        default=os.environ.get("STATUS_CTL_IMAGE") or f"status-reporter:{__version__}",
-        help="the status reporter's image (default: %(default)s, or STATUS_CTL_IMAGE)",
-    )
+    image_argument(how)
     how.add_argument(
         "--image-pull-secret",
         metavar="SECRET",
@@ -138,10 +131,8 @@ def request(
         except ValueError as error:
             options.error(f"--plugin-env: {error}")
         environment.setdefault(plugin, {})[name] = value
-    try:
+    with asking():
         version = api.server_version(timeout=TIMEOUT)
-    except KubeError as error:
-        raise CannotTell(said(error)) from None
     return Request(
         run=options.name or _drawn(),
         definitions=tuple(definitions),

@@ -16,7 +16,7 @@ from reporter.core.launch.run_options import RunOptions, StatusTls, status_name
 from reporter.core.objects import section, text
 from reporter.core.run.reading import Found
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.ctl.exits import CannotTell
+from reporter.ctl.exits import CannotTell, Unusable
 from reporter.ctl.run.by_http import ByHttp
 from reporter.ctl.run.connection_file import (
     create_connection,
@@ -79,18 +79,18 @@ class Access:
     connection: ConnectionFile
 
     def create(self) -> None:
-        """Write the connection file, with the address inside the cluster. Raises ValueError.
+        """Write the connection file, with the address inside the cluster. Raises Unusable.
 
         It is the only copy of the client's key, so it is there before the run.
         """
         try:
             create_connection(self.path, self.connection)
         except FileExistsError:
-            raise ValueError(
+            raise Unusable(
                 f"{self.path} exists: delete it, or name another file with --connection"
             ) from None
         except OSError as error:
-            raise ValueError(f"cannot write {self.path}: {error.strerror}") from None
+            raise Unusable(f"cannot write {self.path}: {error.strerror}") from None
 
     def remove(self) -> None:
         """Remove the connection file: there is no run."""

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from reporter.core.launch.nodes import Selected, select
 from reporter.core.run.definition import Definition
-from reporter.ctl.cluster import TIMEOUT, said
+from reporter.ctl.cluster import TIMEOUT, asking
 from reporter.ctl.exits import CannotTell
-from reporter.errors import Forbidden, KubeError
+from reporter.errors import Forbidden
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -29,10 +29,9 @@ def choose_nodes(
         return {}
     if names:
         return {each.name: Selected(tuple(dict.fromkeys(names)), ()) for each in wanted}
-    try:
-        nodes = list(api.list_all("Node", None, selector, timeout=TIMEOUT))
-    except Forbidden as error:
-        raise CannotTell(_NO_RIGHT.format(error)) from None
-    except KubeError as error:
-        raise CannotTell(said(error)) from None
+    with asking():
+        try:
+            nodes = list(api.list_all("Node", None, selector, timeout=TIMEOUT))
+        except Forbidden as error:
+            raise CannotTell(_NO_RIGHT.format(error)) from None
     return {each.name: select(each, nodes) for each in wanted}

@@ -10,6 +10,7 @@ from ssl import PROTOCOL_TLS_CLIENT, SSLContext, SSLError
 from reporter.core.launch.duration import longest
 from reporter.core.launch.run_options import RunOptions, UploadTo
 from reporter.core.run.destination import LONGEST_URL, expires_too_soon, read_destination
+from reporter.ctl.exits import Unusable, reading_input
 
 _STDIN = "-"
 _LARGEST_CA = 512 * 1024
@@ -57,29 +58,34 @@ def check(options: argparse.Namespace) -> None:
 def read(options: argparse.Namespace) -> UploadTo | None:
     """Read what was given; nothing where there is no upload.
 
-    Raises OSError, and ValueError with words that have nothing of the URL.
+    Raises Unusable with words that have nothing of the URL.
     """
     if not options.upload_url_file:
         return None
-    written = _content(options.upload_url_file, LONGEST_URL + 2).strip().decode("latin-1")
-    read_destination(written)
-    ca = _content(options.upload_ca, _LARGEST_CA) if options.upload_ca else b""
+    with reading_input():
+        written = _content(options.upload_url_file, LONGEST_URL + 2).strip().decode("latin-1")
+    try:
+        read_destination(written)
+    except ValueError as error:
+        raise Unusable(str(error)) from None
+    with reading_input():
+        ca = _content(options.upload_ca, _LARGEST_CA) if options.upload_ca else b""
     if ca:
         try:
             SSLContext(PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca.decode("ascii"))
         except (SSLError, ValueError):
-            raise ValueError(f"{options.upload_ca}: not a certificate in PEM") from None
+            raise Unusable(f"{options.upload_ca}: not a certificate in PEM") from None
     return UploadTo(url=written, ca=ca)
 
 
-def problem(chosen: RunOptions) -> str:
-    """Say why the URL of the run cannot be used; empty where it can, as far as is known here."""
+def check_time(chosen: RunOptions) -> None:
+    """Raise Unusable where the URL ends before the run may, as far as is known here."""
     if chosen.upload is None:
-        return ""
+        return
     now = time.time()
     until = now + longest(chosen.plan, chosen.launch)
-    found = expires_too_soon(read_destination(chosen.upload.url), now, until)
-    return f"{found}; use a URL that is valid longer, or --plugin-timeout" if found else ""
+    if found := expires_too_soon(read_destination(chosen.upload.url), now, until):
+        raise Unusable(f"{found}; use a URL that is valid longer, or --plugin-timeout")
 
 
 def _content(name: str, most: int) -> bytes:

@@ -7,6 +7,8 @@ from errno import ENOENT
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from reporter.ctl.exits import Unusable
+
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
@@ -31,7 +33,7 @@ def add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def sources(names: Sequence[str]) -> Iterator[Source]:
-    """Yield the texts. Raises OSError and, for one that is not UTF-8, ValueError, with the name."""
+    """Yield the texts. Raises OSError, and Unusable for one that is not UTF-8."""
     for name in names:
         if name == "-":
             yield Source("", _decoded("standard input", sys.stdin.buffer.read()))
@@ -75,4 +77,4 @@ def _decoded(name: str, data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise ValueError(f"{name}: line {line}: not UTF-8") from None
+        raise Unusable(f"cannot read {name}: line {line}: not UTF-8") from None

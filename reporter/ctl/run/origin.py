@@ -137,22 +137,6 @@ def run_name(written: str) -> str:
     return name
 
 
-def file_or_run(options: argparse.Namespace) -> Path | None:
-    """Return the file or directory that `source` names; otherwise it is a run, which is set."""
-    source = options.source
-    if source is None:
-        options.run_name = None
-        return None
-    named = source.startswith("run/") and is_run_name(source.removeprefix("run/"))
-    if not named and ("/" in source or Path(source).exists()):
-        return Path(source)
-    try:
-        options.run_name = run_name(source)
-    except argparse.ArgumentTypeError as error:
-        options.error(f"no such file, and {error}")
-    return None
-
-
 def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusServer:
     """Return the server that options and environment name; a usage error where they are wrong."""
     chosen = variables(options, environ)
