@@ -108,6 +108,41 @@ def test_what_it_renders_is_accepted(controlplane: ControlPlane, namespace: str)
     }
 
 
+def test_a_release_is_installed_changed_and_removed(
+    controlplane: ControlPlane, namespace: str
+) -> None:
+    """On the real API server; a second namespace comes with an upgrade, and nothing stays."""
+    release = ["ours", "--namespace", namespace, "--kubeconfig", str(controlplane.kubeconfig)]
+    program = str(binaries.program("helm"))
+
+    def install(values: Object) -> None:
+        done = subprocess.run(
+            [program, "upgrade", "--install", *release, str(CHART), "--values", "-"],
+            input=yaml.safe_dump(values),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert 0 == done.returncode, done.stderr
+
+    def there() -> set[str]:
+        label = "app.kubernetes.io/managed-by=Helm"
+        kinds = "serviceaccounts,roles,rolebindings,deployments,clusterroles,clusterrolebindings"
+        words = ("--namespace", namespace, "--selector", label, "--output", "name")
+        found = controlplane.kubectl("get", kinds, *words).split()
+        return {each.rpartition("/")[2] for each in found}
+
+    reaper = {"image": IMAGES, "reaper": {"enabled": True}}
+    try:
+        install(reaper)
+        assert {"status-reaper"} == there()
+        install(reaper | {"namespaces": [namespace]})
+        assert {"status-reaper", "status-reporter"} == there()
+    finally:
+        subprocess.run([program, "uninstall", *release], capture_output=True, check=True)
+    assert set() == there()
+
+
 def test_helm_finds_nothing_to_criticise() -> None:
     """With the defaults, which ask for nothing, and with all of it."""
     for values in ({}, for_the_cluster("jobs"), AGGREGATOR):
