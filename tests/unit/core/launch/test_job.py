@@ -1,8 +1,7 @@
-"""The Jobs and Secrets of plugins: what is added to a template, and that the rest stays."""
+"""The Jobs of plugins: what is added to a template, and that the rest stays."""
 
 from __future__ import annotations
 
-import base64
 import json
 from copy import deepcopy
 from dataclasses import replace
@@ -13,19 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.core.launch import names
-from reporter.core.launch.job import job, secret, secret_name
+from reporter.core.launch.job import job, secret_name
 from reporter.core.launch.plugin_pod import plugin_container
 from reporter.core.launch.pod_security import needed
-from reporter.core.launch.spec import Launch
 from reporter.core.pod import Names, find_adapter, find_form
 from reporter.core.run.definition import Definition
-from reporter.core.run.plan import GLOBAL, Key, Plugin
 from reporter.link import environment
 from reporter.settings import sidecar as sidecar_settings
 from reporter.worker.command_line import Work, parse
 from tests.plugin_definitions import (
     IMAGE,
-    NODES,
     OWNER,
     PLACE,
     RUN,
@@ -34,48 +30,17 @@ from tests.plugin_definitions import (
     launch_of,
     plugin_of,
 )
-
-Object = dict[str, Any]
-
-
-def made(situation: str, *, index: int = 3, timeout: int = 600, **changes: Any) -> Object:
-    """The Job of a definition, on the first node where it has nodes."""
-    found = replace(definition(situation), **changes)
-    return made_of(found, launch_of(found), index=index, timeout=timeout)
-
-
-def made_of(found: Definition, launch: Launch, *, index: int = 3, timeout: int = 600) -> Object:
-    plugin = plugin_of(found)
-    return job(PLACE, launch, plugin, plugin.keys[0], index=index, timeout=timeout)
-
-
-def pod_of(job: Object) -> Object:
-    return job["spec"]["template"]["spec"]
-
-
-def container(pod: Object, name: str) -> Object:
-    both = [*pod.get("initContainers", []), *pod["containers"]]
-    (found,) = (each for each in both if each["name"] == name)
-    return found
-
-
-def environ(found: Object) -> dict[str, str]:
-    """A container's variables; those that Kubernetes fills in as the field they come from."""
-    pairs = [
-        (each["name"], each.get("value") or each["valueFrom"]["fieldRef"]["fieldPath"])
-        for each in found.get("env", [])
-    ]
-    assert len(dict(pairs)) == len(pairs), "a variable appears twice"
-    return dict(pairs)
-
-
-def mounts(found: Object) -> dict[str, str]:
-    return {each["mountPath"]: each["name"] for each in found.get("volumeMounts", [])}
-
-
-def volume(pod: Object, name: str) -> Object:
-    (found,) = (each for each in pod["volumes"] if each["name"] == name)
-    return found
+from tests.unit.core.launch.job_parts import (
+    OURS,
+    Object,
+    container,
+    environ,
+    made,
+    made_of,
+    mounts,
+    pod_of,
+    volume,
+)
 
 
 @pytest.mark.parametrize("situation", YAML)
@@ -95,7 +60,7 @@ def test_what_a_template_says_stays(situation: str) -> None:
     before, after = found.template["spec"], pod_of(made(situation))
     for kind in ("containers", "initContainers"):
         given = before.get(kind, [])
-        kept = [each for each in after.get(kind, []) if each["name"] not in _OURS]
+        kept = [each for each in after.get(kind, []) if each["name"] not in OURS]
         assert [each["name"] for each in given] == [each["name"] for each in kept]
         for own, now in zip(given, kept, strict=True):
             assert {**own, "env": 0, "volumeMounts": 0, "image": 0} == (
@@ -116,9 +81,6 @@ def test_what_a_template_says_stays(situation: str) -> None:
     }
     for name in before.keys() - changed:
         assert before[name] == after[name]
-
-
-_OURS = ("status-reporter", "status-worker")
 
 
 @pytest.mark.parametrize("situation", YAML)
@@ -174,7 +136,7 @@ def test_our_containers_understand_their_settings(situation: str) -> None:
     found = definition(situation)
     pod = pod_of(made(situation))
     per_node = found.driver == "Node"
-    name = {"result-file": _OURS[0], "done-file": _OURS[1]}.get(
+    name = {"result-file": OURS[0], "done-file": OURS[1]}.get(
         found.contract, plugin_container(found)
     )
     values = environ(container(pod, name))
@@ -206,7 +168,7 @@ def test_our_container_comes_first_and_is_as_restricted_as_the_plugin_lets_it(
     found = definition(situation)
     pod = pod_of(made(situation))
     if found.contract == "link":
-        assert not any(each["name"] in _OURS for each in pod["containers"])
+        assert not any(each["name"] in OURS for each in pod["containers"])
         assert "initContainers" not in pod
         return
     if found.contract == "result-file":
@@ -235,117 +197,6 @@ def test_the_sidecar_in_the_real_pod_finds_the_same_container(situation: str) ->
     assert named in [each["name"] for each in template["spec"]["containers"]]
 
 
-def test_an_adapter_that_mounts_nothing_is_given_its_results_directory() -> None:
-    pod = pod_of(made("adapter that mounts nothing"))
-    assert "results" == mounts(container(pod, "adapter"))["/results"]
-    assert {"name": "results", "emptyDir": {}} == volume(pod, "results")
-    (mount,) = (
-        each for each in pod["initContainers"][0]["volumeMounts"] if each["name"] == "results"
-    )
-    assert {"name": "results", "mountPath": "/results", "readOnly": True} == mount
-
-
-def test_results_on_a_volume_of_the_plugins_are_read_where_they_are() -> None:
-    """The same mount, with its subPath; no volume is added."""
-    pod = pod_of(made("adapter with everything of its own"))
-    ours = pod["initContainers"][0]
-    mount = {"name": "scratch", "mountPath": "/results/", "subPath": "out", "readOnly": True}
-    assert mount in ours["volumeMounts"]
-    assert "results" not in [each["name"] for each in pod["volumes"]]
-    assert "/results/adapter-result.json" == environ(ours)["RESULTS_PATH"]
-
-
-def test_a_plugin_that_mounts_the_results_elsewhere_is_told_where() -> None:
-    pod = pod_of(made("worker with results in a place of the plugin's"))
-    plugin, worker = container(pod, "plugin"), pod["containers"][0]
-    assert "/out" == environ(worker)["SONOBUOY_RESULTS_DIR"]
-    assert ("/out", "/out") == (
-        environ(plugin)["SONOBUOY_RESULTS_DIR"],
-        environ(plugin)["RESULTS_DIR"],
-    )
-    assert "results" == mounts(worker)["/out"]
-
-
-def mounting(*paths: str) -> Object:
-    """The Pod of a plugin that mounts `scratch` at these paths and nothing for results."""
-    found = definition("worker beside a plugin that is root")
-    mounts = [{"name": "scratch", "mountPath": path} for path in paths]
-    plugin = {**found.template["spec"]["containers"][0], "volumeMounts": mounts}
-    spec = {"containers": [plugin], "volumes": [{"name": "scratch", "emptyDir": {}}]}
-    found = replace(found, template={"spec": spec})
-    return pod_of(made_of(found, launch_of(found)))
-
-
-def test_a_mount_beside_the_results_is_not_theirs() -> None:
-    pod = mounting("/tmp/sonobuoy/results-of-others", "/data")
-    assert "results" == mounts(pod["containers"][0])["/tmp/sonobuoy/results"]
-    assert "results" == mounts(container(pod, "plugin"))["/tmp/sonobuoy/results"]
-
-
-def test_a_mount_above_the_results_is_shared_as_it_is() -> None:
-    """The nearest one, of several."""
-    mount = {"name": "scratch", "mountPath": "/tmp/sonobuoy"}
-    pod = mounting("/tmp", "/tmp/sonobuoy", "/data")
-    assert mount in pod["containers"][0]["volumeMounts"]
-    assert "/tmp/sonobuoy/results" == environ(pod["containers"][0])["SONOBUOY_RESULTS_DIR"]
-    assert "results" not in [each["name"] for each in pod["volumes"]]
-
-
-def test_sonobuoys_plugins_get_the_variables_they_know() -> None:
-    """Theirs come after ours, so that they can refer to them, and win."""
-    pod = pod_of(made("Sonobuoy's kube-bench", index=2))
-    plugin = container(pod, "plugin")
-    assert {
-        "SONOBUOY": "true",
-        "SONOBUOY_K8S_VERSION": "v1.34.4",
-        "SONOBUOY_CONFIG_DIR": "/tmp/sonobuoy/config",
-        "SONOBUOY_RESULTS_DIR": "/tmp/sonobuoy/results",
-        "RESULTS_DIR": "/tmp/sonobuoy/results",
-        "SONOBUOY_PROGRESS_PORT": "8101",
-        "NODE_NAME": "spec.nodeName",
-        "KUBERNETES_VERSION": "$(SONOBUOY_K8S_VERSION)",
-    } == environ(plugin)
-    order = [each["name"] for each in plugin["env"]]
-    assert order.index("SONOBUOY_K8S_VERSION") < order.index("KUBERNETES_VERSION")
-    assert "sonobuoy/kube-bench:v1.34.4" == plugin["image"]
-    assert "r1-plugin" == pod["serviceAccountName"]
-
-
-def test_files_of_the_configuration_come_from_the_runs_config_map() -> None:
-    pod = pod_of(made("Sonobuoy's e2e"))
-    assert {
-        "name": "r1",
-        "items": [
-            {"key": "config.0.0", "path": "settings.yaml"},
-            {"key": "config.0.1", "path": "sub/list.txt"},
-        ],
-    } == volume(pod, "status-reporter-config")["configMap"]
-    assert "status-reporter-config" == mounts(container(pod, "e2e"))["/tmp/sonobuoy/config"]
-    assert "status-reporter-config" not in mounts(pod["containers"][0]).values()
-
-
-def test_without_a_known_version_images_stay_as_they_are() -> None:
-    found = definition("Sonobuoy's e2e")
-    pod = pod_of(made_of(found, replace(launch_of(found), kubernetes_version="")))
-    e2e = container(pod, "e2e")
-    assert "registry.k8s.io/conformance:$SONOBUOY_K8S_VERSION" == e2e["image"]
-    assert "SONOBUOY_K8S_VERSION" not in environ(e2e)
-
-
-def test_the_commands_variables_replace_those_of_the_definition() -> None:
-    pod = pod_of(made("adapter with everything of its own"))
-    for name in ("main", "helper", "prepare"):
-        assert {"EXTRA": "new", "MORE": "1"}.items() <= environ(container(pod, name)).items()
-    assert "MORE" not in environ(pod["initContainers"][0])
-
-
-@pytest.mark.parametrize(("may", "said"), [(True, None), (False, "false")])
-def test_the_sidecar_is_told_whether_it_may_write_on_the_job(may: bool, said: str | None) -> None:
-    found = definition("adapter that mounts nothing")
-    pod = pod_of(made_of(found, replace(launch_of(found), write_conditions=may)))
-    assert said == environ(pod["initContainers"][0]).get("REPORT_CONDITION")
-
-
 def test_pull_secrets_are_added_once() -> None:
     pod = pod_of(made("adapter with everything of its own"))
     assert [{"name": "mine"}, {"name": "pull"}] == pod["imagePullSecrets"]
@@ -354,70 +205,6 @@ def test_pull_secrets_are_added_once() -> None:
     assert "imagePullSecrets" not in pod_of(
         made_of(found, replace(launch_of(found), pull_secrets=()))
     )
-
-
-FIELD = {"key": "metadata.name", "operator": "In", "values": [NODES[0]]}
-
-
-class TestPlacement:
-    """One node, through the scheduler."""
-
-    def required(self, situation: str) -> list[Object]:
-        affinity = pod_of(made(situation))["affinity"]["nodeAffinity"]
-        return affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-
-    def test_a_pod_without_affinity_is_bound_to_its_node(self) -> None:
-        assert [{"matchFields": [FIELD]}] == self.required("adapter on each node")
-        assert [{"operator": "Exists"}] == pod_of(made("adapter on each node"))["tolerations"]
-
-    def test_every_alternative_of_a_template_is_bound(self) -> None:
-        """One that matches no node is left out: the added field would make it match."""
-        zone = {"key": "zone", "operator": "In", "values": ["a", "b"]}
-        other = {"key": "metadata.name", "operator": "NotIn", "values": ["node9"]}
-        assert [
-            {"matchExpressions": [zone], "matchFields": [FIELD]},
-            {"matchFields": [other, FIELD]},
-        ] == self.required("adapter with everything of its own")
-        pod = pod_of(made("adapter with everything of its own"))
-        assert [{"key": "special", "operator": "Exists"}] == pod["tolerations"]
-        given = definition("adapter with everything of its own").template["spec"]["affinity"]
-        assert given["podAntiAffinity"] == pod["affinity"]["podAntiAffinity"]
-        preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-        assert given["nodeAffinity"][preferred] == pod["affinity"]["nodeAffinity"][preferred]
-
-    def test_terms_that_match_nothing_still_match_nothing(self) -> None:
-        terms: list[Object] = [{}]
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-        found = definition("adapter on each node")
-        spec = {**found.template["spec"], "affinity": {"nodeAffinity": required}}
-        found = replace(found, template={"spec": spec})
-        assert required == pod_of(made_of(found, launch_of(found)))["affinity"]["nodeAffinity"]
-
-    def test_a_job_for_the_cluster_goes_anywhere(self) -> None:
-        pod = pod_of(made("adapter that mounts nothing"))
-        assert "affinity" not in pod
-        assert "tolerations" not in pod
-
-
-class TestHostNetwork:
-    """Ports and names where a Pod has none of its own."""
-
-    def test_ports_differ_by_plugin_and_metrics_are_off(self) -> None:
-        pod = pod_of(made("adapter on the node's network", index=7))
-        values = environ(pod["initContainers"][0])
-        assert ("8106", "0") == (values["SONOBUOY_PROGRESS_PORT"], values["METRICS_PORT"])
-        assert "8106" == environ(container(pod, "adapter"))["SONOBUOY_PROGRESS_PORT"]
-        assert "ClusterFirstWithHostNet" == pod["dnsPolicy"]
-
-    def test_elsewhere_all_have_the_known_port(self) -> None:
-        pod = pod_of(made("adapter that mounts nothing", index=7))
-        values = environ(pod["initContainers"][0])
-        assert "8099" == values["SONOBUOY_PROGRESS_PORT"]
-        assert "METRICS_PORT" not in values
-        assert "dnsPolicy" not in pod
-
-    def test_a_policy_of_the_templates_own_stays(self) -> None:
-        assert "None" == pod_of(made("adapter with everything of its own"))["dnsPolicy"]
 
 
 @pytest.mark.parametrize(
@@ -491,33 +278,6 @@ def test_a_place_without_an_owner_is_for_trying_it_out() -> None:
         replace(PLACE, owner=None), launch_of(found), plugin, plugin.keys[0], index=0, timeout=1
     )
     assert "ownerReferences" not in tried["metadata"]
-
-
-@pytest.mark.parametrize(
-    ("plugin", "key", "whose"),
-    [
-        (Plugin("p"), Key("p", GLOBAL), Key("p", GLOBAL)),
-        (Plugin("p", ("a", "b")), Key("p", "b"), Key("p", "*")),
-        (Plugin("p", ("a", "b"), identity="node"), Key("p", "b"), Key("p", "b")),
-    ],
-)
-def test_nodes_share_a_secret_unless_each_has_an_identity(
-    plugin: Plugin, key: Key, whose: Key
-) -> None:
-    assert names.entry_name(RUN, whose) == secret_name(RUN, plugin, key)
-
-
-def test_a_secret_holds_what_the_containers_read() -> None:
-    key = Key("p", "*")
-    found = secret(PLACE, "name", key, ca=b"ca", certificate=b"crt", private_key=b"key")
-    assert {"ca.crt": b"ca", "tls.crt": b"crt", "tls.key": b"key"} == {
-        name: base64.b64decode(value) for name, value in found["data"].items()
-    }
-    assert ("kubernetes.io/tls", [OWNER]) == (found["type"], found["metadata"]["ownerReferences"])
-    assert key == names.key_of(found)
-    files = environ(pod_of(made("program that uploads by itself"))["containers"][0])
-    read = {value.rpartition("/")[2] for name, value in files.items() if name.endswith("_FILE")}
-    assert set(found["data"]) == read
 
 
 ANYTHING = st.recursive(
