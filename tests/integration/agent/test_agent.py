@@ -1,9 +1,7 @@
 """The agent as a process against real TLS: gatherers run, one archive, what a signal does."""
 
-import io
 import os
 import subprocess
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import Forked
+from tests.integration.agent.scene import contents
 from tests.integration.link.scripted import Scripted
 from tests.integration.worker.process import Process
 
@@ -58,13 +57,6 @@ def script(programs: Path, name: str, text: str) -> None:
     """Put a gatherer there, in sh."""
     (programs / name).write_text(f"#!/bin/sh\n{text}\n")
     (programs / name).chmod(0o755)
-
-
-def contents(body: bytes) -> dict[str, bytes]:
-    """Return the files of an archive."""
-    with tarfile.open(fileobj=io.BytesIO(body)) as tar:
-        files = [member for member in tar if member.isreg()]
-        return {member.name: tar.extractfile(member).read() for member in files}
 
 
 def test_what_gatherers_write_is_delivered_as_one_archive(

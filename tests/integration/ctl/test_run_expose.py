@@ -14,7 +14,7 @@ from tests.fakekube import Answer, FakeKube
 from tests.integration.ctl.cluster import kubeconfig
 from tests.integration.ctl.launched import Controllers, standing
 from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
-from tests.integration.ctl.test_run_command import DEFINITION, posts, really, write
+from tests.integration.ctl.starting import DEFINITION, posts, really, start, write
 from tests.scripted_server import Say
 
 NAMESPACE = "status-reporter-first"
@@ -55,10 +55,6 @@ def there(home: Home, fake: FakeKube, tmp_path: Path) -> Iterator[Home]:
     certificates.mkdir()
     with Listener(fake, certificates) as listener, Controllers(fake, exposed=listener.port):
         yield home
-
-
-def start(there: Home, *more: str) -> tuple[int, str, str]:
-    return there.run("run", "-f", "quota.yaml", "--name", "first", *more)
 
 
 def test_a_node_port(there: Home, fake: FakeKube) -> None:

@@ -3,112 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from reporter.aggregator.finish.object_store import UploadFailed
-from reporter.aggregator.finish.upload import Upload, give_up_unwanted
 from reporter.core.run.plan import Plan, Plugin
 from reporter.core.run.record import Rank, Record
-from reporter.core.run.snapshot import Phase, Tar
-from reporter.core.run.status import tar_upload
+from reporter.core.run.snapshot import Phase
 from reporter.core.run.tar_upload import LARGEST, TarUpload, UploadState, too_large
-from reporter.errors import SettingsError
-from reporter.link.sockets import TimeLimits
-from reporter.runtime import log
 from tests.aggregators.bucket import QUERY, SIGNATURE, Bucket
 from tests.aggregators.stores import QuickStore
-from tests.certificates import SERVER, Authority
+from tests.integration.finish.scene import BODY, LIMITS, NOW, TAR, World
 from tests.ports import free_port
 from tests.scripted_server import Act, Cut, Say, Silence
-
-NOW = 1_767_268_800.0  # 2026-01-01T12:00:00Z
-BODY = bytes(range(256)) * 8192  # 2 MiB: more than the sockets hold
-TAR = Tar("run-1.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, len(BODY))
-LIMITS = TimeLimits(connect=10.0, handshake=10.0, send=30.0, answer=30.0)
-
-
-class World:
-    """A store, a packed run and its upload. Delays between tries are none."""
-
-    def __init__(self, folder: Path, bucket: Bucket, **options: object) -> None:
-        self.folder, self.bucket, self.options = folder, bucket, options
-        self.wall = NOW
-        self.events: list[dict] = []
-        (folder / TAR.name).write_bytes(BODY)
-
-    def upload(self) -> Upload:
-        """Make one, as a new process does."""
-        given = {"give_up": 3600.0, "limits": LIMITS, "reached_within": 0.0, **self.options}
-        return Upload(
-            self.folder,
-            self.bucket.url_file,
-            str(self.bucket.ca),
-            wall=lambda: self.wall,
-            rng=lambda: 0.0,
-            **given,
-        )
-
-    def play(
-        self, story: Callable[[QuickStore], Awaitable[None]], plugin: str = "", nodes: Any = ()
-    ) -> None:
-        """Run a story on the store of a run whose set of results is final; open with a plugin."""
-        plugins = (Plugin(plugin, tuple(nodes)),) if plugin else ()
-
-        async def told() -> None:
-            store = QuickStore(self.folder / "run.db", wall=lambda: self.wall)
-            await store.open_run(Plan("run-1", plugins, 60), now=self.wall)
-            try:
-                if store.phase is Phase.RUNNING and not plugins:
-                    await store.advance_run(Phase.POST_PROCESSING)
-                await story(store)
-            finally:
-                await store.close()
-
-        with log.capture() as events:
-            asyncio.run(told())
-        self.events += events
-
-    def to_its_end(self) -> TarUpload:
-        """Upload until it is over, and return how it ended."""
-
-        async def story(store: QuickStore) -> None:
-            await self.begun(store)
-
-        self.play(story)
-        return self.ended
-
-    async def begun(self, store: QuickStore, tar: Tar = TAR) -> None:
-        """Do what the aggregator does for an upload, until it is over."""
-        upload = self.upload()
-        await upload.resume(store, 60.0)
-        if store.snapshot().tar is None:
-            await upload.begin(store, tar)
-        while not await upload.over(store):
-            pass
-        found = store.snapshot().upload
-        assert found is not None
-        self.ended = found
-
-    def words(self) -> str:
-        """All that anybody could see of it."""
-        shown = tar_upload(self.ended)
-        return json.dumps([shown, repr(self.ended), self.events], default=str)
-
-
-@pytest.fixture
-def world(tmp_path: Path):
-    """A world with a store that takes everything."""
-    with Bucket(tmp_path) as bucket:
-        world = World(tmp_path, bucket)
-        yield world
-        if world.events:
-            assert SIGNATURE not in world.words()
 
 
 def test_it_arrives_whole(world: World):
@@ -239,65 +147,6 @@ def test_a_try_that_never_ends_is_given_up_too(world: World):
     assert (UploadState.FAILED, "given up after 3600 s") == (world.ended.state, world.ended.error)
 
 
-def test_a_process_that_stops_leaves_it_to_the_next(world: World):
-    """The next begins at the start, and its time goes on from the first."""
-    world.bucket.script(Silence(after=1000), Say())
-
-    async def stopped(store: QuickStore) -> None:
-        upload = world.upload()
-        await upload.resume(store, 60.0)
-        await upload.begin(store, TAR)
-        trying = asyncio.create_task(upload.over(store))
-        await asyncio.to_thread(world.bucket.heard, 1)
-        upload.stop()
-        assert not await trying
-
-    world.play(stopped)
-    world.wall += 100
-    ended = world.to_its_end()
-    assert (UploadState.UPLOADED, NOW, NOW + 100) == (ended.state, ended.since, ended.at)
-    assert BODY == world.bucket.requests[-1].body
-
-
-class TestLongAway:
-    """The process that comes back after the time is over tries it, from its start to its end."""
-
-    def test_the_store_takes_it(self, world: World):
-        """The aggregator was away, not the store."""
-        world.play(self._begin(world))
-        world.wall += 10_000
-        ended = world.to_its_end()
-        assert (UploadState.UPLOADED, NOW) == (ended.state, ended.since)
-        assert [BODY] == [each.body for each in world.bucket.requests]
-
-    def test_the_store_refuses_for_now(self, world: World):
-        """One more failure ends it."""
-        world.play(self._begin(world))
-        world.wall += 10_000
-        world.bucket.script(Say(503))
-        ended = world.to_its_end()
-        assert UploadState.FAILED is ended.state
-        assert "given up after 3600 s: 503 Service Unavailable" == ended.error
-        assert 1 == len(world.bucket.requests)
-
-    def test_the_network_of_the_new_pod_is_late(self, world: World):
-        """What fails in the first seconds is tried again."""
-        world.options["reached_within"] = 30.0
-        world.play(self._begin(world))
-        world.wall += 10_000
-        world.bucket.script(Cut(0), Say())
-        assert UploadState.UPLOADED is world.to_its_end().state
-
-    @staticmethod
-    def _begin(world: World) -> Callable[[QuickStore], Awaitable[None]]:
-        async def begun(store: QuickStore) -> None:
-            upload = world.upload()
-            await upload.resume(store, 60.0)
-            await upload.begin(store, TAR)
-
-        return begun
-
-
 def test_a_url_that_is_replaced_meanwhile(world: World):
     """It is read for each try: somebody may mount a new one."""
     world.bucket.script(Say(503), Say())
@@ -367,145 +216,6 @@ def test_a_tarball_that_cannot_be_uploaded(case: str, world: World):
     world.play(story)
     assert (UploadState.FAILED, words) == (world.ended.state, world.ended.error)
     assert not world.bucket.requests
-
-
-class TestBeforeTheRun:
-    """What is found before anything has started."""
-
-    def test_a_store_that_is_there(self, world: World):
-        """A TLS connection is made, and nothing is sent."""
-        world.upload().check(NOW, 3600.0)
-
-        with world.bucket.changed:
-            assert world.bucket.changed.wait_for(lambda: world.bucket.handshakes == 1, 60.0)
-        assert not world.bucket.requests
-
-    def test_a_host_that_is_away(self, tmp_path: Path):
-        """It is tried for a while, and then said."""
-        with Bucket(tmp_path, listening=False) as bucket:
-            with pytest.raises(UploadFailed) as raised:
-                World(tmp_path, bucket).upload().check(NOW, 60.0)
-            said = f"cannot connect to the upload host {bucket.host}: Connection refused"
-        assert said == str(raised.value)
-
-    def test_a_certificate_that_is_not_trusted(self, world: World):
-        """That is said at once: it is not tried again."""
-        stranger = Authority("somebody else")
-        world.bucket.present(stranger.issue("store", ("127.0.0.1",), purpose=SERVER))
-        world.options["reached_within"] = 1e9
-        with pytest.raises(UploadFailed, match="its certificate is not accepted"):
-            world.upload().check(NOW, 60.0)
-
-    @pytest.mark.parametrize(
-        ("query", "words"),
-        [
-            ("Expires=1767268900", "the upload URL expires at 2026-01-01T12:01:40Z, but the run"),
-            ("Expires=1767268700", "the upload URL expired at"),
-        ],
-    )
-    def test_a_url_that_expires_too_soon(self, query: str, words: str, world: World):
-        """Nothing is even connected."""
-        world.bucket.point(f"{query}&Signature={SIGNATURE}")
-        with pytest.raises(SettingsError) as raised:
-            world.upload().check(NOW, 3600.0)
-        (problem,) = raised.value.problems
-        assert problem.startswith(f"UPLOAD_URL_FILE: {words}")
-        assert 0 == world.bucket.connections
-
-    @pytest.mark.parametrize(
-        ("url", "words"),
-        [("http://x/secret", "does not begin with https://"), (None, "No such file or directory")],
-    )
-    def test_what_is_no_url(self, url: str | None, words: str, world: World):
-        """The file is named, its content is not."""
-        world.bucket.url_file.unlink()
-        if url is not None:
-            world.bucket.url_file.write_text(url)
-        with pytest.raises(SettingsError) as raised:
-            world.upload().check(NOW, 3600.0)
-        (problem,) = raised.value.problems
-        assert words in problem
-        assert "secret" not in problem
-
-    @pytest.mark.parametrize("content", [None, "no certificate"])
-    def test_a_ca_that_cannot_be_used(self, content: str | None, world: World):
-        """The setting and the file are named."""
-        world.bucket.ca.unlink()
-        if content is not None:
-            world.bucket.ca.write_text(content)
-        with pytest.raises(UploadFailed) as raised:
-            world.upload().check(NOW, 60.0)
-        why = "No such file or directory" if content is None else "not PEM"
-        assert str(raised.value).endswith(f": UPLOAD_CA: {world.bucket.ca}: {why}")
-
-
-class TestAfterARestart:
-    """A run that has begun goes on whatever has become of its URL."""
-
-    def test_the_url_has_expired_and_its_host_is_another(self, world: World):
-        """It is logged, and the new host is shown."""
-        world.bucket.point(f"Expires=1767268801&Signature={SIGNATURE}")
-
-        async def story(store: QuickStore) -> None:
-            await store.note_upload(TarUpload("before", UploadState.WAITING, NOW))
-            await world.upload().resume(store, 3600.0)
-            world.ended = store.snapshot().upload
-
-        world.play(story)
-        assert (world.bucket.host, UploadState.WAITING) == (world.ended.host, world.ended.state)
-        assert ["The upload may fail"] == [each["message"] for each in world.events]
-
-    def test_the_url_is_gone(self, world: World):
-        """The run does not end for it; the upload fails, and is tried again."""
-        world.bucket.url_file.unlink()
-
-        async def story(store: QuickStore) -> None:
-            upload = world.upload()
-            await store.note_upload(TarUpload("before", UploadState.WAITING, NOW))
-            await upload.resume(store, 3600.0)
-            await upload.begin(store, TAR)
-            assert not await upload.over(store)
-            world.ended = store.snapshot().upload
-
-        world.play(story)
-        assert "before" == world.ended.host
-        assert "No such file or directory" in world.ended.error
-
-    def test_the_run_was_over_without_one(self, world: World):
-        """Nothing waits for ever: that nothing is uploaded is said, and nothing else changes."""
-
-        async def story(store: QuickStore) -> None:
-            await store.advance_run(Phase.CLOSED, tar=TAR)
-            await world.upload().resume(store, 3600.0)
-            assert store.snapshot().upload is None
-
-        world.play(story)
-        (said,) = world.events
-        assert ("warning", world.bucket.host) == (said["level"], said["host"])
-        assert (
-            "Nothing is uploaded: the run was over before an upload was asked for"
-            == (said["message"])
-        )
-        world.events.clear()
-
-    def test_nobody_wants_it_any_more(self, world: World):
-        """It has failed, so that nobody takes the results for uploaded; once over, it stays so."""
-
-        async def story(store: QuickStore) -> None:
-            await give_up_unwanted(store, NOW)
-            assert store.snapshot().upload is None
-            await store.note_upload(TarUpload("before", UploadState.WAITING, NOW))
-            await give_up_unwanted(store, NOW + 1)
-            world.ended = store.snapshot().upload
-            await world.upload().resume(store, 3600.0)
-            await world.upload().drop(store)
-            assert world.ended == store.snapshot().upload
-
-        world.play(story)
-        wanted = TarUpload(
-            "before", UploadState.FAILED, NOW + 1, "UPLOAD_URL_FILE is no longer set"
-        )
-        assert wanted == world.ended
 
 
 def test_there_will_be_no_tarball(world: World):

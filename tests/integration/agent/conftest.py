@@ -1,0 +1,21 @@
+"""Fixtures of the tests of snapshots."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakekube import FakeKube
+from tests.integration.agent.scene import Take
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeKube]:
+    with FakeKube() as fake:
+        fake.write_token(fake.token("admin"))
+        yield fake
+
+
+@pytest.fixture
+def take(tmp_path: Path) -> Take:
+    return Take(tmp_path)

@@ -1,0 +1,96 @@
+"""Somebody who starts a run on the fake API server, and what was created."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.fakekube import FakeKube
+from tests.integration.ctl.cluster import kubeconfig
+from tests.integration.ctl.launched import Controllers
+from tests.integration.ctl.scripted import Home
+
+DEFINITION = """\
+apiVersion: status-reporter.io/v1
+kind: Plugin
+metadata: {name: quota}
+spec:
+  driver: Job
+  contract: result-file
+  template:
+    spec:
+      containers:
+        - {name: adapter, image: busybox, command: ["true"]}
+"""
+EACH_NODE = DEFINITION.replace("quota", "kernel").replace("driver: Job", "driver: Node")
+CREATED = [
+    "configmaps",
+    "serviceaccounts",
+    "roles",
+    "rolebindings",
+    "serviceaccounts",
+    "roles",
+    "rolebindings",
+    "services",
+    "networkpolicies",
+    "statefulsets",
+]
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeKube]:
+    """An API server and its administrator, with one node."""
+    with FakeKube() as fake:
+        fake.write_token(fake.token("admin"))
+        add_node(fake, "node1")
+        yield fake
+
+
+@pytest.fixture
+def controllers(fake: FakeKube) -> Iterator[Controllers]:
+    """What makes the aggregator's Pod."""
+    with Controllers(fake) as controllers:
+        yield controllers
+
+
+@pytest.fixture
+def there(home: Home, fake: FakeKube) -> Home:
+    """A home with a kubeconfig and a definition."""
+    kubeconfig(home.folder / ".kube" / "config", fake)
+    write(home, "quota.yaml", DEFINITION)
+    return home
+
+
+def write(home: Home, name: str, content: str) -> None:
+    (home.folder / name).write_text(content)
+
+
+def add_node(fake: FakeKube, name: str, **labels: str) -> None:
+    """Put a Linux node there that is ready."""
+    fake.store.create(
+        "Node",
+        {
+            "metadata": {"name": name, "labels": {"kubernetes.io/os": "linux", **labels}},
+            "spec": {},
+        },
+    )
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    fake.store.update("Node", "", name, lambda node: node | {"status": ready})
+
+
+def start(there: Home, *more: str) -> tuple[int, str, str]:
+    return there.run("run", "-f", "quota.yaml", "--name", "first", *more)
+
+
+def really(entry: Any) -> bool:
+    """Whether a request is more than a dry run."""
+    return "dryRun" not in entry.query
+
+
+def posts(fake: FakeKube, *, dry: bool = False) -> list[str]:
+    """Return what was created, by the last part of the path."""
+    return [
+        entry.path.rpartition("/")[2]
+        for entry in fake.requests("POST")
+        if ("dryRun" in entry.query) == dry and entry.status == 201
+    ]
