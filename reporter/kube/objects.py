@@ -13,7 +13,7 @@ from reporter.core.api_answers import MAX_ALONE, MAX_OBJECT, decode_json
 from reporter.errors import TooLarge, Unavailable
 from reporter.kube.client import JSON, Client, Request, Requests
 from reporter.kube.kinds import KINDS
-from reporter.kube.log_stream import LogStream
+from reporter.kube.stream import LogStream
 from reporter.kube.watch import Watch
 
 FIELD_MANAGER = "status-reporter"

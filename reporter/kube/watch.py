@@ -3,88 +3,53 @@
 What comes after the end (a new watch, a back-off, a GET) is the caller's decision.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import closing
 from typing import Any
 
 from urllib3.exceptions import ReadTimeoutError
 
 from reporter.core.api_answers import MAX_OBJECT, decode_json, plain
-from reporter.errors import KubeError, Silence, Unavailable
-from reporter.kube.client import Client, Request, refused, transport
-from reporter.kube.sockets import CONNECT_SECONDS, Cutoff
+from reporter.errors import Silence, Unavailable
+from reporter.kube.client import Client, Request
+from reporter.kube.stream import Stream
 
 EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
-_READ = 64 * 1024
 
 
-class Watch:
-    """Iterate once for pairs of event type and object; the connection is made by the first step.
+class Watch(Stream[tuple[str, dict[str, Any]]]):
+    """Iterate once for pairs of event type and object.
 
     Types are ADDED, MODIFIED, DELETED, BOOKMARK (of a bookmark only metadata is filled). It ends
-    normally at the server's timeout and after `close()`. Raises the same domain errors as a GET
-    when the watch is refused, Silence when nothing comes, and Unavailable when it breaks, carries
-    garbage or the server ends it with an ERROR event.
+    normally at the server's timeout too. Raises Silence when nothing comes, and Unavailable also
+    when it carries garbage or the server ends it with an ERROR event.
     """
 
     def __init__(self, client: Client, kind: str, request: Request, silence: float) -> None:
-        self._client = client
+        super().__init__(client, request, silence)
         self._kind = kind
-        self._request = request
-        self._silence = silence
-        self._cutoff = Cutoff()
 
-    def close(self) -> None:
-        """End the iteration at once, from any thread, whatever it waits for."""
-        self._cutoff.cut()
-
-    def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        if self._cutoff.done:
-            return
-        api = self._client.open(self._cutoff)
-        try:
-            with closing(self._lines(api)) as lines:
-                for line in lines:
-                    yield _event(line, self._kind)
-        except KubeError:
-            if not self._cutoff.done:
-                raise
-        finally:
-            api.close()
-            self._cutoff.release()
-
-    def _lines(self, api: Any) -> Generator[bytes, None, None]:
-        patience = (CONNECT_SECONDS, self._silence)
-        response = self._client.send(api, self._request, patience)
-        try:
-            if response.status != 200:
-                raise refused(self._request, response)
-            sock = getattr(response.connection, "sock", None)
-            begun = bytearray()
-            while True:
-                if sock is not None:
-                    sock.settimeout(self._silence)
-                data = self._read(response)
-                if not data:
-                    break
+    def _parts(
+        self, pieces: Generator[bytes, None, None]
+    ) -> Generator[tuple[str, dict[str, Any]], None, None]:
+        begun = bytearray()
+        with closing(pieces):
+            for data in pieces:
                 *lines, rest = data.split(b"\n")
                 for line in lines:
                     begun += line
                     if begun.strip():
-                        yield bytes(begun)
+                        yield _event(bytes(begun), self._kind)
                     begun.clear()
                 begun += rest
                 if len(begun) > MAX_OBJECT:
                     raise Unavailable(f"a watch event is larger than {MAX_OBJECT} bytes")
-            if begun.strip():
-                raise Unavailable("the watch ended inside an event")
-        finally:
-            response.close()
+        if begun.strip():
+            raise Unavailable("the watch ended inside an event")
 
     def _read(self, response: Any) -> bytes:
         try:
-            with transport():
-                return bytes(response.read1(_READ, decode_content=False))
+            return super()._read(response)
         except Unavailable as error:
             if isinstance(error.__cause__, ReadTimeoutError | TimeoutError):
                 raise Silence(f"no data for {self._silence:g} s") from error

@@ -32,9 +32,7 @@ def decode_result(data: bytes, *, details: bool = False) -> ResultPayload:
         raise InvalidPayload(f"larger than {MAX_BYTES} bytes")
     spans, notes = pick(data, document(data), FIELDS)
     instance = {name: scalar(data, span) for name, span in spans.items()}
-    problems = schema.problems(SCHEMA, instance)
-    if problems:
-        raise InvalidPayload("; ".join(f"{field}: {text}" for field, text in problems.items()))
+    schema.check(SCHEMA, instance)
     return ResultPayload(
         success=instance["status"] == "success",
         reason=_text(data, spans.get("reason"), REASON_BYTES, NO_REASON),

@@ -15,6 +15,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from reporter.errors import InvalidPayload
+
 _DIRECTORY = Path(__file__).with_name("schemas")
 MOST_PROBLEMS = 8
 _TYPES = {
@@ -63,6 +65,12 @@ def problems(name: str, instance: Mapping[str, object]) -> dict[str, str]:
     for path, text in violations(name, instance, MOST_PROBLEMS):
         found.setdefault(field(path), text)
     return found
+
+
+def check(name: str, instance: Mapping[str, object]) -> None:
+    """Raise InvalidPayload with what breaks the schema of that name, if anything does."""
+    if found := problems(name, instance):
+        raise InvalidPayload("; ".join(f"{field}: {text}" for field, text in found.items()))
 
 
 def violations(name: str, instance: object, most: int | None = None) -> Iterator[tuple[Place, str]]:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.core.run.progress import (
@@ -19,7 +19,6 @@ from reporter.core.run.progress import (
     combine,
     fitting,
     footprint,
-    merge,
     parse_progress,
     parse_update_id,
     take,
@@ -85,24 +84,6 @@ def test_a_replacing_update_does_not_care_what_was_stored(first, new):
     once = combine(None, new)
     assert once == combine(combine(None, first), new)
     assert once == combine(once, once)
-
-
-@given(st.none() | small, small, small)
-def test_merging_in_a_client_is_combining_in_turn(stored, first, second):
-    """One update that does what the two would have done, where both append alike."""
-    second = replace(second, appendtotals=first.appendtotals)
-    in_turn = combine(combine(stored, first), second)
-    assert in_turn == combine(stored, merge(first, second))
-
-
-@given(updates, updates)
-@example(Progress(failures=("\ud800",)), Progress(appendcompleted=1))
-def test_two_appending_updates_stay_appending(first, second):
-    """So that the aggregator adds them and does not replace what it has."""
-    merged = merge(first, second)
-    if first.appending and second.appending:
-        assert merged.appending
-        assert merged.appendcompleted <= INT64_MAX
 
 
 @given(

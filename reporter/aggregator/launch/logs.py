@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from reporter.errors import InvalidRequest, KubeError, NotFound
-from reporter.kube.log_stream import LogStream
+from reporter.kube.stream import LogStream
 from reporter.runtime import log
 
 AT_ONCE = 8

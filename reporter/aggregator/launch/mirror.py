@@ -115,10 +115,7 @@ class Mirror(Generic[Seen]):
     def stop(self) -> None:
         """Let the thread end, soon if it watches, else after the request on its way."""
         self._stop.set()
-        with self._lock:
-            watch = self._watch
-        if watch is not None:
-            watch.close()
+        self._end_watch()
 
     def join(self) -> None:
         """Wait until the thread has ended."""
@@ -147,10 +144,7 @@ class Mirror(Generic[Seen]):
     def refresh(self) -> None:
         """Have the list read anew."""
         self._anew.set()
-        with self._lock:
-            watch = self._watch
-        if watch is not None:
-            watch.close()
+        self._end_watch()
 
     def check(self) -> None:
         """Raise what has ended the thread, if anything has: what is shown is the past then."""
@@ -161,6 +155,12 @@ class Mirror(Generic[Seen]):
         """Return what there is, by name."""
         with self._lock:
             return self._seen.copy()
+
+    def _end_watch(self) -> None:
+        with self._lock:
+            watch = self._watch
+        if watch is not None:
+            watch.close()
 
     def _run(self) -> None:
         try:

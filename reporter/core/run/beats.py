@@ -70,11 +70,6 @@ def age(beat: Beat, now: float) -> float | None:
     return None if beat.heard_at is None else max(0.0, now - beat.heard_at)
 
 
-def anew(beat: Beat, now: float) -> Beat:
-    """Return the beat after a restart of the aggregator: who was heard counts as heard now."""
-    return beat if beat.heard_at is None else replace(beat, heard_at=now)
-
-
 def shifted(beat: Beat, seconds: float, now: float) -> Beat:
     """Return the beat when that many seconds do not count; it is never later than `now`."""
     if beat.heard_at is None:

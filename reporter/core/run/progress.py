@@ -114,21 +114,6 @@ def clip(text: str, limit: int = TEXT_BYTES) -> str:
     return whole.encode()[:limit].decode(errors="ignore")
 
 
-def merge(first: Progress, second: Progress) -> Progress:
-    """Return one update that does what two in a row do; two appending ones stay appending."""
-    if not (first.appending and second.appending):
-        return combine(first, second)
-    return Progress(
-        msg=second.msg,
-        errors=first.errors + second.errors,
-        appendtotals=second.appendtotals,
-        appendcompleted=_int64(max(0, first.appendcompleted) + max(0, second.appendcompleted)),
-        appendfailing=first.appendfailing + second.appendfailing,
-        errors_total=_int64(first.errors_total + second.errors_total),
-        appendfailing_total=_int64(first.appendfailing_total + second.appendfailing_total),
-    )
-
-
 class UpdateId(NamedTuple):
     """Which update of which sender: `epoch` is random per process, `seq` counts up."""
 

@@ -4,11 +4,10 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from reporter.gather.below import Below
 
-Facts = dict[str, Any]
 T = TypeVar("T")
 
 _PROBLEMS: Final = 100

@@ -9,7 +9,6 @@ from reporter.core.run.beats import (
     Rhythm,
     Sweep,
     age,
-    anew,
     beaten,
     heard,
     heard_since,
@@ -91,16 +90,6 @@ def test_who_was_heard_since():
     """Later than that moment; a beat that nobody heard is none."""
     beats = {"a": Beat(1.0), "b": Beat(2.0), "c": Beat(3.0, armed=True), "d": Beat(None, True)}
     assert (("b", "c"), ("c",)) == (heard_since(beats, 1.0), heard_since(beats, 2.0))
-
-
-@pytest.mark.parametrize(
-    ("beat", "expected"),
-    [(Beat(), Beat()), (UNARMED, Beat(5_000.0)), (ARMED, Beat(5_000.0, armed=True))],
-)
-def test_ages_start_anew_when_the_aggregator_starts(beat, expected):
-    """A53: after ten minutes away nobody is lost for that."""
-    assert expected == anew(beat, 5_000.0)
-    assert False is lost(anew(beat, 5_000.0), now=5_119.0)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from reporter.core.run.progress import (
     combine,
     fitting,
     footprint,
-    merge,
     newest,
     parse_progress,
     parse_update_id,
@@ -215,32 +214,6 @@ def test_half_a_surrogate_pair_from_the_wire_is_mended():
     """JSON can spell it, nobody can write it."""
     stored = combine(None, parse_progress(b'{"msg":"a\\ud800b","failures":["\\udfff"]}'))
     assert ("a\ufffdb", ("\ufffd",)) == (stored.msg, stored.failures)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        pytest.param(
-            Progress("a", appendtotals=True, appendcompleted=2, appendfailing=("x",)),
-            Progress("b", appendcompleted=3, appendfailing=("y",), errors=("e",)),
-            Progress("b", appendcompleted=5, appendfailing=("x", "y"), errors=("e",)),
-            id="both append; the second says whether totals grow",
-        ),
-        pytest.param(
-            Progress(appendcompleted=INT64_MAX),
-            Progress(appendcompleted=1, appendtotals=True),
-            Progress(appendcompleted=INT64_MAX, appendtotals=True),
-            id="the sum stops at the limit",
-        ),
-        pytest.param(APPEND, ONE, ONE, id="a replacing one makes the first void"),
-        pytest.param(
-            ONE, APPEND, Progress("m", total=5, completed=5), id="replaced, then appended to"
-        ),
-    ],
-)
-def test_two_updates_become_one_inside_a_client(first, second, expected):
-    """It does what the two would have done one after the other."""
-    assert expected == merge(first, second)
 
 
 @pytest.mark.parametrize(
