@@ -1,21 +1,13 @@
 """The command `status-agent`: signals first, everything heavy after."""
 
-import os
 import sys
+
+from reporter.runtime.lifecycle import begin
 
 
 def main() -> int:
     """Collect what is asked for, deliver it, and return the exit code."""
-    from reporter.runtime.lifecycle import install
-
-    stop = install()  # a SIGTERM during the imports below must not be lost
-    try:
-        from reporter.agent.main import main
-    except ModuleNotFoundError as error:
-        needed = "pip install 'status-reporter[sidecar]'"
-        print(f"status-agent: {error.name} is not installed: {needed}", file=sys.stderr)
-        return 2
-    return main(sys.argv[1:], os.environ, stop)
+    return begin("status-agent", "reporter.agent.main", extra="sidecar")
 
 
 if __name__ == "__main__":

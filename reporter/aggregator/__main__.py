@@ -1,21 +1,13 @@
 """The command `status-aggregator`: signals first, everything heavy after."""
 
-import os
 import sys
+
+from reporter.runtime.lifecycle import begin
 
 
 def main() -> int:
     """Run one command of the aggregator and return the exit code."""
-    from reporter.runtime.lifecycle import install
-
-    stop = install()  # a SIGTERM during the imports below must not be lost
-    try:
-        from reporter.aggregator.main import main
-    except ModuleNotFoundError as error:
-        needed = "pip install 'status-reporter[aggregator]'"
-        print(f"status-aggregator: {error.name} is not installed: {needed}", file=sys.stderr)
-        return 2
-    return main(sys.argv[1:], os.environ, stop)
+    return begin("status-aggregator", "reporter.aggregator.main", extra="aggregator")
 
 
 if __name__ == "__main__":

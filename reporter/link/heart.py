@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from reporter.errors import ReporterError
 from reporter.link.answers import Beat
+from reporter.link.background import Background
 from reporter.link.delivery import Event
 
 INTERVAL_SECONDS = 15.0
@@ -27,7 +28,7 @@ class Client(Protocol):
         """Send one heartbeat and return the answer, or raise a ReporterError."""
 
 
-class Heart:
+class Heart(Background):
     """Sends heartbeats on a thread of its own, from `start` to `close`.
 
     The first comes after a random part of `interval` seconds, every other an interval +- 10 % after
@@ -50,24 +51,10 @@ class Heart:
         rng: Callable[[], float] = random.random,
         over: threading.Event | None = None,
     ) -> None:
+        super().__init__("heart", over)
         self._client, self._interval = client, interval
         self._on_event, self._rng = on_event, rng
-        self._over = over or threading.Event()
         self._last = 200
-        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
-
-    def start(self) -> None:
-        """Begin to send heartbeats."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Send no more heartbeats."""
-        self._over.set()
-
-    def close(self) -> None:
-        """Stop, and wait for a heartbeat that is being sent."""
-        self.stop()
-        self._thread.join()
 
     def _run(self) -> None:
         pause = self._rng() * self._interval

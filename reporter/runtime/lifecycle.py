@@ -12,8 +12,10 @@ import math
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Iterable
+from importlib import import_module
 from types import FrameType
 
 _LONGEST_WAIT = 86_400.0
@@ -142,3 +144,16 @@ def install() -> Stop:
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, stop.on_signal)
     return stop
+
+
+def begin(command: str, module: str, *, extra: str) -> int:
+    """Run the `main` of a module and return the exit code; 2 without the packages of its extra."""
+    stop = install()  # a SIGTERM during the import below must not be lost
+    try:
+        main = import_module(module).main
+    except ModuleNotFoundError as error:
+        needed = f"pip install 'status-reporter[{extra}]'"
+        print(f"{command}: {error.name} is not installed: {needed}", file=sys.stderr)
+        return 2
+    code: int = main(sys.argv[1:], os.environ, stop)
+    return code

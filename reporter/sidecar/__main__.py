@@ -1,21 +1,13 @@
 """The command `status-reporter`: signals first, everything heavy after."""
 
-import os
 import sys
+
+from reporter.runtime.lifecycle import begin
 
 
 def main() -> int:
     """Run the sidecar, or answer what is asked of it, and return the exit code."""
-    from reporter.runtime.lifecycle import install
-
-    stop = install()  # a SIGTERM during the imports below must not be lost
-    try:
-        from reporter.sidecar.main import main
-    except ModuleNotFoundError as error:
-        needed = "pip install 'status-reporter[sidecar]'"
-        print(f"status-reporter: {error.name} is not installed: {needed}", file=sys.stderr)
-        return 2
-    return main(sys.argv[1:], os.environ, stop)
+    return begin("status-reporter", "reporter.sidecar.main", extra="sidecar")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from reporter.core.objects import items, section, text
 from reporter.core.pod import Names, Object, read_pod
 from reporter.errors import Forbidden, KubeError, Unauthorized
 from reporter.link import done_file
+from reporter.link.background import Background
 from reporter.link.gather import Failure
 from reporter.link.tree_archive import pack
 from reporter.runtime import log
@@ -62,7 +63,7 @@ def judge(pod: Object, worker: str) -> AtWork | Ended | Crashed:
     return crashed or (Ended() if others else AtWork())
 
 
-class AutoTar:
+class AutoTar(Background):
     """Looks at the Pod every five seconds on a thread of its own, until there is a done file.
 
     When all others have ended well twice in a row it packs the results directory and writes the
@@ -79,26 +80,12 @@ class AutoTar:
         patience: float = PATIENCE_SECONDS,
         over: threading.Event | None = None,
     ) -> None:
+        super().__init__("auto-tar", over)
         self._get_pod, self._worker, self._results = get_pod, worker, results
         self._every, self._patience = every, patience
         self._log = log.get()
-        self._over = over or threading.Event()  # what the pauses are waited on
-        self._thread = threading.Thread(target=self._run, name="auto-tar", daemon=True)
         self.failure: Failure | None = None
         """Set once, when no result can come any more."""
-
-    def start(self) -> None:
-        """Look from now on."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Begin no more looks."""
-        self._over.set()
-
-    def close(self) -> None:
-        """Stop, and wait for a look or a packing that is under way."""
-        self.stop()
-        self._thread.join()
 
     def _run(self) -> None:
         hits = 0
