@@ -18,7 +18,7 @@ import yaml
 
 from tests.bed.controlplane import ControlPlane
 from tests.bed.hollow import KEEPS_OUT, HollowNodes
-from tests.cluster.test_run import BUSYBOX, Person
+from tests.cluster.scene import BUSYBOX, Person
 
 Object = dict[str, Any]
 

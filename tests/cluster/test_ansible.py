@@ -15,7 +15,7 @@ from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
 from tests.bed.product_image import ANSIBLE_IMAGE, build_ansible_image
 from tests.bed.service import LAST_BYTES
-from tests.cluster.test_run import Person
+from tests.cluster.scene import Person
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(900)]
 

@@ -27,11 +27,9 @@ from tests.aggregators.object_store import ObjectStore
 from tests.bed.binaries import BedUnavailable, program
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
-from tests.cluster.test_run import BOUND, BUSYBOX, Person, entries, person, second, write
+from tests.cluster.scene import BOUND, BUSYBOX, Person, entries, write
 from tests.cluster.test_upload import gateway, secrets
 from tests.ports import free_port
-
-__all__ = ["person", "second"]
 
 SECRET = "hunter2-PLANTED"
 BLANKED = "https://[redacted]@example.com/"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.bed.controlplane import ControlPlane
-from tests.cluster.test_run import (
+from tests.cluster.scene import (
     BOUND,
     FIRST,
     SLEEPS,

@@ -14,10 +14,8 @@ from tests.aggregators.object_store import ObjectStore
 from tests.aggregators.served import Aggregator, plan
 from tests.bed.binaries import BedUnavailable, program
 from tests.bed.controlplane import ControlPlane
-from tests.cluster.test_run import Person, person, run, write
+from tests.cluster.scene import Person, write
 from tests.ports import free_port
-
-__all__ = ["person", "run"]
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(600)]
 
