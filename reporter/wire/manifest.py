@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reporter.core.lint.jobs import READ, Object, objects_in
+from reporter.core.inject.jobs import objects_in
+from reporter.core.lint.jobs import READ, Object
 from reporter.wire.schema import Place, field
 from reporter.wire.yaml_lines import Document, Mistake, read_documents
 

@@ -39,48 +39,50 @@ class Found:
 
 
 def jobs(value: Any, at: Path = ()) -> Iterator[Found]:
-    """Yield the Jobs of an object, and of all objects of a list."""
-    one = get(value, at)
-    for path in _members(one, at):
-        yield from jobs(value, path)
-    group, kind = _type(one)
-    spec, name = section(one, "spec"), _name(one)
-    if (group, kind) == ("batch", "Job"):
-        yield _found(f"job.batch/{name}", value, at)
-    elif (group, kind) == ("batch", "CronJob") and isinstance(spec.get("jobTemplate"), Mapping):
-        yield _found(f"cronjob.batch/{name}", value, at, ("spec", "jobTemplate"))
-    elif (group, kind) == ("jobset.x-k8s.io", "JobSet"):
-        for index, each in _listed(spec, "replicatedJobs"):
-            shown = f"jobset.jobset.x-k8s.io/{name} ({text(each, 'name')})"
-            yield _found(shown, value, at, ("spec", "replicatedJobs", index, "template"))
+    """Yield the Jobs of the object that is at `at`, and of all objects of a list."""
+    for one, place in objects_in(get(value, at), at):
+        group, kind = _type(one)
+        spec, name = section(one, "spec"), _name(one)
+        if (group, kind) == ("batch", "Job"):
+            yield _found(f"job.batch/{name}", one, place)
+        elif (group, kind) == ("batch", "CronJob") and isinstance(spec.get("jobTemplate"), Mapping):
+            yield _found(f"cronjob.batch/{name}", one, place, ("spec", "jobTemplate"))
+        elif (group, kind) == ("jobset.x-k8s.io", "JobSet"):
+            for index, each in _listed(spec, "replicatedJobs"):
+                shown = f"jobset.jobset.x-k8s.io/{name} ({text(each, 'name')})"
+                yield _found(shown, one, place, ("spec", "replicatedJobs", index, "template"))
 
 
-def manifests(value: Any, at: Path = ()) -> Iterator[tuple[Path, str]]:
+def manifests(value: Any) -> Iterator[tuple[Path, str]]:
     """Yield where Argo's workflows have manifests of whole objects as texts, and whose they are."""
-    one = get(value, at)
-    for path in _members(one, at):
-        yield from manifests(value, path)
-    group, kind = _type(one)
-    if group != "argoproj.io" or kind not in _WORKFLOWS:
+    for one, place in objects_in(value):
+        group, kind = _type(one)
+        if group != "argoproj.io" or kind not in _WORKFLOWS:
+            continue
+        *way, last = _WORKFLOWS[kind]
+        for index, template in _listed(section(one, *way), last):
+            resource = section(template, "resource")
+            if text(resource, "action") in _WHOLE and text(resource, "manifest"):
+                shown = f"{kind.lower()}.{group}/{_name(one)} ({text(template, 'name')})"
+                yield (*place, *way, last, index, "resource", "manifest"), shown
+
+
+def objects_in(value: Any, place: Path = ()) -> Iterator[tuple[Mapping[str, Any], Path]]:
+    """Yield the objects of a value that is at `place`, those of a list one by one, also of lists.
+
+    `List`, `JobList` and so on are lists.
+    """
+    if not isinstance(value, Mapping):
         return
-    *way, last = _WORKFLOWS[kind]
-    for index, template in _listed(section(one, *way), last):
-        resource = section(template, "resource")
-        if text(resource, "action") in _WHOLE and text(resource, "manifest"):
-            shown = f"{kind.lower()}.{group}/{_name(one)} ({text(template, 'name')})"
-            yield (*at, *way, last, index, "resource", "manifest"), shown
+    listed = value.get("items")
+    if text(value, "kind").endswith("List") and isinstance(listed, list):
+        for at, each in enumerate(listed):
+            yield from objects_in(each, (*place, "items", at))
+    else:
+        yield value, place
 
 
-def _members(one: Any, at: Path) -> Iterator[Path]:
-    """Yield where the objects of a list are: `List`, `JobList` and so on."""
-    if isinstance(one, Mapping) and text(one, "kind").endswith("List"):
-        for index, _ in _listed(one, "items"):
-            yield (*at, "items", index)
-
-
-def _type(one: Any) -> tuple[str, str]:
-    if not isinstance(one, Mapping):
-        return "", ""
+def _type(one: Mapping[str, Any]) -> tuple[str, str]:
     return text(one, "apiVersion").partition("/")[0], text(one, "kind")
 
 
@@ -91,17 +93,15 @@ def _listed(value: Mapping[str, Any], key: str) -> Iterator[tuple[int, Mapping[s
             yield index, each
 
 
-def _found(shown: str, value: Any, at: Path, inside: Path = ()) -> Found:
-    whole, job = get(value, at), (*at, *inside)
-    inner = get(value, job)
+def _found(shown: str, whole: Any, at: Path, inside: Path = ()) -> Found:
     metadata = section(whole, "metadata")
-    labels = {**section(metadata, "labels"), **section(inner, "metadata", "labels")}
+    labels = {**section(metadata, "labels"), **section(get(whole, inside), "metadata", "labels")}
     return Found(
         shown=shown,
         name=text(metadata, "name"),
         namespace=text(metadata, "namespace"),
         labels={key: value for key, value in labels.items() if isinstance(value, str)},
-        job=job,
+        job=(*at, *inside),
         at=at,
     )
 

@@ -154,18 +154,6 @@ class Job:
         return section(self.spec, "template")
 
 
-def objects_in(value: Any, place: Place = ()) -> Iterator[tuple[Object, Place]]:
-    """Yield the objects of a document, those of a List one by one."""
-    if not isinstance(value, Mapping):
-        return
-    listed = value.get("items")
-    if text(value, "kind").endswith("List") and isinstance(listed, list):
-        for at, each in enumerate(listed):
-            yield from objects_in(each, (*place, "items", at))
-    else:
-        yield value, place
-
-
 def read_jobs(value: Object, place: Place, elsewhere: str = "") -> Iterator[Job]:
     """Yield the Jobs of an object, or what it makes, that have a reporter."""
     kind, metadata = text(value, "kind"), section(value, "metadata")

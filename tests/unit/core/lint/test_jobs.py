@@ -2,7 +2,8 @@
 
 import pytest
 
-from reporter.core.lint.jobs import objects_in, read_jobs
+from reporter.core.inject.jobs import objects_in
+from reporter.core.lint.jobs import read_jobs
 from tests.unit.core.lint.manifests import cron_job, env, ids, job, job_set, lint, pod_of
 
 
