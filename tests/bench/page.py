@@ -23,8 +23,8 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from reporter.core.run.entry import Record
 from reporter.core.run.plan import Key
+from reporter.core.run.record import Record
 from tests.archives import tars
 from tests.browser.stage import Stage, nodes
 

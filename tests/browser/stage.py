@@ -17,9 +17,9 @@ from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
 from reporter.aggregator.uploads.contents import Contents
 from reporter.aggregator.uploads.judging import Judging
-from reporter.core.run.entry import Cause, Failure, Rank, Record
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
+from reporter.core.run.record import Cause, Failure, Rank, Record
 from reporter.core.run.upload_head import Meta
 from reporter.metrics.page import Page
 from tests.aggregators.listening import limited, listening

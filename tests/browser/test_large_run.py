@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from reporter.core.run.entry import Cause
 from reporter.core.run.plan import Key
+from reporter.core.run.record import Cause
 from tests.browser.stage import Stage, nodes
 from tests.browser.test_live_page import LINK, ROWS
 from tests.browser.webdriver import Browser

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from reporter.core.run.entry import Cause
 from reporter.core.run.plan import Key
+from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.tar_upload import TarUpload, UploadState
 from tests.aggregators.served import Aggregator, plan

@@ -9,14 +9,9 @@ from hypothesis import strategies as st
 from reporter.core.run.annotation import annotations
 from reporter.core.run.beats import Beat, beaten, heard, lost, shifted
 from reporter.core.run.entry import (
-    Cause,
     Entry,
-    Failure,
     Marked,
-    Rank,
-    Record,
     State,
-    UploadOutcome,
     due,
     fail,
     may_close,
@@ -33,6 +28,7 @@ from reporter.core.run.progress import (
     combine,
 )
 from reporter.core.run.reading import pick_pod, read_status
+from reporter.core.run.record import Cause, Failure, Rank, Record
 from reporter.core.run.snapshot import (
     Phase,
     Snapshot,
@@ -41,6 +37,7 @@ from reporter.core.run.snapshot import (
     percent_complete,
     run_status,
 )
+from reporter.core.run.upload import UploadOutcome
 from reporter.core.run.view import counts_of, rows
 from tests.property.run_facts import START, json_values, tried, updates
 from tests.unit.core.run.world import status_document

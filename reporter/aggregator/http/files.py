@@ -19,9 +19,9 @@ from aiohttp.abc import AbstractStreamWriter
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.store.layout import Layout
-from reporter.core.run.entry import Rank, Record, error_document
 from reporter.core.run.error_report import REPORT_BYTES
 from reporter.core.run.plan import Key
+from reporter.core.run.record import Rank, Record, error_document
 from reporter.core.run.snapshot import Snapshot, final
 from reporter.settings.aggregator_limits import Limits
 from reporter.untar import ACCEPTED, BadArchive, check

@@ -17,11 +17,11 @@ from reporter.aggregator.store.latest import LatestBeats, LatestProgress
 from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.store.published import Published
 from reporter.aggregator.store.write_behind import PACE, RUN_BYTES, WriteBehind
-from reporter.core.run.entry import Entry, Failure, Marked, Record
+from reporter.core.run.entry import Entry, Marked
 from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
-from reporter.core.run.record import Verdict
+from reporter.core.run.record import Failure, Record, Verdict
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.core.run.tar_upload import TarUpload
 from reporter.runtime import log

@@ -19,13 +19,14 @@ from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from reporter.core.run.entry import Entry, Failure, Marked, Record, UploadOutcome
+from reporter.core.run.entry import Entry, Marked
 from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
-from reporter.core.run.record import Verdict
+from reporter.core.run.record import Failure, Record, Verdict
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.core.run.tar_upload import TarUpload
+from reporter.core.run.upload import UploadOutcome
 from reporter.errors import ReporterError
 
 

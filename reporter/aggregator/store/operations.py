@@ -14,9 +14,9 @@ from typing import TypeVar
 from reporter.aggregator.store.contract import Received
 from reporter.aggregator.store.transaction import Operation, Transaction, known, running
 from reporter.core.run import entry as rules
-from reporter.core.run.entry import Entry, Failure, Marked, Record, State
+from reporter.core.run.entry import Entry, Marked, State
 from reporter.core.run.plan import Key
-from reporter.core.run.record import Verdict
+from reporter.core.run.record import Failure, Record, Verdict
 from reporter.core.run.snapshot import Phase
 
 T = TypeVar("T")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reporter.core.run.entry import Cause, Entry, Rank, Record, Window, next_due
+from reporter.core.run.entry import Entry, Window, next_due
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, Sent, UpdateId
+from reporter.core.run.record import Cause, Rank, Record
 from reporter.core.run.snapshot import Tar
 from reporter.core.run.tar_upload import TarUpload, UploadState
 

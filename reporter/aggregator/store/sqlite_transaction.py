@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from reporter.aggregator.store import rows
 from reporter.aggregator.store.transaction import Changed, Run, known
-from reporter.core.run.entry import Entry, Record, State
+from reporter.core.run.entry import Entry, State
 from reporter.core.run.plan import Key, Plan, parse_plan, plan_document
 from reporter.core.run.progress import Sent, newest
+from reporter.core.run.record import Record
 from reporter.core.run.snapshot import Phase
 
 _PUT_ENTRY = """INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -25,35 +25,6 @@ from reporter.core.run.record import (
 )
 from reporter.core.run.upload import UploadOutcome
 
-__all__ = [
-    "TIMEOUTS",
-    "TIMEOUT_TEXT",
-    "Cause",
-    "Entry",
-    "Failure",
-    "Marked",
-    "Rank",
-    "Record",
-    "State",
-    "UploadOutcome",
-    "Window",
-    "due",
-    "error_document",
-    "fail",
-    "judge",
-    "launch",
-    "lose",
-    "may_close",
-    "may_still_come",
-    "next_close",
-    "next_due",
-    "receive",
-    "returned",
-    "silence",
-    "start",
-    "unjudged",
-]
-
 RETRY_WINDOW: Final = 120.0
 RETRY_CAP: Final = 600.0
 HOLD: Final = 20.0  # workers try again at most every 15 s

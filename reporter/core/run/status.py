@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from reporter.core.judge.counting import sum_of
 from reporter.core.run.beats import INTERVAL, Beat, age, stale
-from reporter.core.run.entry import Entry, Rank, State
+from reporter.core.run.entry import Entry, State
 from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import GLOBAL, Key
 from reporter.core.run.progress import Sent, clip
+from reporter.core.run.record import Rank
 from reporter.core.run.results import (
     counts,
     plugins_reported,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reporter.aggregator.http import Audience, Events, Listener, Pace, StatusApp
-from reporter.core.run.entry import Rank, Record
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
+from reporter.core.run.record import Rank, Record
 from reporter.core.run.snapshot import Phase
 from reporter.metrics.page import Page
 from tests.aggregators.listening import listening

@@ -10,9 +10,10 @@ import pytest
 
 from reporter.aggregator.annotate import LOOK, Annotator, Cadence
 from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION, annotations
-from reporter.core.run.entry import Entry, Rank, Record
+from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.progress import Progress, Sent
+from reporter.core.run.record import Rank, Record
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.kube.api import KubeApi
 from reporter.runtime import log

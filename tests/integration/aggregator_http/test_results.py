@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from reporter.core.run.entry import Cause, State
+from reporter.core.run.entry import State
+from reporter.core.run.record import Cause
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (
     E2E,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.core.run.entry import Cause, Failure
+from reporter.core.run.record import Cause, Failure
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (
     E2E,

@@ -3,7 +3,7 @@
 import pytest
 
 from reporter.aggregator.store import StoreError
-from reporter.core.run.entry import Cause, Failure
+from reporter.core.run.record import Cause, Failure
 from reporter.core.run.upload import Ended, UploadOutcome
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http.scene import (

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from reporter.core.run.entry import Failure
+from reporter.core.run.record import Failure
 from reporter.core.run.upload import Allowance
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (

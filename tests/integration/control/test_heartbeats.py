@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.core.run.entry import Cause, State, UploadOutcome
+from reporter.core.run.entry import State
 from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.core.run.record import Cause
+from reporter.core.run.upload import UploadOutcome
 from tests.integration.control.world import E2E, NODE1, World, play
 
 

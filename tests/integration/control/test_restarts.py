@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.core.run.entry import Cause, State
+from reporter.core.run.entry import State
 from reporter.core.run.progress import Progress
+from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase
 from tests.integration.control.world import E2E, NODE1, NODE2, PLAN, TAR, play
 

@@ -15,8 +15,9 @@ from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.sweep import Silence
 from reporter.core.run import beats
 from reporter.core.run.beats import Beat
-from reporter.core.run.entry import Failure, Rank, Record, due, fail, silence
+from reporter.core.run.entry import due, fail, silence
 from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.core.run.record import Failure, Rank, Record
 from reporter.core.run.snapshot import Snapshot
 from reporter.core.run.status import entry_document
 from tests.aggregators.stores import QuickStore, volatile

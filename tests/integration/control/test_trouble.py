@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reporter.aggregator.finish.package import Interrupted
 from reporter.aggregator.store import StoreFull
-from reporter.core.run.entry import Cause, Failure, State
+from reporter.core.run.entry import State
+from reporter.core.run.record import Cause, Failure
 from reporter.core.run.snapshot import Phase, final, run_status
 from tests.integration.control.world import E2E, FAILED, NODE1, NODE2, PLAN, TAR, play
 

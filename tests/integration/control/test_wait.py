@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.core.run.entry import Cause, Failure, Marked, Rank, Record, State, UploadOutcome
+from reporter.core.run.entry import Marked, State
 from reporter.core.run.plan import Plan
 from reporter.core.run.progress import Progress
-from reporter.core.run.record import Verdict
+from reporter.core.run.record import Cause, Failure, Rank, Record, Verdict
 from reporter.core.run.snapshot import Phase, run_status
+from reporter.core.run.upload import UploadOutcome
 from tests.integration.control.world import E2E, NODE1, NODE2, PLAN, TAR, World, play
 
 

@@ -10,9 +10,11 @@ from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.package import PackageFailed
 from reporter.aggregator.store import StoreFull
 from reporter.aggregator.store.operations import Windows
-from reporter.core.run.entry import Cause, Failure, Marked, Rank, Record, State, UploadOutcome
+from reporter.core.run.entry import Marked, State
 from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.core.run.record import Cause, Failure, Rank, Record
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
+from reporter.core.run.upload import UploadOutcome
 from reporter.runtime import log
 from tests.aggregators.stores import QuickStore, volatile
 from tests.unit.core.run.world import status_document

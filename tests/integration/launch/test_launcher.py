@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from reporter.core.launch.names import entry_name, shared_name
-from reporter.core.run.entry import Cause, State
+from reporter.core.run.entry import State
 from reporter.core.run.launched import Step, Trouble
 from reporter.core.run.plan import Plugin
+from reporter.core.run.record import Cause
 from reporter.errors import Unavailable
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits

@@ -20,9 +20,10 @@ from reporter.aggregator.launch.mirror import Kind, Mirror
 from reporter.aggregator.launch.requests import Requests
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.spec import Place
-from reporter.core.run.entry import Cause, State
+from reporter.core.run.entry import State
 from reporter.core.run.launched import Step
 from reporter.core.run.plan import GLOBAL, Key, Plugin
+from reporter.core.run.record import Cause
 from reporter.errors import Forbidden, NotFound, Unavailable
 from reporter.kube.objects import SILENCE, Page
 from reporter.pki.issuing import Pair

@@ -20,8 +20,9 @@ from reporter.core.launch.run_options import RunOptions
 from reporter.core.launch.run_rights import aggregator_rules
 from reporter.core.launch.spec import Launch
 from reporter.core.run.definition import Definition
-from reporter.core.run.entry import Entry, Rank, Record
+from reporter.core.run.entry import Entry
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
+from reporter.core.run.record import Rank, Record
 from reporter.kube.api import KubeApi
 from tests.fakekube import FakeKube, Rule
 from tests.integration.launch.cluster import Cluster

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from reporter.core.run.entry import Rank
 from reporter.core.run.plan import Key
+from reporter.core.run.record import Rank
 from reporter.core.run.snapshot import Snapshot
 
 ROOT = Path(__file__).parents[3]

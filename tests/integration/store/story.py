@@ -20,9 +20,9 @@ from types import MappingProxyType
 
 from reporter.aggregator.store import Store, schema
 from reporter.aggregator.store.cached import CachedStore
-from reporter.core.run.entry import Record
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.progress import UpdateId
+from reporter.core.run.record import Record
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.core.run.tar_upload import TarUpload, UploadState
 from tests.integration.store.world import (

@@ -13,10 +13,12 @@ from reporter.aggregator.store import (
     RunNotReady,
 )
 from reporter.aggregator.store.operations import Windows
-from reporter.core.run.entry import Cause, Marked, Rank, State, UploadOutcome
+from reporter.core.run.entry import Marked, State
 from reporter.core.run.launched import LauncherShown, PodShown, Step
+from reporter.core.run.record import Cause, Rank
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.tar_upload import TarUpload, UploadState
+from reporter.core.run.upload import UploadOutcome
 from tests.integration.store.contract import NOBODY, TAR, beat, complete, facts
 from tests.integration.store.world import (
     E2E,

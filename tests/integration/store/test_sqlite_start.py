@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.store import SqliteStore, StoreError, StoreLocked, schema
-from reporter.core.run.entry import UploadOutcome
+from reporter.core.run.upload import UploadOutcome
 from reporter.runtime import log
 from tests.integration.store.killing import ROOT
 from tests.integration.store.world import (

@@ -20,8 +20,9 @@ from reporter.aggregator.store import (
     StoreFull,
 )
 from reporter.aggregator.store.cached import CachedStore
-from reporter.core.run.entry import State, UploadOutcome
+from reporter.core.run.entry import State
 from reporter.core.run.snapshot import Phase, Snapshot
+from reporter.core.run.upload import UploadOutcome
 from reporter.runtime import log
 from tests.integration.store.story import STEPS, Step, lasting
 from tests.integration.store.world import (

@@ -19,9 +19,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from reporter.aggregator.store import RunNotReady
 from reporter.aggregator.store.cached import CachedStore
 from reporter.core.judge.counting import sum_of
-from reporter.core.run.entry import Record
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, UpdateId
+from reporter.core.run.record import Record
 from reporter.core.run.results import result_counts
 from reporter.core.run.snapshot import Phase, Snapshot, kind_of
 from tests.integration.store.model import Model

@@ -13,9 +13,10 @@ from reporter.aggregator.store import (
 )
 from reporter.aggregator.store import sqlite as engine
 from reporter.aggregator.store.cached import CachedStore
-from reporter.core.run.entry import State, UploadOutcome
+from reporter.core.run.entry import State
 from reporter.core.run.plan import Plan, Plugin
 from reporter.core.run.snapshot import Phase
+from reporter.core.run.upload import UploadOutcome
 from tests.integration.store.world import (
     E2E,
     NODE1,

@@ -13,9 +13,9 @@ from typing import Any
 
 from reporter.aggregator.store import SqliteStore
 from reporter.aggregator.store.cached import CachedStore
-from reporter.core.run.entry import Cause, Failure, Rank, Record
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.progress import Progress
+from reporter.core.run.record import Cause, Failure, Rank, Record
 
 E2E = Key("e2e", "global")
 NODE1, NODE2 = Key("sysd", "node1"), Key("sysd", "node2")

@@ -2,19 +2,9 @@
 
 import pytest
 
-from reporter.core.run.entry import (
-    Cause,
-    Entry,
-    Failure,
-    State,
-    due,
-    fail,
-    may_close,
-    next_close,
-    receive,
-    start,
-)
+from reporter.core.run.entry import Entry, State, due, fail, may_close, next_close, receive, start
 from reporter.core.run.plan import Key
+from reporter.core.run.record import Cause, Failure
 from tests.unit.core.run.world import LOST, RESULT, START, WORKER_ERROR, ours
 
 KEYS = (Key("p", "a"), Key("p", "b"), Key("p", "c"))

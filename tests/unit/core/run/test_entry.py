@@ -6,13 +6,9 @@ from dataclasses import replace
 import pytest
 
 from reporter.core.run.entry import (
-    TIMEOUT_TEXT,
-    Cause,
     Entry,
-    Failure,
     Marked,
     State,
-    UploadOutcome,
     Window,
     due,
     fail,
@@ -24,6 +20,8 @@ from reporter.core.run.entry import (
     silence,
     start,
 )
+from reporter.core.run.record import TIMEOUT_TEXT, Cause, Failure
+from reporter.core.run.upload import UploadOutcome
 from tests.unit.core.run.world import E2E, LOST, RESULT, START, WORKER_ERROR, ours
 
 OPEN = Entry(E2E)

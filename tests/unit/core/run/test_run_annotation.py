@@ -11,8 +11,8 @@ from reporter.core.run.annotation import (
     STATUS_ANNOTATION,
     annotations,
 )
-from reporter.core.run.entry import Cause
 from reporter.core.run.plan import Plan, Plugin
+from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase, Tar
 from tests.unit.core.run.world import (
     E2E,

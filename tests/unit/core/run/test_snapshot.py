@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.core.run.entry import Cause
 from reporter.core.run.plan import Plan, Plugin
+from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase, Status, final, percent_complete, run_status, stage
 from tests.unit.core.run.world import (
     E2E,

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from reporter.core.run.beats import Beat
-from reporter.core.run.entry import Cause, Entry, Window, receive, silence
+from reporter.core.run.entry import Entry, Window, receive, silence
 from reporter.core.run.entry import fail as failed
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
+from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.status import entry_document, rfc3339
 from tests.unit.core.run.world import (

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from reporter.core.run.beats import Beat
-from reporter.core.run.entry import Cause, Entry, Window, record_of
-from reporter.core.run.entry import Failure as Failed
+from reporter.core.run.entry import Entry, Window
 from reporter.core.run.launched import LauncherShown, PodShown, Step, Trouble
 from reporter.core.run.plan import Skipped
 from reporter.core.run.progress import Progress, combine
-from reporter.core.run.record import Record
+from reporter.core.run.record import Cause, Record, record_of
+from reporter.core.run.record import Failure as Failed
 from reporter.core.run.snapshot import Phase, Status, Tar
 from reporter.core.run.status import entry_document, run_fields
 from reporter.wire import schema

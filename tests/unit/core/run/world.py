@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from reporter.core.run.entry import Cause, Entry, Rank, Record
+from reporter.core.run.entry import Entry
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.core.run.progress import Progress, Sent
+from reporter.core.run.record import Cause, Rank, Record
 from reporter.core.run.snapshot import Phase, Snapshot
 from reporter.core.run.status import entry_document, run_fields
 
