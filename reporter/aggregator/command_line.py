@@ -67,7 +67,7 @@ def make_certs(options: argparse.Namespace) -> int:
     """Make the certificates of a status listener and of those who read it."""
     # Here, so that `--help` need not wait for it.
     from reporter.aggregator.certificates.export import export_status
-    from reporter.aggregator.certificates.run import CertificateError
+    from reporter.pki.issuing import CertificateError
     from reporter.pki.status import issue_status
 
     ca = options.out / "ca.pem"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from reporter.kube.port_forward import PortForward
     from reporter.kube.reading import Reading
 
-__all__ = ["KubeApi", "Watch"]
-
 MOST_PODS = 10  # in one answer, which has its own limit: each may carry 256 KiB of annotations
 MOST_EVENTS = 500
 LOG_BYTES = 64 * 1024

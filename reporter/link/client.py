@@ -19,7 +19,7 @@ from reporter.core.run.progress import Progress
 from reporter.link.answers import AggregatorAnswer, Beat, Delivery, Reply
 from reporter.link.config import WorkerConfig
 from reporter.link.connection import AggregatorConnection, Kept, NoAnswer
-from reporter.link.delivery import LEAVE_SECONDS, Event, Left, Parcel, Patience, Stop, deliver
+from reporter.link.delivery import Event, Left, Parcel, Patience, Stop, deliver
 from reporter.link.request import (
     Request,
     digest_header,
@@ -31,8 +31,6 @@ from reporter.link.request import (
 from reporter.link.sockets import TimeLimits
 from reporter.link.source import Content, ResultSource
 from reporter.link.trust import Trust
-
-__all__ = ["LEAVE_SECONDS", "AggregatorClient", "Stop"]
 
 EXPIRY_WARNING_SECONDS = 3600.0
 _KEPT_FOR = 2.0

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from reporter.aggregator.certificates.run import Pair
+from reporter.pki.issuing import Pair
 from tests.aggregators.guarded import ELSEWHERE, Guarded
 from tests.aggregators.served import plan
 from tests.browser.conftest import need_browser

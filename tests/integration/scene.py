@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reporter.kube.api import KubeApi, Watch
+from reporter.kube.api import KubeApi
+from reporter.kube.watch import Watch
 from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sidecar.main import Sidecar

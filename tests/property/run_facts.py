@@ -3,12 +3,8 @@
 from hypothesis import strategies as st
 
 from reporter.core.run.plan import PlanError
-from reporter.core.run.progress import (
-    INT64_MAX,
-    INT64_MIN,
-    KEPT,
-    Progress,
-)
+from reporter.core.run.progress import KEPT, Progress
+from reporter.core.run.progress_body import INT64_MAX, INT64_MIN
 from reporter.errors import InvalidPayload
 
 START = 1_767_225_600.0

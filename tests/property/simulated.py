@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from reporter.core.launch import names
-from reporter.core.launch.decide import Decision, Memory, Run, World, decide
+from reporter.core.launch.decide import decide
 from reporter.core.launch.job import secret_name
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import (
@@ -23,6 +23,7 @@ from reporter.core.launch.seen import (
     read_job,
     read_pod,
 )
+from reporter.core.launch.world import Decision, Memory, Run, World
 from reporter.core.run.entry import Entry, due, fail, next_due, receive, start
 from reporter.core.run.entry import launch as launched
 from reporter.core.run.plan import Key

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.core.launch.decide import Memory, World, decide
+from reporter.core.launch.decide import decide
 from reporter.core.launch.names import entry_name, shared_name
 from reporter.core.launch.seen import read_event, read_job, read_pod
+from reporter.core.launch.world import Memory, World
 from reporter.core.run.entry import State
 from reporter.core.run.plan import Plugin
 from reporter.core.run.record import Cause

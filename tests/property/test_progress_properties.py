@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.core.run.progress import (
-    INT64_MAX,
-    INT64_MIN,
     KEPT,
     KEY_BYTES,
     TEXT_BYTES,
@@ -23,6 +21,7 @@ from reporter.core.run.progress import (
     parse_update_id,
     take,
 )
+from reporter.core.run.progress_body import INT64_MAX, INT64_MIN
 from reporter.core.run.progress_pieces import parse_in_pieces
 from tests.property.run_facts import START, json_values, tried, updates
 

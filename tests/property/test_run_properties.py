@@ -22,11 +22,8 @@ from reporter.core.run.entry import (
     start,
 )
 from reporter.core.run.plan import Key, Plan, Plugin, parse_plan, plan_document
-from reporter.core.run.progress import (
-    INT64_MAX,
-    Sent,
-    combine,
-)
+from reporter.core.run.progress import Sent, combine
+from reporter.core.run.progress_body import INT64_MAX
 from reporter.core.run.reading import pick_pod, read_status
 from reporter.core.run.record import Cause, Failure, Rank, Record
 from reporter.core.run.snapshot import (

@@ -13,9 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from reporter.aggregator.certificates.run import Issued, Pair
+from reporter.aggregator.certificates.run import Issued
 from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import GLOBAL, Key
+from reporter.pki.issuing import Pair
 from reporter.pki.status import StatusIssued
 from reporter.runtime.private_file import private_directory, write_private
 from reporter.runtime.yaml_text import to_yaml

@@ -34,15 +34,6 @@ from reporter.pki.issuing import (
 )
 from reporter.runtime.private_file import private_directory, write_private
 
-__all__ = [
-    "Authority",
-    "CertificateError",
-    "Issued",
-    "Pair",
-    "issue_run",
-    "validity",
-]
-
 LONGER = 3600.0  # after the last timeout: retries, late results, the last answers
 NEAR_EXPIRY = 3600.0
 

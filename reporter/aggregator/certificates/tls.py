@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-from reporter.aggregator.certificates.run import CertificateError, Pair
+from reporter.pki.issuing import CertificateError, Pair
 from reporter.pki.status import issue_status
 from reporter.runtime.private_file import as_file
 

@@ -25,12 +25,13 @@ from reporter.aggregator.launch.troubles import Troubles
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.store import Store, StoreError
 from reporter.core.launch.cleanup import STATE_LOST
-from reporter.core.launch.decide import LONGEST_END, Decision, Memory, Run, World, decide
+from reporter.core.launch.decide import LONGEST_END, decide
 from reporter.core.launch.job import secret_names
 from reporter.core.launch.mounting import waiting_for_mounts
 from reporter.core.launch.names import Maker, entry_name
 from reporter.core.launch.seen import newest_pods
 from reporter.core.launch.spec import Launch, Place
+from reporter.core.launch.world import Decision, Memory, Run, World
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.core.run.launched import LauncherShown, PodShown, Step

@@ -19,8 +19,6 @@ from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Cause, Failure
 
-__all__ = ["Decision", "Memory", "Run", "World", "decide"]
-
 LONGEST_END: Final = 600.0  # seconds of clean-up, those in which the API is away included
 _LOST: Final = (
     "state lost: Jobs of this run exist, but the aggregator has no record of having launched them"

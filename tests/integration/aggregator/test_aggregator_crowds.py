@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator.certificates.run import Pair
+from reporter.pki.issuing import Pair
 from tests.aggregators.served import plan
 from tests.aggregators.worker import BOUND, Reply, Worker, digest_of, head, reply
 from tests.integration.aggregator_fixtures import Start, unfinished

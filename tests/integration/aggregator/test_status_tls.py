@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from reporter.aggregator.certificates.run import Pair
+from reporter.pki.issuing import Pair
 from tests.aggregators.guarded import Guarded, make_certificates
 from tests.aggregators.served import BOUND, plan
 from tests.integration.aggregator_http import certs

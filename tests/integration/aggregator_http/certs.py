@@ -6,7 +6,7 @@ import ssl
 from datetime import timedelta
 
 from reporter.aggregator.certificates import tls
-from reporter.aggregator.certificates.run import Pair
+from reporter.pki.issuing import Pair
 from tests import certificates
 from tests.certificates import HOUR
 

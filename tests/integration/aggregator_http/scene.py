@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from reporter.aggregator.certificates.run import Pair
 from reporter.aggregator.http import Listener, WorkerApp
 from reporter.aggregator.http.worker_app import Taker
 from reporter.aggregator.store import Store
@@ -21,6 +20,7 @@ from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import Allowance
+from reporter.pki.issuing import Pair
 from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.archives.packed import packed

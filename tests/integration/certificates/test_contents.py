@@ -8,13 +8,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from reporter.aggregator.certificates.run import (
-    CertificateError,
-    Issued,
-    issue_run,
-    validity,
-)
+from reporter.aggregator.certificates.run import Issued, issue_run, validity
 from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.pki.issuing import CertificateError
 from tests.integration.certificates.world import (
     E2E,
     LOGS_1,

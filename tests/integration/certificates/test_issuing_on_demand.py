@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from reporter.aggregator.certificates.run import Authority, CertificateError
+from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.certificates.tls import worker_context
+from reporter.pki.issuing import CertificateError
 from tests.integration.certificates.world import (
     E2E,
     NAMES,

@@ -17,14 +17,10 @@ from reporter.aggregator.certificates.export import (
     export_files,
     export_secrets,
 )
-from reporter.aggregator.certificates.run import (
-    Authority,
-    CertificateError,
-    Issued,
-    validity,
-)
+from reporter.aggregator.certificates.run import Authority, Issued, validity
 from reporter.aggregator.certificates.tls import worker_context
 from reporter.core.run.plan import Plan
+from reporter.pki.issuing import CertificateError
 from tests.integration.certificates.world import (
     E2E,
     NAMES,

@@ -10,12 +10,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from reporter.aggregator.certificates.run import (
-    CertificateError,
-    Issued,
-    Pair,
-)
+from reporter.aggregator.certificates.run import Issued
 from reporter.aggregator.certificates.tls import StatusContext, stand_in_context, status_context
+from reporter.pki.issuing import CertificateError, Pair
 from reporter.pki.status import issue_status
 from reporter.runtime.private_file import write_private
 from reporter.wire.connection_file import decode

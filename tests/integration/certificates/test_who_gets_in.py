@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator.certificates.run import (
-    CertificateError,
-    Issued,
-    Pair,
-)
+from reporter.aggregator.certificates.run import Issued
 from reporter.aggregator.certificates.tls import worker_context
 from reporter.core.run.plan import Plan
+from reporter.pki.issuing import CertificateError, Pair
 from tests import certificates
 from tests.certificates import HOUR
 from tests.integration.certificates.world import (

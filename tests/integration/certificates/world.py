@@ -10,13 +10,10 @@ from typing import Any
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from reporter.aggregator.certificates.run import (
-    Issued,
-    Pair,
-    issue_run,
-)
+from reporter.aggregator.certificates.run import Issued, issue_run
 from reporter.aggregator.certificates.tls import worker_context
 from reporter.core.run.plan import Key, Plan, Plugin
+from reporter.pki.issuing import Pair
 
 ROOT = Path(__file__).resolve().parents[3]
 

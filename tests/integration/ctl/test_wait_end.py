@@ -8,7 +8,7 @@ import pytest
 from reporter.core.run.reading import Found
 from reporter.core.run.view import Look
 from reporter.ctl.commands.wait import RunBar, wait
-from reporter.ctl.run.origin import ByHttp
+from reporter.ctl.run.by_http import ByHttp
 from reporter.ctl.run.server import ANSWER, StatusServer
 from reporter.ctl.run.tls import Address
 from tests.integration.ctl.scripted import Scripted, entry, run_status

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from reporter.core.launch import names
-from reporter.core.launch.decide import Decision, Memory, Run, World, decide
+from reporter.core.launch.decide import decide
 from reporter.core.launch.seen import (
     newest_pods,
     read_daemon_set,
@@ -12,6 +12,7 @@ from reporter.core.launch.seen import (
     read_pod,
 )
 from reporter.core.launch.spec import Launch
+from reporter.core.launch.world import Decision, Memory, Run, World
 from reporter.core.objects import stamp
 from reporter.core.run.definition import Definition
 from reporter.core.run.entry import Entry, fail, receive, start

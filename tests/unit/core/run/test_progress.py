@@ -6,8 +6,6 @@ import pytest
 
 from reporter.core.run.progress import (
     EPOCHS_KEPT,
-    INT64_MAX,
-    INT64_MIN,
     KEY_BYTES,
     Progress,
     Sent,
@@ -22,6 +20,7 @@ from reporter.core.run.progress import (
     parse_update_id,
     take,
 )
+from reporter.core.run.progress_body import INT64_MAX, INT64_MIN
 from reporter.errors import InvalidPayload
 
 ONE = Progress(total=1, completed=1)
