@@ -1,10 +1,14 @@
 """YAML as the Kubernetes tools read it: a date is text, and 22:22 no number of base 60."""
 
 import re
+from typing import Final
 
 import yaml
 
 from reporter.wire.yaml_scalar import LOADER
+
+DEEPEST: Final = 100
+MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 class Loader(yaml.SafeLoader):
@@ -33,3 +37,9 @@ for _loader in (Loader, FastLoader):
         _loader.add_implicit_resolver(
             f"tag:yaml.org,2002:{_kind}", re.compile(_pattern), list("-+.0123456789")
         )
+
+
+def line_of(error: yaml.MarkedYAMLError) -> int:
+    """Return the line of a mistake, from 1."""
+    mark = error.problem_mark or error.context_mark
+    return 1 if mark is None else int(mark.line) + 1

@@ -5,18 +5,15 @@ Plugin definitions and manifests are read with it; what a document means is not 
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reporter.core.text import clean
 from reporter.wire import schema
-from reporter.wire.kubernetes_yaml import Loader
+from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, Loader, line_of
 from reporter.wire.schema import Place
-
-_DEEPEST: Final = 100
-_MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +64,8 @@ class Document:
     def _build(self, node: Node, path: Place) -> Any:
         """Turn nodes into values. An alias costs as much as what it stands for."""
         self._spend()
-        if len(path) > _DEEPEST:
-            raise _TooMuch(f"nested more than {_DEEPEST} levels deep")
+        if len(path) > DEEPEST:
+            raise _TooMuch(f"nested more than {DEEPEST} levels deep")
         self._lines.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, SequenceNode):
             return [self._build(each, (*path, at)) for at, each in enumerate(node.value)]
@@ -83,13 +80,13 @@ class Document:
         seen, merged = set[str](), list[Node]()
         for key, value in node.value:
             name = str(key.value) if isinstance(key, ScalarNode) else ""
-            if self._merge and key.tag == _MERGE:
+            if self._merge and key.tag == MERGE:
                 merged += value.value if isinstance(value, SequenceNode) else [value]
                 continue
             if name in taken:
                 continue
             self._lines[(*path, name)] = key.start_mark.line + 1
-            if key.tag == _MERGE:
+            if key.tag == MERGE:
                 self.say((*path, name), "merge keys are not supported")
             elif not isinstance(key, ScalarNode):
                 self.say(path, "a key that is not text")
@@ -141,11 +138,9 @@ def read_documents(
     except UnicodeDecodeError as error:
         return found, Mistake(data[: error.start].count(b"\n") + 1, "", "not UTF-8")
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = 1 if mark is None else mark.line + 1
-        return found, Mistake(line, "", f"invalid YAML: {error.problem}")
+        return found, Mistake(line_of(error), "", f"invalid YAML: {error.problem}")
     except yaml.YAMLError as error:
         return found, Mistake(1, "", f"invalid YAML: {' '.join(str(error).split())}")
     except RecursionError:
-        return found, Mistake(1, "", f"nested more than {_DEEPEST} levels deep")
+        return found, Mistake(1, "", f"nested more than {DEEPEST} levels deep")
     return found, None

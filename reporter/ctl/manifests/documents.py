@@ -12,14 +12,12 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reporter.core.inject.edits import Path
-from reporter.wire.kubernetes_yaml import FastLoader
+from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, FastLoader, line_of
 
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_DEEPEST: Final = 100
 _MOST_REPEATED: Final = 100_000
 """Values that aliases stand for, all together."""
-_MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 class Unreadable(Exception):
@@ -97,13 +95,12 @@ def read(text: str) -> Document:
         built = _Built(loader)
         value = None if root is None else built.value(root, 0)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
         why = " ".join(f"{error.context or ''} {error.problem or ''}".split())
-        raise Unreadable(mark.line + 1 if mark else 1, f"invalid YAML: {why}") from None
+        raise Unreadable(line_of(error), f"invalid YAML: {why}") from None
     except yaml.YAMLError as error:
         raise Unreadable(1, f"invalid YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
-        raise Unreadable(1, f"nested more than {_DEEPEST} levels deep") from None
+        raise Unreadable(1, f"nested more than {DEEPEST} levels deep") from None
     finally:
         loader.dispose()
     return Document(text, value if known is None else known, root, frozenset(built.repeated))
@@ -141,8 +138,8 @@ class _Built:
                 raise Unreadable(node.start_mark.line + 1, "aliases that repeat too much")
             # A value of its own: a change of one is none of the other.
             return deepcopy(made)
-        if depth > _DEEPEST:
-            raise Unreadable(node.start_mark.line + 1, f"nested more than {_DEEPEST} levels deep")
+        if depth > DEEPEST:
+            raise Unreadable(node.start_mark.line + 1, f"nested more than {DEEPEST} levels deep")
         self._known[id(node)] = (None, 0)
         before = self._size
         if isinstance(node, SequenceNode):
@@ -159,7 +156,7 @@ class _Built:
         merged: dict[Any, Any] = {}
         for key, value in node.value:
             inner = self.value(value, depth + 1)
-            if key.tag == _MERGE:
+            if key.tag == MERGE:
                 for each in _merged(inner):
                     merged = {**each, **merged}
             else:
