@@ -11,8 +11,8 @@ from errno import ENOENT
 from pathlib import Path
 
 from reporter.core.run.definition import Definition, doubled
-from reporter.core.text import clean
 from reporter.ctl.exits import Unusable, reading_input
+from reporter.ctl.show.tell import shown_file
 
 SUFFIXES = (".yaml", ".yml")
 BUILT_IN = ("host-facts", "cluster-snapshot")
@@ -77,7 +77,7 @@ def load(names: Sequence[str], built_in: Sequence[str] = ()) -> Loaded:
             if not paths:
                 raise FileNotFoundError(ENOENT, "no file in it ends in .yaml or .yml", name)
         for path in paths:
-            shown = "standard input" if path == "-" else _shown(path)
+            shown = shown_file(path)
             read = read_definitions(_content(path, MAX_BYTES + 1))
             found += [(f"{shown}: line {line}", made) for line, made in read.definitions]
             problems += [(f"{shown}: line {each.line}", str(each)) for each in read.mistakes]
@@ -100,7 +100,3 @@ def _content(path: str, most: int) -> bytes:
         return sys.stdin.buffer.read(most)
     with Path(path).open("rb") as opened:
         return opened.read(most)
-
-
-def _shown(name: str) -> str:
-    return clean(name, 512, "''")

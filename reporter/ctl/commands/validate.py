@@ -15,7 +15,7 @@ from reporter.core.text import clean
 from reporter.ctl.definitions import is_definition, load
 from reporter.ctl.exits import USAGE
 from reporter.ctl.show.output import colour_argument
-from reporter.ctl.show.tell import tell
+from reporter.ctl.show.tell import shown_file, tell
 from reporter.errors import InvalidPayload
 from reporter.runtime.yaml_text import to_yaml
 from reporter.trial.terminal import paint, wants_colour
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     for file in options.files:
         if file in plugins:
             continue
-        name = "standard input" if file == "-" else _shown(file)
+        name = shown_file(file)
         try:
             data, mode = _content(
                 file, progress.MAX_BYTES if options.progress else result.MAX_BYTES
@@ -96,7 +96,7 @@ def _check_plugins(files: list[str], *, colour: bool) -> int:
     try:
         loaded = load(files)
     except OSError as error:
-        tell(f"cannot read {_shown(str(error.filename))}: {error.strerror}")
+        tell(f"cannot read {shown_file(str(error.filename))}: {error.strerror}")
         return USAGE
     for place, text in loaded.problems:
         _say(place, "error", text, colour=colour)
@@ -169,7 +169,3 @@ def _read(file: BinaryIO, limit: int) -> bytes:
     while len(data) <= limit and (more := file.read(limit + 1 - len(data))):
         data += more
     return data
-
-
-def _shown(name: str) -> str:
-    return clean(name, 512, "''")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reporter.core.text import clean
 from reporter.ctl.manifests.files import manifest_files
+from reporter.ctl.show.tell import shown_file
 
 if TYPE_CHECKING:
     from reporter.wire.manifest import Manifest
@@ -25,7 +25,7 @@ class File:
     @property
     def shown(self) -> str:
         """The name for people."""
-        return "standard input" if self.name == "-" else clean(self.name, 512, "''")
+        return shown_file(self.name)
 
 
 def load_manifests(names: Sequence[str]) -> Iterator[File]:

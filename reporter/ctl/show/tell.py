@@ -10,3 +10,8 @@ def tell(text: str) -> None:
     for at, line in enumerate(text.splitlines() or [""]):
         kept = line[: len(line) - len(line.lstrip(" "))] + clean(line, 4096)
         print(f"status-ctl: {kept}" if at == 0 else kept, file=sys.stderr, flush=True)
+
+
+def shown_file(name: str) -> str:
+    """Return the name of a file as it is said, `-` as standard input."""
+    return "standard input" if name == "-" else clean(name, 512, "''")
