@@ -6,34 +6,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from reporter.errors import AlreadyExists, Conflict, Denied, InvalidRequest, NotFound
-from reporter.kube.objects import WARN
+from reporter.kube.objects import WARN, Objects
 
 T = TypeVar("T")
-
-
-class WriteApi(Protocol):
-    """What is asked of the API server."""
-
-    def create(
-        self,
-        kind: str,
-        namespace: str | None,
-        body: Mapping[str, Any],
-        *,
-        validation: str = ...,
-    ) -> dict[str, Any]:
-        """Create an object."""
-
-    def get(self, kind: str, namespace: str | None, name: str) -> dict[str, Any]:
-        """Read an object."""
-
-    def delete(
-        self, kind: str, namespace: str | None, name: str, *, uid: str | None = None
-    ) -> None:
-        """Delete an object."""
 
 
 class Refused(Exception):
@@ -43,7 +21,7 @@ class Refused(Exception):
 class Asking:
     """Requests in one namespace; `threads` make them. All raise KubeError."""
 
-    def __init__(self, api: WriteApi, namespace: str, threads: Executor) -> None:
+    def __init__(self, api: Objects, namespace: str, threads: Executor) -> None:
         self._api, self._namespace, self._threads = api, namespace, threads
 
     async def call(self, call: Callable[[], T]) -> T:

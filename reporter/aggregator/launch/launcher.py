@@ -13,12 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from reporter.aggregator.launch.asking import Asking, WriteApi
-from reporter.aggregator.launch.logs import LogApi, Logs
+from reporter.aggregator.launch.asking import Asking
+from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.launch.logs_taken import LogsTaken
-from reporter.aggregator.launch.mirror import WatchApi
 from reporter.aggregator.launch.mirrors import Mirrors
 from reporter.aggregator.launch.requests import AT_ONCE, READING_OWNER, Requests
 from reporter.aggregator.launch.troubles import Troubles
@@ -39,6 +38,7 @@ from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Cause, Failure
 from reporter.core.run.snapshot import Phase
 from reporter.errors import KubeError, NotFound
+from reporter.kube.objects import Objects
 from reporter.pki.issuing import Pair
 from reporter.runtime import log
 
@@ -50,10 +50,6 @@ _LONGEST_BACK_OFF = 10.0
 _SETTLE = 10.0  # for the last requests
 
 
-class LaunchApi(WatchApi, WriteApi, LogApi, Protocol):
-    """What is asked of the API server."""
-
-
 class Launcher:
     """Launches one run. `run` returns when all of it has been removed.
 
@@ -63,7 +59,7 @@ class Launcher:
 
     def __init__(
         self,
-        api: LaunchApi,
+        api: Objects,
         store: Store,
         plan: Plan,
         launch: Launch,

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from reporter.errors import InvalidRequest, KubeError, NotFound
+from reporter.kube.objects import Objects
 from reporter.kube.stream import LogStream
 from reporter.runtime import log
 
@@ -27,13 +27,6 @@ TRIES = 3
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
-class LogApi(Protocol):
-    """What is asked of the API server."""
-
-    def stream_log(self, namespace: str, pod: str, container: str) -> LogStream:
-        """Return a container's log as a stream."""
-
-
 class Logs:
     """Takes logs to `folder`, by way of `staging` on the same file system. Threads may share it.
 
@@ -42,7 +35,7 @@ class Logs:
 
     def __init__(
         self,
-        api: LogApi,
+        api: Objects,
         namespace: str,
         folder: Path,
         staging: Path,

@@ -9,12 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.errors import KubeError
-from reporter.kube.objects import Page
+from reporter.kube.objects import Objects
 from reporter.kube.watch import Watch
 
 Seen = TypeVar("Seen")
@@ -23,33 +23,6 @@ LONGEST_BACK_OFF = 10.0  # seconds
 _WATCH = 300  # seconds
 _QUIET_WATCH = 120  # less than the silence after which a watch is taken for dead
 _BRIEF = 1.0  # seconds; a watch that ends sooner is begun anew after a pause
-
-
-class WatchApi(Protocol):
-    """What is asked of the API server."""
-
-    def list_page(
-        self,
-        kind: str,
-        namespace: str | None,
-        label_selector: str = "",
-        *,
-        field_selector: str = "",
-        more: str = "",
-    ) -> Page:
-        """Return a part of a list."""
-
-    def watch(
-        self,
-        kind: str,
-        namespace: str | None,
-        label_selector: str = "",
-        *,
-        field_selector: str = "",
-        resource_version: str = "",
-        server_timeout: int = ...,
-    ) -> Watch:
-        """Return a watch from that version on, which the server ends after so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +62,7 @@ class Mirror(Generic[Seen]):
 
     def __init__(
         self,
-        api: WatchApi,
+        api: Objects,
         kind: Kind,
         read: Callable[[Mapping[str, Any]], Seen | None],
         changed: Callable[[], None],

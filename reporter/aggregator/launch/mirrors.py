@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from reporter.aggregator.launch.mirror import Kind, Mirror, WatchApi
+from reporter.aggregator.launch.mirror import Kind, Mirror
 from reporter.core.launch.names import Maker, selector
 from reporter.core.launch.seen import (
     Refusal,
@@ -19,6 +19,7 @@ from reporter.core.launch.seen import (
     read_pod,
 )
 from reporter.core.launch.spec import Launch
+from reporter.kube.objects import Objects
 
 _FRESH = 5.0  # seconds since a mirror has heard anything in which nobody is failed by it
 
@@ -28,7 +29,7 @@ class Mirrors:
 
     def __init__(
         self,
-        api: WatchApi,
+        api: Objects,
         namespace: str,
         run: str,
         launch: Launch,

@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.aggregator.launch.asking import Asking, Refused, WriteApi
+from reporter.aggregator.launch.asking import Asking, Refused
 from reporter.aggregator.launch.secrets import Secrets
 from reporter.core.launch.job import manifest, secret_name
 from reporter.core.launch.names import Maker
@@ -25,6 +25,7 @@ from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.core.run.plan import Key, Plan
 from reporter.errors import Conflict, KubeError
+from reporter.kube.objects import Objects
 from reporter.pki.issuing import Pair
 
 AT_ONCE = 8
@@ -56,7 +57,7 @@ class Requests:
 
     def __init__(
         self,
-        api: WriteApi,
+        api: Objects,
         place: Place,
         plan: Plan,
         launch: Launch,
