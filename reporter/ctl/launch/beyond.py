@@ -4,13 +4,15 @@ Most people may not search the whole cluster for it, and most runs have nothing 
 plan names the places, and that something cannot be seen counts only in these.
 """
 
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from reporter.core.launch.names import CLUSTER, ELSEWHERE, NAMESPACE_LABEL, selector
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.ctl.launch.calls import Gets, Lists
 from reporter.errors import Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
 
 PLAN: Final = "ConfigMap"
 _IN_THE_CLUSTER: Final = ("ClusterRoleBinding", "ClusterRole")
@@ -20,10 +22,6 @@ Found = tuple[str, dict[str, Any]]
 """Kind and object."""
 
 
-class BeyondApi(Gets, Lists, Protocol):
-    """The calls made here."""
-
-
 class Beyond:
     """Looks for what one run has beyond its namespace.
 
@@ -31,7 +29,7 @@ class Beyond:
     namespaces that may also be gone. Both are what the last look found.
     """
 
-    def __init__(self, api: BeyondApi, namespace: str, run: str) -> None:
+    def __init__(self, api: "KubeApi", namespace: str, run: str) -> None:
         self._api, self._namespace, self._run = api, namespace, run
         self._labels = f"{selector(run)},{NAMESPACE_LABEL}={namespace}"
         self._named: list[str] | None = None

@@ -9,45 +9,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from reporter.core.objects import items, section, text
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.ctl.launch.calls import Gets
 from reporter.ctl.launch.create import TAKEN, Object, place, shown
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
 
 AT_ONCE = 8
 ACCOUNT = "default"
 _ACCOUNT_WAIT = 15.0  # seconds in which a new namespace gets its account
 _PAUSE = 0.05
 _STRANGERS = "app.kubernetes.io/part-of!=status-reporter"
-
-
-class CheckApi(Gets, Protocol):
-    """The calls made here."""
-
-    def create(
-        self,
-        kind: str,
-        namespace: str | None,
-        body: Object,
-        *,
-        dry_run: bool = ...,
-        timeout: float = ...,
-    ) -> dict[str, Any]:
-        """Say what would be created."""
-
-    def list_page(
-        self,
-        kind: str,
-        namespace: str | None,
-        label_selector: str = ...,
-        *,
-        limit: int = ...,
-        timeout: float = ...,
-    ) -> Any:
-        """Return a part of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +44,7 @@ class Checked:
 
 
 def wait_for_account(
-    api: CheckApi,
+    api: "KubeApi",
     namespace: str,
     *,
     clock: Callable[[], float] = time.monotonic,
@@ -87,7 +63,7 @@ def wait_for_account(
 
 
 def check(
-    api: CheckApi,
+    api: "KubeApi",
     namespace: str,
     objects: Sequence[Object],
     templates: Sequence[Template],
@@ -127,7 +103,7 @@ _CONDITIONS = "conditions"
 _NO_NAMESPACE = 'namespaces "{}" not found'
 
 
-def _object(api: CheckApi, namespace: str, wanted: Object) -> str:
+def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
     kind = text(wanted, "kind")
     name, where = shown(wanted, namespace), place(wanted, namespace)
     try:
@@ -152,7 +128,7 @@ def _object(api: CheckApi, namespace: str, wanted: Object) -> str:
     return ""
 
 
-def _without_conditions(api: CheckApi, namespace: str, role: Object) -> bool:
+def _without_conditions(api: "KubeApi", namespace: str, role: Object) -> bool:
     """Return whether only the right to write the status of Jobs may not be granted on."""
     rules = list(items(role, "rules"))
     reading = [
@@ -168,7 +144,7 @@ def _without_conditions(api: CheckApi, namespace: str, role: Object) -> bool:
     return True
 
 
-def _pod(api: CheckApi, namespace: str, template: Template, own: frozenset[str]) -> str:
+def _pod(api: "KubeApi", namespace: str, template: Template, own: frozenset[str]) -> str:
     spec = dict(section(template.pod, "spec"))
     if text(spec, "serviceAccountName") in own:
         # It does not exist yet, and what is refused for an account is refused for any.
@@ -187,7 +163,7 @@ def _pod(api: CheckApi, namespace: str, template: Template, own: frozenset[str])
     return ""
 
 
-def _pull_secret(api: CheckApi, namespace: str, name: str) -> str:
+def _pull_secret(api: "KubeApi", namespace: str, name: str) -> str:
     try:
         api.get("Secret", namespace, name, timeout=TIMEOUT)
     except NotFound:
@@ -197,7 +173,7 @@ def _pull_secret(api: CheckApi, namespace: str, name: str) -> str:
     return ""
 
 
-def _strangers(api: CheckApi, namespace: str) -> str:
+def _strangers(api: "KubeApi", namespace: str) -> str:
     for kind in ("Pod", "Secret"):
         try:
             listed = api.list_page(kind, namespace, _STRANGERS, limit=1, timeout=TIMEOUT)

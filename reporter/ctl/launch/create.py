@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import random
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.ctl.launch.calls import Deletes, Gets
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
 
 CREATION: Final = "status-reporter.io/creation"
 """An annotation with what the command has drawn by lot, so that it knows its own again."""
@@ -26,15 +28,6 @@ _LOOK: Final = 0.5
 _INSTEAD: Final = "; -n uses a namespace that exists"
 
 Object = Mapping[str, Any]
-
-
-class CreateApi(Gets, Deletes, Protocol):
-    """The calls made here."""
-
-    def create(
-        self, kind: str, namespace: str | None, body: Object, *, timeout: float = ...
-    ) -> dict[str, Any]:
-        """Create it. Raises Conflict where there is one of that name."""
 
 
 class NotCreated(Exception):
@@ -72,7 +65,7 @@ class Creation:
 
     def __init__(
         self,
-        api: CreateApi,
+        api: "KubeApi",
         namespace: str,
         token: str,
         *,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from reporter.core.launch.duration import longest
 from reporter.core.launch.outside import balancer_urls, inside_url, node_urls, status_host
@@ -26,8 +26,11 @@ from reporter.ctl.run.connection_file import (
 )
 from reporter.ctl.run.origin import by_connection
 from reporter.errors import Forbidden, KubeError, NotFound
-from reporter.sources.run_status import PodsApi, find_aggregator
+from reporter.sources.run_status import find_aggregator
 from reporter.wire.connection_file import ConnectionFile, UnusableFile
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
 
 AFTERWARDS: Final = 48 * 3600.0
 """Seconds for which the certificates are good after the last plugin: for the results."""
@@ -42,15 +45,6 @@ the status is at {url}; to put that into the connection file:
 _SETTLING: Final = 15.0  # seconds in which a node's rules or a balancer may learn of the Pod
 _ANSWER: Final = 3.0
 _PAUSE: Final = 0.5
-
-
-class ExposeApi(PodsApi, Protocol):
-    """The calls made here."""
-
-    def get(
-        self, kind: str, namespace: str | None, name: str, *, timeout: float = ...
-    ) -> dict[str, Any]:
-        """Return the object."""
 
 
 def arguments(group: Any) -> None:
@@ -144,7 +138,7 @@ def access(
 
 
 def publish(
-    api: ExposeApi,
+    api: "KubeApi",
     chosen: RunOptions,
     kept: Access,
     tell: Callable[[str], None],
@@ -188,7 +182,7 @@ def _point(kept: Access, url: str, tell: Callable[[str], None]) -> None:
 
 
 def file_of(
-    api: ExposeApi, namespace: str, run: str, environ: Mapping[str, str] = os.environ
+    api: "KubeApi", namespace: str, run: str, environ: Mapping[str, str] = os.environ
 ) -> Path | None:
     """Return the connection file in its usual place, if it is the one of this run."""
     path = own_place(environ)
@@ -206,7 +200,7 @@ def file_of(
     return path if text(section(secret, "data"), "ca.crt") == authority else None
 
 
-def opens_nothing(api: ExposeApi, namespace: str, run: str) -> bool:
+def opens_nothing(api: "KubeApi", namespace: str, run: str) -> bool:
     """Return whether the certificates of the run's status listener have gone."""
     try:
         api.get("Secret", namespace, status_name(run), timeout=TIMEOUT)
@@ -226,7 +220,7 @@ def printed(chosen: RunOptions, kept: Access, options: argparse.Namespace) -> li
     return [*told, _LATER.format(name=name, namespace=chosen.namespace, path=kept.path)]
 
 
-def _urls(api: ExposeApi, chosen: RunOptions) -> list[str]:
+def _urls(api: "KubeApi", chosen: RunOptions) -> list[str]:
     """Return where the Service is reached, as far as that is known. Raises KubeError."""
     service = api.get("Service", chosen.namespace, status_name(chosen.run), timeout=TIMEOUT)
     if chosen.expose == "loadbalancer":

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from reporter.core.diagnosis.finding import Finding, Weight
 from reporter.core.diagnosis.log import complaints
@@ -14,9 +14,11 @@ from reporter.core.objects import items, number, section, text
 from reporter.core.run.reading import newest_first
 from reporter.ctl.cluster import TIMEOUT, words
 from reporter.ctl.exits import USAGE
-from reporter.ctl.launch.calls import Gets, Lists
 from reporter.ctl.launch.create import Object
 from reporter.errors import Forbidden, KubeError, NotFound
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
 
 PATIENCE = 120.0
 _PAUSE = 0.25  # seconds between two looks, and after the first seconds
@@ -29,15 +31,6 @@ _CLAIM = (
 )
 
 
-class ReadyApi(Gets, Lists, Protocol):
-    """The calls made here."""
-
-    def list_events(
-        self, namespace: str, field_selector: str, *, timeout: float = ...
-    ) -> list[dict[str, Any]]:
-        """Return the events with these fields."""
-
-
 @dataclass(frozen=True, slots=True)
 class Time:
     """The clocks of a wait: monotonic, of the wall, and how to pass time."""
@@ -48,7 +41,7 @@ class Time:
 
 
 def wait_ready(
-    api: ReadyApi,
+    api: "KubeApi",
     namespace: str,
     run: str,
     tell: Callable[[str], None],
@@ -99,14 +92,14 @@ def wait_ready(
         times.sleep(_LATER if settled else _PAUSE)
 
 
-def _pod(api: ReadyApi, namespace: str, run: str) -> Object | None:
+def _pod(api: "KubeApi", namespace: str, run: str) -> Object | None:
     try:
         return api.get("Pod", namespace, f"{run}-0", timeout=TIMEOUT)
     except NotFound:
         return None
 
 
-def _job_pod(api: ReadyApi, namespace: str, run: str) -> Object | None:
+def _job_pod(api: "KubeApi", namespace: str, run: str) -> Object | None:
     own = f"{selector(run)},{EVERY_RUN}"
     pods = newest_first(list(api.list_all("Pod", namespace, own, timeout=TIMEOUT)))
     return pods[0] if pods else None
@@ -146,7 +139,7 @@ def _ready(pod: Object) -> bool:
 
 
 def _in_the_way(
-    api: ReadyApi, namespace: str, maker: str, pod: Object | None, now: float
+    api: "KubeApi", namespace: str, maker: str, pod: Object | None, now: float
 ) -> Iterator[Finding]:
     if pod is None:
         for event in _events(api, namespace, maker):
@@ -160,7 +153,7 @@ def _in_the_way(
             yield finding
 
 
-def _events(api: ReadyApi, namespace: str, selected: str) -> list[dict[str, Any]]:
+def _events(api: "KubeApi", namespace: str, selected: str) -> list[dict[str, Any]]:
     try:
         return api.list_events(namespace, selected, timeout=TIMEOUT)
     except Forbidden:
@@ -176,7 +169,7 @@ def _lines(finding: Finding, pod: Object | None) -> list[str]:
     return [line for line in said if line]
 
 
-def _claim(api: ReadyApi, namespace: str, name: str) -> list[str]:
+def _claim(api: "KubeApi", namespace: str, name: str) -> list[str]:
     try:
         claim = api.get("PersistentVolumeClaim", namespace, name, timeout=TIMEOUT)
     except KubeError:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from reporter.core.launch.aggregator_pod import EVERY_RUN, LAUNCH_FILE
 from reporter.core.launch.names import belongs, own_grace, selector
@@ -17,13 +17,12 @@ from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, words
 from reporter.ctl.launch.beyond import PLAN, Beyond
-from reporter.ctl.launch.calls import Deletes, Gets, Lists
 from reporter.ctl.launch.create import NOT_NAMESPACED, place, shown
 from reporter.ctl.launch.living import in_the_way
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
 
 if TYPE_CHECKING:
-    from reporter.kube.reading import Reading
+    from reporter.kube.api import KubeApi
 
 PATIENCE = 120.0
 _PAUSE = 0.25
@@ -46,13 +45,6 @@ _KINDS: Final = (
 _DAEMON_SET: Final = re.compile(r'"dispatch":\s*"daemonset"')
 
 
-class RemoveApi(Gets, Lists, Deletes, Protocol):
-    """The calls made here."""
-
-    def reading(self) -> "Reading":
-        """Return what reads objects of every kind."""
-
-
 @dataclass(slots=True)
 class Times:
     """How time is told and passed."""
@@ -69,7 +61,7 @@ class Removal:
 
     def __init__(
         self,
-        api: RemoveApi,
+        api: "KubeApi",
         namespace: str,
         run: str,
         *,
