@@ -68,12 +68,7 @@ class Link:
                 delivery = self._report(archive, failure)
         except (SourceError, TrustError, OSError) as error:
             delivery = Delivery(Outcome.REFUSED, text=str(error))
-        facts = {
-            "outcome": delivery.outcome,
-            "status": delivery.status,
-            "attempts": delivery.attempts,
-            "digest": delivery.digest,
-        }
+        facts = {"outcome": delivery.outcome, **delivery.facts}
         if failure is not None:
             log.get().error("Nothing but a failure to deliver", reason=failure.text, **facts)
         elif delivery.delivered:

@@ -46,6 +46,11 @@ class Delivery:
         """Whether the aggregator has a result of this worker, from now or from before."""
         return self.outcome in {Outcome.ACCEPTED, Outcome.DUPLICATE}
 
+    @property
+    def facts(self) -> dict[str, str | int]:
+        """What a log line says beside the outcome and the text."""
+        return {"status": self.status, "attempts": self.attempts, "digest": self.digest}
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

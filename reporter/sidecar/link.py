@@ -172,15 +172,7 @@ class Link:
             return
         delivery = fields["delivery"]
         self._metrics.observe_delivery(delivery.outcome if delivery else "untrusted")
-        facts = (
-            {}
-            if delivery is None
-            else {
-                "status": delivery.status,
-                "attempts": delivery.attempts,
-                "digest": delivery.digest,
-            }
-        )
+        facts = {} if delivery is None else delivery.facts
         if self._heart is not None:
             self._heart.stop()
         if event == "delivered":

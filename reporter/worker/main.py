@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reporter import __version__
 from reporter.errors import SettingsError
@@ -141,12 +141,7 @@ class Worker:
 
 
 def _verdict(delivery: Delivery) -> int:
-    facts: dict[str, Any] = {
-        "outcome": delivery.outcome,
-        "status": delivery.status,
-        "attempts": delivery.attempts,
-        "digest": delivery.digest,
-    }
+    facts = {"outcome": delivery.outcome, **delivery.facts}
     if delivery.delivered:
         log.get().info("Result delivered", **facts)
         return DELIVERED
