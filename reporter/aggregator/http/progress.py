@@ -18,14 +18,13 @@ from reporter.aggregator.http.body import Body
 from reporter.aggregator.store import ProgressTaken, Store, StoreError
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress, parse_progress, parse_update_id
-from reporter.core.run.progress_pieces import parse_in_pieces
+from reporter.core.run.progress_pieces import AT_ONCE, parse_in_pieces
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import UploadEnded, UploadOutcome
 from reporter.errors import InvalidPayload
 from reporter.settings.aggregator_limits import Limits
 
 PROGRESS_BODY = 1024 * 1024  # bytes; the same bound as in Sonobuoy's relay
-_SMALL = 16 * 1024  # bytes of a body that is parsed at once: 3 ms at most
 _LARGE_AT_ONCE = 8  # larger ones in memory
 _PIECE = 0.002  # seconds between two turns of the others
 _MOST_PIECES = 32_768  # of one body; twice as many as a mebibyte of long texts has
@@ -78,9 +77,9 @@ class ProgressUpdates:
         try:
             if whole:
                 data = content.read_nowait()
-                small = len(data) <= _SMALL
+                small = len(data) <= AT_ONCE
                 update: Progress | None = parse_progress(data) if small else await self._parse(data)
-            elif (request.content_length or PROGRESS_BODY) <= _SMALL:
+            elif (request.content_length or PROGRESS_BODY) <= AT_ONCE:
                 update = await self._receive(request, heard)
             elif await self._turn(request, heard):
                 try:
@@ -128,7 +127,7 @@ class ProgressUpdates:
         return None if data is None else await self._parse(data)
 
     async def _parse(self, data: bytes) -> Progress:
-        if len(data) <= _SMALL:
+        if len(data) <= AT_ONCE:
             return parse_progress(data)
         async with self._parsing:
             pieces, turn = parse_in_pieces(data), time.perf_counter() + _PIECE

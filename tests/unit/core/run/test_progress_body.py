@@ -2,11 +2,12 @@
 
 import json
 import time
+from collections.abc import Callable
 
 import pytest
 
 from reporter.core.run.progress import KEPT, Progress, combine, parse_progress
-from reporter.core.run.progress_pieces import parse_in_pieces
+from reporter.core.run.progress_pieces import AT_ONCE, parse_in_pieces
 from reporter.errors import InvalidPayload
 
 MIB = 2**20
@@ -241,13 +242,56 @@ def test_of_a_large_body_no_more_is_read_than_is_kept():
 )
 def test_a_large_body_lets_others_have_their_turn(body):
     """Whatever it is full of, no piece takes long; ten times what is wanted ends the test."""
+    assert 0.05 > slowest_piece(body)
+
+
+@pytest.mark.parametrize("unit", [b"\xff", b"\xc3", b"a\xff", b"\xe2\x82"], ids=repr)
+def test_what_is_not_utf_8_is_decoded_in_pieces(unit):
+    """Decoding a mebibyte of it at once takes 5 ms and more, which no piece may."""
+    body = b'{"x":"' + unit * ((MIB - 8) // len(unit)) + b'"}'
+    ratios = (slowest_piece(body) / seconds(lambda: body.decode(errors="replace")) for _ in "12345")
+    assert any(ratio < 0.75 for ratio in ratios)
+
+
+@pytest.mark.parametrize("unit", ["[],", "[[[[[]]]]],", '{"":{}},', '"a":{},', "[[[{},"])
+def test_what_is_parsed_at_once_is_short(unit):
+    """Brackets are the slowest; the loop must never be held for more than 5 ms."""
+    body = filled('{"x":[', unit, "", AT_ONCE)
+    assert any(seconds(lambda: tried(body)) < 0.005 for _ in range(20))
+
+
+@pytest.mark.parametrize("cut", range(14))
+def test_characters_on_a_border_between_pieces_are_whole(cut):
+    """Of two, three and four bytes, and bytes that are none: the same as in one piece."""
+    text = "a\u20ac\xe9".encode() + b"\xff\xe2\x82" + "\U0001f600".encode()
+    start = b'{"x":"' + b"x" * (2**16 - 16 - cut)
+    body = start + b'","msg":"' + text * 3 + b'"}'
+    assert len(start) < 2**16 < len(body)
+    assert parse_progress(body) == in_pieces(body)
+
+
+def slowest_piece(body: bytes) -> float:
+    """CPU seconds of the longest time without a turn for others."""
     pieces, slowest = parse_in_pieces(body), 0.0
     while True:
-        began = time.thread_time()
+        began, ended = time.thread_time(), False
         try:
             next(pieces)
         except (StopIteration, InvalidPayload):
-            break
-        finally:
-            slowest = max(slowest, time.thread_time() - began)
-    assert 0.05 > slowest
+            ended = True
+        slowest = max(slowest, time.thread_time() - began)
+        if ended:
+            return slowest
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """CPU seconds of some work."""
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
+
+
+def tried(body: bytes) -> None:
+    """What is sent with bad intent is refused in the end."""
+    with pytest.raises(InvalidPayload):
+        parse_progress(body)
