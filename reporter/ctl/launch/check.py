@@ -6,7 +6,7 @@ exist. All answers together are the answer.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -82,7 +82,10 @@ def check(
         answers = [
             *(pool.submit(_object, api, namespace, each) for each in objects),
             *(pool.submit(_pod, api, namespace, each, own) for each in templates),
-            *(pool.submit(_pull_secret, api, namespace, each) for each in pull_secrets),
+            *(
+                pool.submit(_pull_secret, api, namespace, whose, name)
+                for whose, name in _pull_secrets(templates, pull_secrets)
+            ),
         ]
         strangers = pool.submit(_strangers, api, namespace) if shared else None
         for answer in answers:
@@ -163,11 +166,20 @@ def _pod(api: "KubeApi", namespace: str, template: Template, own: frozenset[str]
     return ""
 
 
-def _pull_secret(api: "KubeApi", namespace: str, name: str) -> str:
+def _pull_secrets(templates: Sequence[Template], given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield whose they are, and their names: those of the option, then what templates have too."""
+    yield from (("--image-pull-secret", name) for name in given)
+    for template in templates:
+        for each in items(section(template.pod, "spec"), "imagePullSecrets"):
+            if (name := text(each, "name")) and name not in given:
+                yield f"{template.whose}: imagePullSecrets", name
+
+
+def _pull_secret(api: "KubeApi", namespace: str, whose: str, name: str) -> str:
     try:
         api.get("Secret", namespace, name, timeout=TIMEOUT)
     except NotFound:
-        return f"--image-pull-secret {name}: there is no such Secret in namespace {namespace}"
+        return f"{whose} {name}: there is no such Secret in namespace {namespace}"
     except KubeError:
         return ""  # who may not read it may use it all the same
     return ""

@@ -9,6 +9,7 @@ from tests.fakekube import Answer, FakeKube, Hang
 from tests.integration.ctl.launched import RUN_LABEL, Controllers, name_of, standing
 from tests.integration.ctl.scripted import Home, interrupt
 from tests.integration.ctl.starting import (
+    DEFINITION,
     EACH_NODE,
     controllers,
     fake,
@@ -50,6 +51,31 @@ class TestRefuses:
         ] == err.splitlines()
         assert [] == posts(fake)
         assert [] == fake.requests("DELETE")
+
+    def test_pull_secrets_of_definitions(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """Each that is missing is said with its plugin; what the option names is the option's."""
+        fake.store.create("ServiceAccount", {"metadata": {"name": "default"}})
+        fake.store.create("Secret", {"metadata": {"name": "present"}})
+        named = (
+            "    spec:\n      imagePullSecrets: [{name: present}, {name: absent}, {name: mirror}]"
+        )
+        write(there, "quota.yaml", DEFINITION.replace("    spec:", named))
+        write(there, "kernel.yaml", EACH_NODE.replace("    spec:", named))
+        code, _, err = start(
+            there, "-f", "kernel.yaml", "-n", "default", "--image-pull-secret", "mirror"
+        )
+
+        assert 1 == code
+        said = "there is no such Secret in namespace default"
+        assert [
+            "status-ctl: the run cannot be started:",
+            f"  --image-pull-secret mirror: {said}",
+            f"  plugin quota: imagePullSecrets absent: {said}",
+            f"  plugin kernel: imagePullSecrets absent: {said}",
+        ] == err.splitlines()
+        assert [] == posts(fake)
 
     def test_the_namespace_goes_again_if_a_check_fails(
         self, there: Home, fake: FakeKube, controllers: Controllers
