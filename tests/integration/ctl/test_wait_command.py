@@ -123,7 +123,7 @@ class TestEnds:
         ("words", "code", "paths"),
         [
             ([], 0, ["/status?summary=true", "/status"]),
-            (["--timeout", "1s"], 3, ["/status?summary=true", "/status"]),
+            (["--timeout", "3s"], 3, ["/status?summary=true", "/status"]),
             (["--for", "e2e"], 0, ["/status"]),
         ],
         ids=["the end", "the time is over", "a part of the run"],
