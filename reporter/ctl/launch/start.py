@@ -93,7 +93,8 @@ def _announce(chosen: RunOptions, options: argparse.Namespace) -> None:
     for each in sorted(skipped):
         tell(f"node {each.node} is left out: {each.reason}")
     if chosen.storage is None:
-        tell("no volume: the results are lost when the aggregator's Pod is replaced")
+        also = ", and when they cannot be uploaded" if chosen.exit else ""
+        tell(f"no volume: the results are lost when the aggregator's Pod is replaced{also}")
     if chosen.upload is not None:
         host = read_destination(chosen.upload.url).shown
         tell(f"the results will be uploaded to {host} before the run is over")

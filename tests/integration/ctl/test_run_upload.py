@@ -91,10 +91,32 @@ class TestEnds:
     """`--exit`."""
 
     UPLOAD = ("--upload-url-file", "url", "--exit")
+    REPLACED = "no volume: the results are lost when the aggregator's Pod is replaced"
 
     @pytest.fixture(autouse=True)
     def _url(self, there: Home) -> None:
         write(there, "url", "https://store/k?5ec2e7")
+
+    @pytest.mark.parametrize(
+        ("more", "said"),
+        [
+            ((), REPLACED),
+            (("--exit",), f"{REPLACED}, and when they cannot be uploaded"),
+        ],
+    )
+    def test_without_a_volume_it_says_what_may_be_lost(
+        self,
+        there: Home,
+        fake: FakeKube,
+        controllers: Controllers,
+        more: tuple[str, ...],
+        said: str,
+    ) -> None:
+        """An aggregator that serves on keeps what could not be uploaded."""
+        code, _, err = start(there, "--upload-url-file", "url", "--storage", "none", *more)
+
+        assert 0 == code, err
+        assert f"status-ctl: {said}" in err.splitlines()
 
     @pytest.mark.parametrize(
         ("result", "upload", "code"),

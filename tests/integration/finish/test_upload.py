@@ -204,11 +204,13 @@ SIZES = {
 
 @pytest.mark.parametrize("case", SIZES)
 def test_a_tarball_that_cannot_be_uploaded(case: str, world: World):
-    """Not a byte of it is sent."""
+    """Not a byte of it is sent, and it stays as it is."""
     size, words = SIZES[case]
+    tarball = world.folder / TAR.name
     if size > LARGEST:
-        with (world.folder / TAR.name).open("r+b") as file:
+        with tarball.open("r+b") as file:
             file.truncate(size)
+    there = tarball.stat()
 
     async def story(store: QuickStore) -> None:
         await world.begun(store, replace(TAR, size=size))
@@ -216,6 +218,15 @@ def test_a_tarball_that_cannot_be_uploaded(case: str, world: World):
     world.play(story)
     assert (UploadState.FAILED, words) == (world.ended.state, world.ended.error)
     assert not world.bucket.requests
+    left = tarball.stat()
+    assert (there.st_ino, there.st_size, there.st_mtime_ns) == (
+        left.st_ino,
+        left.st_size,
+        left.st_mtime_ns,
+    )
+    (given_up,) = [each for each in world.events if each["level"] == "error"]
+    assert "Upload given up, the results stay with the aggregator" == given_up["message"]
+    assert words == given_up["error"]
 
 
 def test_there_will_be_no_tarball(world: World):
