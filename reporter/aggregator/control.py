@@ -20,7 +20,6 @@ from reporter.aggregator.sweep import Silence
 from reporter.core.run.beats import LATE
 from reporter.core.run.entry import may_close
 from reporter.core.run.plan import Key, Plan
-from reporter.core.run.record import Failure
 from reporter.core.run.results import judging
 from reporter.core.run.snapshot import Phase, Snapshot, Tar, run_status, still_open
 from reporter.runtime import log
@@ -136,28 +135,6 @@ class Control:
         """Log what has become of the entries since it was last told."""
         for _ in self._entry_log.look(self._store.snapshot()):
             await asyncio.sleep(0)  # requests go first
-
-    async def mark_failed(self, plugin: str, node: str | None, failure: Failure) -> None:
-        """Give up one entry of a plugin, or without a node all that are open. Raises StoreError.
-
-        What the plan lacks is logged and counted, nothing more.
-        """
-        found = self._plan.plugin(plugin)
-        keys = [
-            key
-            for key in (found.keys if found is not None else ())
-            if (node is None and not self._store.entry(key).terminal) or key.node == node
-        ]
-        if found is None or (node is not None and not keys):
-            self._count("unexpected_errors")
-            self._log.warning(
-                "Error for a plugin or node that is not in the plan",
-                plugin=plugin,
-                node=node,
-                cause=str(failure.cause),
-                text=failure.text,
-            )
-        await self._store.mark_all_failed(dict.fromkeys(keys, failure))
 
     async def _resume(self) -> None:
         """Let the time in which workers could not reach us not count: our start, a pause."""

@@ -225,7 +225,6 @@ def _current(now: Now) -> Iterator[Metric]:
 _COUNTERS = {
     "store_operations": "Operations committed by the store.",
     "lost_results": "Results found missing or corrupted at startup.",
-    "unexpected_errors": "Internal error reports for plugins or nodes that are not in the plan.",
     "annotation_failures": "Failed writes of the status annotation.",
     "package_failures": "Failed attempts to create the tarball.",
 }

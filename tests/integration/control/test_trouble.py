@@ -1,62 +1,11 @@
-"""One run under control: errors from inside, tarballs that fail, a full store."""
+"""One run under control: tarballs that fail, a full store."""
 
 from __future__ import annotations
 
 from reporter.aggregator.finish.package import Interrupted
 from reporter.aggregator.store import StoreFull
-from reporter.core.run.entry import State
-from reporter.core.run.record import Cause, Failure
 from reporter.core.run.snapshot import Phase, final, run_status
 from tests.integration.control.world import E2E, FAILED, NODE1, NODE2, PLAN, TAR, play
-
-
-class TestErrorsFromInside:
-    """What launchers and watchers tell."""
-
-    def test_key_outside_the_plan(self, world):
-        """A32: logged and counted, nothing stored."""
-
-        async def story():
-            await world.start()
-            before = world.store.snapshot()
-            failure = Failure("final", world.wall, "gone", Cause.POD_FAILED)
-            await world.control.mark_failed("sysd", "node9", failure)
-            await world.control.mark_failed("nope", None, failure)
-
-            assert before.entries == world.store.snapshot().entries
-            assert ["unexpected_errors"] * 2 == world.counted
-
-        told = [e for e in play(story()) if "not in the plan" in e["message"]]
-        assert [("sysd", "node9"), ("nope", None)] == [(e["plugin"], e["node"]) for e in told]
-
-    def test_no_node_named(self, world):
-        """F12: all open entries of the plugin fail, what has come stays."""
-
-        async def story():
-            await world.start()
-            await world.result(NODE1)
-            failure = Failure("final", world.wall, "no such image", Cause.START_FAILED)
-            await world.control.mark_failed("sysd", None, failure)
-
-            assert (State.COMPLETE, None) == world.state(NODE1)
-            assert (State.FAILED, Cause.START_FAILED) == world.state(NODE2)
-            assert (State.RUNNING, None) == world.state(E2E)
-            assert [] == world.counted
-
-        play(story())
-
-    def test_below_what_is_held(self, world):
-        """Our guess does not touch a result."""
-
-        async def story():
-            await world.start()
-            await world.result(E2E)
-            failure = Failure("final", world.wall, "evicted", Cause.POD_FAILED)
-            await world.control.mark_failed("e2e", "global", failure)
-
-            assert (State.COMPLETE, None) == world.state(E2E)
-
-        play(story())
 
 
 class TestTrouble:

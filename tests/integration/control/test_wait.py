@@ -142,7 +142,7 @@ class TestWait:
             await world.result(NODE1)
             await world.result(NODE2)
             failure = Failure("final", world.wall, "evicted", cause)
-            await world.control.mark_failed("e2e", "global", failure)
+            await world.store.mark_all_failed({E2E: failure})
             await world.pass_time(seconds - 1)
             assert Phase.RUNNING is world.store.phase
             await world.pass_time(1)
