@@ -150,25 +150,6 @@ def uploaded(document: Document) -> bool:
     return text(section(document, "upload"), "state") == UploadState.UPLOADED
 
 
-def upload_words(document: Document) -> str:
-    """Say how the upload of the results stands; nothing where none was asked for."""
-    upload = section(document, "upload")
-    host, error = text(upload, "host"), text(upload, "error")
-    match text(upload, "state"):
-        case UploadState.WAITING:
-            doubt = f"; this may fail: {error}" if error else ""
-            return f"the results will be uploaded to {host}{doubt}"
-        case UploadState.UPLOADING:
-            again = f"; it is tried again: {error}" if error else ""
-            return f"uploading the results to {host}{again}"
-        case UploadState.UPLOADED:
-            return f"the results were uploaded to {host}"
-        case UploadState.FAILED:
-            return f"the results could not be uploaded to {host}: {error}"
-        case _:
-            return ""
-
-
 def counts(document: Document) -> Mapping[str, int]:
     """Return how many entries are expected, decided, received, failed and unknown.
 
@@ -241,24 +222,6 @@ def held_up(document: Document) -> list[Held]:
         for entry in items(document, "plugins")
         if _pod_says(entry)
     ]
-
-
-def hindrances(document: Document) -> list[str]:
-    """What the launcher has to say of the whole run: its trouble, what stays, who was left out."""
-    launcher = section(document, "launcher")
-    trouble = section(launcher, "degraded")
-    found = []
-    if reason := text(trouble, "reason"):
-        found.append(f"the launcher is held up since {text(trouble, 'since')[:19]}Z: {reason}")
-    found += [
-        f"{text(each, 'object')} could not be removed: {text(each, 'reason')}"
-        for each in items(launcher, "stays")
-    ]
-    found += [
-        f"plugin {text(each, 'name')} skips node {text(each, 'node')}: {text(each, 'reason')}"
-        for each in items(document, "skipped")
-    ]
-    return found
 
 
 def _failures(progress: Mapping[str, Any]) -> int:

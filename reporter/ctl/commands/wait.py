@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from reporter.core.launch.names import is_run_name
 from reporter.core.run.reading import Found
+from reporter.core.run.remarks import ending
 from reporter.core.run.view import Document, Look, Row, counts, over, rows
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.ctl.quantities import length
@@ -142,13 +143,18 @@ def _wait_for_jobs(options: argparse.Namespace) -> int:
 
 
 class RunBar(Bar):
-    """How far a run is."""
+    """How far a run is; where no line can be written over, each phase of the end is told once."""
+
+    _ending = ""
 
     def draw(self, document: Document) -> None:
         """Show it."""
         counted = counts(document)
         full = round(_BAR * counted["decided"] / max(counted["entries"], 1))
-        self.put(f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document)}")
+        shown = self.put(f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document)}")
+        before, self._ending = self._ending, ending(document)
+        if not shown and self._ending and self._ending != before:
+            tell(self._ending)
 
 
 def wait(

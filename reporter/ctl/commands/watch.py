@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from reporter.core.objects import stamp
 from reporter.core.run.reading import Found
+from reporter.core.run.remarks import hindrances, launcher_at_work, launcher_trouble, own_words
 from reporter.core.run.view import Document, Look, Row, over, rows
 from reporter.core.text import clean
 from reporter.ctl.exits import CannotTell
@@ -112,7 +113,8 @@ class Lines:
     def __init__(self, options: argparse.Namespace, wall: Callable[[], float] = time.time) -> None:
         self._form, self._wall = options.output, wall
         self._shown = dict[str, tuple[str, ...]]()
-        self._summary = self._trouble = ""
+        self._remarks = list[str]()
+        self._summary = self._trouble = self._held_up = ""
 
     def show(self, look: Look) -> None:
         """Write what is new."""
@@ -125,8 +127,8 @@ class Lines:
         entries = list(rows(look.document))
         changed = [row for row in entries if self._shown.get(row.key) != _facts(row)]
         self._shown = {row.key: _facts(row) for row in entries}
-        line = summary(look.document)
-        news, self._summary = changed or line != self._summary, line
+        remarks, line = self._remark(look.document), summary(look.document)
+        news, self._summary = changed or remarks or line != self._summary, line
         match self._form:
             case "json" if news:
                 show.put([show.safe_json(json.dumps(look.document, ensure_ascii=False))])
@@ -138,7 +140,19 @@ class Lines:
             case "table" | "wide" if news:
                 at = stamp(self._wall())
                 show.put(f"{at}  {clean(_told(row), 4096)}" for row in changed)
+                show.put(f"{at}  {clean(each, 4096)}" for each in remarks)
                 show.put([f"{at}  {line}"])
+
+    def _remark(self, document: Document) -> list[str]:
+        """Return what is new about the whole run."""
+        told, self._remarks = set(self._remarks), own_words(document) + hindrances(document)
+        found = [each for each in self._remarks if each not in told]
+        if trouble := launcher_trouble(document):
+            self._held_up = trouble
+        elif self._held_up and launcher_at_work(document):
+            found.append("the launcher is no longer held up")
+            self._held_up = ""
+        return found
 
     def end(self, document: Document) -> None:
         """Add nothing: the last change told it."""

@@ -11,14 +11,15 @@ class Bar:
     def __init__(self, out: TextIO) -> None:
         self._out, self._shown = out, False
 
-    def put(self, line: str) -> None:
-        """Show it in place of what was shown."""
+    def put(self, line: str) -> bool:
+        """Show it in place of what was shown; return whether it can be."""
         columns = terminal_columns(self._out)
         if columns is None or not redraws(self._out):
-            return
+            return False
         self._shown = True  # before it is: Ctrl-C may come in between
         self._out.write(f"\r\033[K{cut(line, columns - 1)}")
         self._out.flush()
+        return True
 
     def clear(self) -> None:
         """Take it away."""

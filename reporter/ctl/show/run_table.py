@@ -4,17 +4,16 @@ import argparse
 import sys
 
 from reporter.core.objects import section, text
+from reporter.core.run.remarks import ending, hindrances, own_words
 from reporter.core.run.view import (
     Document,
     Row,
     counts,
     failed,
-    hindrances,
     over,
     passed,
     percent,
     rows,
-    upload_words,
 )
 from reporter.core.text import clean
 from reporter.ctl.show import output as show
@@ -42,10 +41,7 @@ def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = F
     head = _headline(document)
     colour = colours.get(_worst(document), "")
     lines = [paint(head, colour) + summary(document)[len(head) :]]
-    if error := text(document, "error"):
-        lines.append(f"the aggregator itself failed: {clean(error, 1024)}")
-    if upload := upload_words(document):
-        lines.append(clean(upload, 1024))
+    lines += [clean(each, 1024) for each in own_words(document)]
     if entries:
         header = _WIDE if wide else _NARROW
         cells = [_cells(row, wide=wide) for row in entries]
@@ -73,6 +69,8 @@ def summary(document: Document) -> str:
     parts = [f"{_headline(document)}: {done}"]
     if over(document):
         parts.append("final")
+    elif doing := ending(document):
+        parts.append(doing)
     elif failed(document):
         parts.append("may still change if a late result arrives")
     if run := text(document, "run"):

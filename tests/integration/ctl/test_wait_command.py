@@ -273,6 +273,22 @@ class TestTerminal:
 
         assert (0, "e2e/global\n", "") == (code, out, err)
 
+    def test_the_phases_of_the_end(self, home: Home) -> None:
+        """In a pipe each is told once; on a terminal it stands beside the bar."""
+        removing, packing = (
+            {**PACKING, "launcher": {"step": step}} for step in ("removing", "done")
+        )
+        acts = [Say(body=each) for each in (removing, removing, packing, packing, PASSED)]
+        with Scripted(status=acts) as server:
+            code, _, err = home.run("wait", "--url", server.url)
+        with Scripted(status=[Say(body=removing), Say(body=PASSED)]) as server:
+            _, shown = home.terminal("wait", "--url", server.url, "--no-color")
+
+        assert 0 == code
+        assert "status-ctl: removing the plugins\nstatus-ctl: packing the results\n" == err
+        assert "1 of 1 done (100%), removing the plugins, run" in shown
+        assert "status-ctl: removing" not in shown
+
 
 class TestCluster:
     """Through the annotation."""

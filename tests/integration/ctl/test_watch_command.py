@@ -1,6 +1,7 @@
 """`status-ctl watch`: live on a terminal, a line for every change elsewhere."""
 
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -19,6 +20,19 @@ QUIET = run_status(
 ONWARD = run_status("running", entry("e2e", progress={"total": 4, "completed": 3, "msg": "three"}))
 DONE = run_status("complete", entry("e2e", status="complete"), final=True)
 LOST = run_status("failed", entry("e2e", status="failed"), final=True)
+
+
+def launcher(step: str, **more: Any) -> dict:
+    return {"step": step, "degraded": None, "stays": [], **more}
+
+
+def upload(state: str, error: str | None = None) -> dict:
+    return {"host": "store", "state": state, "error": error, "at": "2026-01-01T00:00:00Z"}
+
+
+def told(out: str) -> list[str]:
+    """The lines without their times."""
+    return [line.partition("Z  ")[2] for line in out.splitlines()]
 
 
 def server(*documents: dict) -> Scripted:
@@ -41,7 +55,68 @@ class TestPipe:
             "running: 0 of 1 done (0%), run 5e1f0c6a",
             "e2e/global  complete",
             "complete: 1 of 1 done (100%), final, run 5e1f0c6a",
-        ] == [line.partition("Z  ")[2] for line in out.splitlines()]
+        ] == told(out)
+
+    def test_what_is_said_of_the_whole_run(self, home: Home) -> None:
+        """Who is skipped, what holds the launcher up, what stays, the upload: once per change."""
+        skips = [{"name": "e2e", "node": "win1", "reason": "not Linux"}]
+        begun = {**BEGUN, "skipped": skips, "upload": upload("waiting")}
+        since = {"since": "2026-01-01T00:00:05.1Z", "reason": "watching Jobs: 403"}
+        held_up = {**begun, "launcher": launcher("watching", degraded=since)}
+        stays = [{"object": "Job r1", "reason": "it is being deleted"}]
+        ended = {**DONE, "skipped": skips, "launcher": launcher("done", stays=stays)}
+        packing = {**ended, "status": "post-processing", "final": False}
+        with server(
+            {**begun, "launcher": launcher("watching")},
+            held_up,
+            held_up,
+            {**begun, "launcher": launcher("watching"), "error": "disk full"},
+            {**packing, "upload": upload("waiting")},
+            {**packing, "upload": upload("uploading")},
+            {**packing, "upload": upload("uploading", "503")},
+            {**ended, "upload": upload("uploaded")},
+        ) as asked:
+            code, out, err = home.run("watch", "--url", asked.url)
+
+        running = "running: 0 of 1 done (0%), run 5e1f0c6a"
+        assert (0, "") == (code, err)
+        assert [
+            "e2e/global  running  1/4  one",
+            "the results will be uploaded to store",
+            "plugin e2e skips node win1: not Linux",
+            running,
+            "the launcher is held up since 2026-01-01T00:00:05Z: watching Jobs: 403",
+            running,
+            "the aggregator itself failed: disk full",
+            "the launcher is no longer held up",
+            running,
+            "e2e/global  complete",
+            "Job r1 could not be removed: it is being deleted",
+            "post-processing: 1 of 1 done (100%), packing the results, run 5e1f0c6a",
+            "uploading the results to store",
+            "post-processing: 1 of 1 done (100%), uploading the results, run 5e1f0c6a",
+            "uploading the results to store; it is tried again: 503",
+            "post-processing: 1 of 1 done (100%), uploading the results, run 5e1f0c6a",
+            "the results were uploaded to store",
+            "complete: 1 of 1 done (100%), final, run 5e1f0c6a",
+        ] == told(out)
+
+    def test_the_phases_of_the_end(self, home: Home) -> None:
+        """Each is a line, although no entry changes any more."""
+        ended = {**DONE, "status": "post-processing", "final": False}
+        with server(
+            {**ended, "launcher": launcher("removing")},
+            {**ended, "launcher": launcher("done")},
+            {**DONE, "launcher": launcher("done")},
+        ) as asked:
+            _, out, _ = home.run("watch", "--url", asked.url)
+
+        assert [
+            "e2e/global  complete",
+            "post-processing: 1 of 1 done (100%), removing the plugins, run 5e1f0c6a",
+            "post-processing: 1 of 1 done (100%), packing the results, run 5e1f0c6a",
+            "complete: 1 of 1 done (100%), final, run 5e1f0c6a",
+        ] == told(out)
 
     @pytest.mark.parametrize(("flags", "code"), [([], 1), (["--delivery-only"], 0)])
     def test_a_check_that_failed(self, home: Home, flags: list[str], code: int) -> None:
@@ -55,7 +130,7 @@ class TestPipe:
         assert [
             "e2e/global  complete  failed  DiskSlow: 80 ms",
             "complete, 1 of 1 failed: 1 of 1 done (100%), final, run 5e1f0c6a",
-        ] == [line.partition("Z  ")[2] for line in out.splitlines()[2:]]
+        ] == told(out)[2:]
 
     def test_a_document_for_every_change(self, home: Home) -> None:
         """JSON has one a line, YAML one after `---`."""

@@ -13,7 +13,6 @@ from reporter.core.run.view import (
     Held,
     failed,
     held_up,
-    hindrances,
     over,
     passed,
     percent,
@@ -382,20 +381,3 @@ def test_entries_whose_pods_wait():
         {"plugins": entries}
     )
     assert [] == held_up({})
-
-
-def test_what_hinders_a_run():
-    """The launcher's trouble, what it could not remove, and the nodes that were left out."""
-    document = {
-        "launcher": {
-            "degraded": {"since": "2026-01-01T00:00:05.100000Z", "reason": "watching Jobs: 403"},
-            "stays": [{"object": "Job r1-p-1", "reason": "it is being deleted"}],
-        },
-        "skipped": [{"name": "p", "node": "win1", "reason": "not Linux"}],
-    }
-    assert [
-        "the launcher is held up since 2026-01-01T00:00:05Z: watching Jobs: 403",
-        "Job r1-p-1 could not be removed: it is being deleted",
-        "plugin p skips node win1: not Linux",
-    ] == hindrances(document)
-    assert [] == hindrances({}) + hindrances({"launcher": None, "skipped": None})

@@ -2,7 +2,8 @@
 
 import pytest
 
-from reporter.core.run.view import upload_failed, upload_words, uploaded
+from reporter.core.run.remarks import upload_words
+from reporter.core.run.view import upload_failed, uploaded
 from reporter.ctl.run.exit_code import good
 
 STATES = {
