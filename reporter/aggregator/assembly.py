@@ -29,6 +29,7 @@ from reporter.aggregator.observer import Traffic
 from reporter.aggregator.run_log import RunLog
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import SqliteStore, Store
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.uploads import Intake
@@ -68,7 +69,8 @@ class Assembly:
         self._health: Health | None = None
         self.run_log = RunLog()
         self._judge = Judge(self.layout.judging)  # the only one: it reads one result at a time
-        self._contents = Contents(self.layout, self._judge)
+        self._blobs = BlobStore(self.layout)
+        self._contents = Contents(self.layout, self._blobs, self._judge)
 
     def _now(self) -> Now:
         return self._health.now() if self._health else Now()
@@ -100,6 +102,7 @@ class Assembly:
         """Make what takes bodies in."""
         return Intake(
             self.layout,
+            self._blobs,
             store,
             self.chosen,
             self.plan,
@@ -109,13 +112,14 @@ class Assembly:
 
     def judging(self, store: Store) -> Judging:
         """Make what has results judged."""
-        return Judging(self.layout, store, self.plan, self._judge)
+        return Judging(self.layout, self._blobs, store, self.plan, self._judge)
 
     def finish(self, intake: Intake) -> Finish:
         """Make what makes the tarball."""
         definitions = () if self.launch is None else self.launch.definitions
         return Finish(
             self.layout,
+            self._blobs,
             intake,
             self._judge,
             contents=self._contents,
@@ -262,7 +266,7 @@ class Assembly:
                 interval=self.rhythm.interval,
                 pace=from_settings.event_pace(self.chosen),
             ),
-            results=ResultFiles(self.layout, self.chosen),
+            results=ResultFiles(self.layout, self._blobs, self.chosen),
             shown=Shown(self.layout, self._contents),
             retrieved=store.retrieved,
         )

@@ -101,6 +101,7 @@ class Store(SqliteStore):
 
 assert assembly.SqliteStore is SqliteStore
 assembly.SqliteStore = partial(Store, connect=partial(sqlite3.connect, factory=Connection))  # type: ignore[misc,assignment]
+assembly.BlobStore = partial(assembly.BlobStore, step=step)  # type: ignore[misc,assignment]
 assembly.Intake = partial(assembly.Intake, step=step)  # type: ignore[misc,assignment]
 assembly.Finish = partial(assembly.Finish, step=step)  # type: ignore[misc,assignment]
 sys.exit(main(sys.argv[2:], os.environ, stop))

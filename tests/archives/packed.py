@@ -9,6 +9,7 @@ from pathlib import Path
 from reporter.aggregator.finish.package import package
 from reporter.aggregator.finish.summary import Summaries
 from reporter.aggregator.judging.process import Judge
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.core.run.snapshot import Snapshot
 
@@ -23,7 +24,7 @@ def packed(layout: Layout, snapshot: Snapshot) -> dict[str, bytes]:
         package(
             snapshot,
             target,
-            open_blob=lambda digest: layout.blob(digest).open("rb"),
+            open_blob=BlobStore(layout).open,
             podlogs=layout.podlogs,
             quarantine=layout.quarantine,
             unfinished=Path(folder),
@@ -32,7 +33,7 @@ def packed(layout: Layout, snapshot: Snapshot) -> dict[str, bytes]:
                 snapshot,
                 Judge(),
                 {},
-                lambda digest: layout.blob(digest).open("rb"),
+                BlobStore(layout).open,
                 Path(folder),
             ),
         )

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 from reporter.aggregator.http import Audience, Events, Shown, StatusApp
 from reporter.aggregator.judging.process import Judge
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
 from reporter.aggregator.uploads.contents import Contents
@@ -109,11 +110,12 @@ class Stage:
     async def _start_judging(self, folder: Path) -> Shown:
         layout, judge = Layout(folder / "state", folder / "output"), Judge()
         layout.prepare()
-        self._intake = Intake(layout, self.store, limited(disk_reserve_bytes=0), self._plan)
+        blobs = BlobStore(layout)
+        self._intake = Intake(layout, blobs, self.store, limited(disk_reserve_bytes=0), self._plan)
         await self._intake.recover(self.store.snapshot())
-        judging = Judging(layout, self.store, self._plan, judge)
+        judging = Judging(layout, blobs, self.store, self._plan, judge)
         self._judging = asyncio.create_task(judging.run())
-        return Shown(layout, Contents(layout, judge))
+        return Shown(layout, Contents(layout, blobs, judge))
 
     # -- what happens ----------------------------------------------------------------------------
 

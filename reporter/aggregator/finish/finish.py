@@ -18,6 +18,7 @@ from reporter.aggregator.finish.package import (
 )
 from reporter.aggregator.finish.summary import Summaries
 from reporter.aggregator.judging.process import Judge, Stopped
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
@@ -38,6 +39,7 @@ class Finish:
     def __init__(
         self,
         layout: Layout,
+        blobs: BlobStore,
         intake: Intake,
         judge: Judge,
         *,
@@ -49,7 +51,8 @@ class Finish:
         wall: Callable[[], float] = time.time,
         step: Step = no_step,
     ) -> None:
-        self._layout, self._intake, self._keep_blobs = layout, intake, keep_blobs
+        self._layout, self._blobs, self._intake = layout, blobs, intake
+        self._keep_blobs = keep_blobs
         self._taken_by, self._wall, self._step = taken_by, wall, step
         self._stopping, self._judge = threading.Event(), judge
         self._definitions, self._log_written = definitions, log_written
@@ -85,7 +88,7 @@ class Finish:
             package(
                 snapshot,
                 target,
-                open_blob=lambda digest: layout.blob(digest).open("rb"),
+                open_blob=self._blobs.open,
                 podlogs=layout.podlogs,
                 quarantine=layout.quarantine,
                 unfinished=layout.unfinished,
@@ -95,7 +98,7 @@ class Finish:
                     snapshot,
                     self._judge,
                     self._definitions,
-                    lambda digest: layout.blob(digest).open("rb"),
+                    self._blobs.open,
                     layout.unfinished,
                 ),
                 taken_by=self._taken_by,

@@ -18,6 +18,7 @@ from aiohttp.abc import AbstractStreamWriter
 
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.core.run.error_report import REPORT_BYTES
 from reporter.core.run.plan import Key
@@ -110,8 +111,8 @@ class File(web.FileResponse):
 class ResultFiles:
     """What has come, and the tarball of it all."""
 
-    def __init__(self, layout: Layout, limits: Limits) -> None:
-        self._layout, self._limits = layout, limits
+    def __init__(self, layout: Layout, blobs: BlobStore, limits: Limits) -> None:
+        self._layout, self._blobs, self._limits = layout, blobs, limits
 
     async def tarball(self, snapshot: Snapshot) -> web.StreamResponse:
         """Answer with the tarball; 404 where there is none, or none yet."""
@@ -119,7 +120,7 @@ class ResultFiles:
         if tar is None:
             return GIVEN_UP if final(snapshot) else NOT_YET
         path = self._layout.output / tar.name
-        if await asyncio.to_thread(_size, path) != tar.size:
+        if await _measured(lambda: path.stat().st_size) != tar.size:
             return UNREADABLE
         return File(path, tar.name, _GZIP, answers.result_digest(tar.sha256), self._limits)
 
@@ -132,23 +133,23 @@ class ResultFiles:
         if failed and (record.document or not record.digest):
             text = record.document or error_document(record.text, record.cause, record.reason)
             return _error(text.encode("utf-8", "replace"))
-        blob = self._layout.blob(record.digest)
-        if await asyncio.to_thread(_size, blob) != record.size:
+        if await _measured(partial(self._blobs.size, record.digest)) != record.size:
             return UNREADABLE if latest().tar is None else _PACKED
+        blob = self._blobs.local_file(record.digest)
         if not failed:
             digest = answers.result_digest(record.digest)
             return File(blob, record.filename, record.content_type, digest, self._limits)
         if not record.unpacked:
             return File(blob, _ERROR_FILE, "application/json", _ERROR, self._limits)
         try:
-            return _error(await asyncio.to_thread(self._report_in, blob, record))
+            return _error(await asyncio.to_thread(self._report_in, record))
         except FileNotFoundError:
             return UNREADABLE if latest().tar is None else _PACKED
         except (OSError, BadArchive):
             return UNREADABLE
 
-    def _report_in(self, blob: Path, record: Record) -> bytes:
-        with blob.open("rb") as archive:
+    def _report_in(self, record: Record) -> bytes:
+        with self._blobs.open(record.digest) as archive:
             wanted = partial(check, wanted=_ERROR_FILE, wanted_bytes=REPORT_BYTES)
             return wanted(archive, record.size, ACCEPTED).wanted or b""
 
@@ -178,8 +179,8 @@ def _named(name: str) -> str:
     return f"filename*=UTF-8''{quote(name, safe='')}"
 
 
-def _size(path: Path) -> int | None:
+async def _measured(size: Callable[[], int | None]) -> int | None:
     try:
-        return path.stat().st_size
+        return await asyncio.to_thread(size)
     except OSError:
         return None

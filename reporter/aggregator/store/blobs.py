@@ -1,7 +1,8 @@
-"""Bodies on their way to the disk, and those that are kept, under the name of their SHA-256.
+"""Bodies on their way to the disk, and those that are kept, known by their SHA-256.
 
-Two keys may send the same bytes and then share one file, so every blob has a count of those who
-hold it: uploads between their rename and the store's verdict, and rows. Everything here blocks.
+Nobody else knows where they are. Two keys may send the same bytes and then share one blob, so every
+blob has a count of those who hold it: uploads between their rename and the store's verdict, and
+rows. Everything here blocks.
 """
 
 import contextlib
@@ -11,9 +12,9 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
-from reporter.aggregator.store.files import NEW_FILE, Step, write_all
+from reporter.aggregator.store.files import NEW_FILE, Step, no_step, write_all
 from reporter.aggregator.store.layout import Layout
 from reporter.runtime.private_file import sync_directory
 
@@ -71,14 +72,45 @@ class StagedBody:
         self.path.unlink(missing_ok=True)
 
 
-class Blobs:
-    """The directory of blobs. Its methods may be called from several threads."""
+class BlobStore:
+    """The bodies of one run, on the local disk. Its methods may be called from several threads."""
 
-    def __init__(self, layout: Layout, step: Step) -> None:
+    def __init__(self, layout: Layout, step: Step = no_step) -> None:
         self._layout = layout
         self._step = step
         self._holders: Counter[str] = Counter()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+
+    def open(self, digest: str) -> IO[bytes]:
+        """Open a blob, to be read to its end whatever becomes of it. Raises FileNotFoundError where
+        there is none, and OSError."""  # noqa: D209
+        return self.local_file(digest).open("rb")
+
+    def local_file(self, digest: str) -> Path:
+        """Return the path of a blob, there or not, which only a local disk has.
+
+        It is for aiohttp and for processes of ours, which open a file by its name.
+        """
+        return self._layout.blobs / digest
+
+    def size(self, digest: str) -> int | None:
+        """Return how many bytes a blob has; None if it is not there. Raises OSError."""
+        try:
+            return self.local_file(digest).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def exists(self, digest: str) -> bool:
+        """Whether a blob is there. Raises OSError."""
+        return self.size(digest) is not None
+
+    def list(self) -> set[str]:
+        """Return the digests of all blobs. Raises OSError."""
+        return {path.name for path in self._layout.blobs.iterdir()}
+
+    def stage(self) -> StagedBody:
+        """Begin a body. It is no blob before it is kept."""
+        return StagedBody(self._layout.new_body(), self._step)
 
     def keep(self, body: StagedBody) -> None:
         """Turn a staged body into a blob that survives a loss of power, and hold it.
@@ -95,7 +127,7 @@ class Blobs:
                 # Not over it: a file that is replaced just then can be given no second name.
                 body.path.unlink()
             else:
-                body.path.rename(self._layout.blob(digest))
+                body.path.rename(self.local_file(digest))
             self._holders[digest] += 1
         try:
             self._step("sync directory")
@@ -110,20 +142,24 @@ class Blobs:
         with self._lock:
             self._holders[digest] -= 1
             if self._holders[digest] <= 0:
-                del self._holders[digest]
-                self._layout.blob(digest).unlink(missing_ok=True)
+                self.delete(digest)
+
+    def delete(self, digest: str) -> None:
+        """Remove a blob, if it is there, whoever holds it. Raises OSError."""
+        with self._lock:
+            del self._holders[digest]
+            self.local_file(digest).unlink(missing_ok=True)
 
     def resume(self, sizes: dict[str, int], holders: Counter[str]) -> tuple[set[str], int]:
         """Begin with the blobs that rows speak of, remove all others.
 
         `sizes` are the bytes each has according to its row. Returns the digests that are not there
-        in that size, and how many files were removed. Raises OSError.
+        in that size, and how many blobs were removed. Raises OSError.
         """
-        found = {path.name: path for path in self._layout.blobs.iterdir()}
-        lost = {digest for digest, size in sizes.items() if _size(found.get(digest)) != size}
-        unknown = [path for name, path in found.items() if name not in sizes or name in lost]
-        for path in unknown:
-            path.unlink()
+        lost = {digest for digest, size in sizes.items() if self.size(digest) != size}
+        unknown = self.list() - (sizes.keys() - lost)
+        for digest in unknown:
+            self.delete(digest)
         with self._lock:
             self._holders = Counter({d: n for d, n in holders.items() if d not in lost})
         return lost, len(unknown)
@@ -132,9 +168,5 @@ class Blobs:
         """Remove them all. Raises OSError."""
         with self._lock:
             self._holders.clear()
-            for path in self._layout.blobs.iterdir():
-                path.unlink()
-
-
-def _size(path: Path | None) -> int | None:
-    return None if path is None else path.stat().st_size
+            for digest in self.list():
+                self.delete(digest)

@@ -57,10 +57,6 @@ class Layout:
         """A name in the output directory that nobody uses, for something unfinished."""
         return self.unfinished / f"{next(self._numbers)}.tree"
 
-    def blob(self, digest: str) -> Path:
-        """The bytes with that SHA-256."""
-        return self.blobs / digest
-
     def refused(self, key: Key) -> Path:
         """The directory of a body that was refused."""
         return self.quarantine / key.plugin / key.node

@@ -16,6 +16,7 @@ from typing import Final
 
 from reporter.aggregator.judging.looking import FACTS, SNAPSHOT
 from reporter.aggregator.judging.process import Judge
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.kept import Kept
 from reporter.aggregator.store.layout import Layout
 from reporter.core.judge.report import PARSED
@@ -44,9 +45,14 @@ class Contents:
     """Reads the results of one run. Documents are JSON, ready to be sent."""
 
     def __init__(
-        self, layout: Layout, judge: Judge, *, clock: Callable[[], float] = time.monotonic
+        self,
+        layout: Layout,
+        blobs: BlobStore,
+        judge: Judge,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._layout, self._judge, self._kept = layout, judge, Kept(layout)
+        self._layout, self._blobs, self._judge, self._kept = layout, blobs, judge, Kept(layout)
         self._clock = clock
         self._turn = asyncio.Lock()
         self._work: asyncio.Future[bytes | Missing] | None = None
@@ -109,7 +115,7 @@ class Contents:
             if judging(snapshot):
                 return Missing.JUDGING
             document = self._read(what, records)
-            if not all(self._layout.blob(each.digest).exists() for each in records.values()):
+            if not all(self._blobs.exists(each.digest) for each in records.values()):
                 return Missing.GONE  # some may have been gone when they were read
         if document is None:
             self._failed[name] = self._clock() + _FAILED
@@ -124,7 +130,7 @@ class Contents:
     def _read(self, what: str, records: dict[str, Record]) -> bytes | None:
         with tempfile.TemporaryFile("w+b", dir=self._layout.staging) as lines:
             for node, record in records.items():
-                path = str(self._layout.blob(record.digest))
+                path = str(self._blobs.local_file(record.digest))
                 lines.write(f"{json.dumps([node, path, record.size])}\n".encode())
             lines.flush()
             lines.seek(0)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from reporter.aggregator.store import Store, StoreBusy, StoreError, StoreFull
-from reporter.aggregator.store.blobs import MOST_PIECES, Blobs, StagedBody
+from reporter.aggregator.store.blobs import MOST_PIECES, BlobStore, StagedBody
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.incoming import Incoming, caps_of
@@ -51,6 +51,7 @@ class Intake:
     def __init__(
         self,
         layout: Layout,
+        blobs: BlobStore,
         store: Store,
         limits: Limits,
         plan: Plan,
@@ -61,10 +62,9 @@ class Intake:
         wall: Callable[[], float] = time.time,
         step: Step = no_step,
     ) -> None:
-        self._layout, self._store, self._limits = layout, store, limits
-        self._plan = plan
+        self._layout, self._blobs, self._store = layout, blobs, store
+        self._limits, self._plan = limits, plan
         self._wall, self._step = wall, step
-        self._blobs = Blobs(layout, step)
         self._quarantine = Quarantine(layout, limits, step)
         self._threads = Threads(limits.unpack_threads)
         slots = Slots(
@@ -91,7 +91,7 @@ class Intake:
         """
         plugin = self._plan.plugin(key.plugin)
         assert plugin is not None, "a key that is not in the plan"
-        incoming = Incoming(meta, StagedBody(self._layout.new_body(), self._step), plugin)
+        incoming = Incoming(meta, self._blobs.stage(), plugin)
         # What is noted of a failed try is noted before the upload is no longer known.
         with ExitStack() as place:
             try:

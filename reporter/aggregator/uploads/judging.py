@@ -11,6 +11,7 @@ from typing import Final
 from reporter.aggregator.judging.process import Judge, Stopped
 from reporter.aggregator.judging.task import Judgement, Task
 from reporter.aggregator.store import Store, StoreError
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.kept import Kept
 from reporter.aggregator.store.layout import Layout
 from reporter.core.judge.counting import verdict_of
@@ -38,8 +39,10 @@ NOT_PASSED: Final = "not-passed"
 class Judging:
     """Judges the results of one run, each in a process of its own."""
 
-    def __init__(self, layout: Layout, store: Store, plan: Plan, judge: Judge) -> None:
-        self._layout, self._store, self._plan, self._judge = layout, store, plan, judge
+    def __init__(
+        self, layout: Layout, blobs: BlobStore, store: Store, plan: Plan, judge: Judge
+    ) -> None:
+        self._blobs, self._store, self._plan, self._judge = blobs, store, plan, judge
         self._kept = Kept(layout)
         self._changed = asyncio.Event()
         self._at_work: dict[Key, asyncio.Task[None]] = {}
@@ -112,7 +115,7 @@ class Judging:
         plugin = self._plan.plugin(key.plugin)
         assert plugin is not None, "a key that is not in the plan"
         task = Task.of(plugin, record, f"results/{key.node}")
-        with self._layout.blob(record.digest).open("rb") as body:
+        with self._blobs.open(record.digest) as body:
             found = self._judge.judge(task, body, digest=record.digest)
         if found.not_passed and verdict_of(found.counts) != ResultStatus.PASSED:
             self._kept.write(NOT_PASSED, str(key), record.digest, found.not_passed)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reporter.aggregator.store.blobs import Blobs
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.files import remove_content
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.quarantine import Quarantine
@@ -26,7 +26,9 @@ class Recovered:
     unfinished: int
 
 
-def recover(layout: Layout, blobs: Blobs, quarantine: Quarantine, snapshot: Snapshot) -> Recovered:
+def recover(
+    layout: Layout, blobs: BlobStore, quarantine: Quarantine, snapshot: Snapshot
+) -> Recovered:
     """Remove everything unfinished and, unless the run is packed, compare blobs with rows.
 
     Raises OSError.
@@ -39,7 +41,7 @@ def recover(layout: Layout, blobs: Blobs, quarantine: Quarantine, snapshot: Snap
     return Recovered(lost, unknown, unfinished)
 
 
-def _resume_blobs(blobs: Blobs, entries: Iterable[Entry]) -> tuple[tuple[Key, ...], int]:
+def _resume_blobs(blobs: BlobStore, entries: Iterable[Entry]) -> tuple[tuple[Key, ...], int]:
     """Return the keys whose bytes are gone, and how many unknown blobs were removed."""
     sizes: dict[str, int] = {}
     holders: Counter[str] = Counter()

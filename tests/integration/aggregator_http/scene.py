@@ -14,6 +14,7 @@ from typing import Any
 from reporter.aggregator.http import Listener, WorkerApp
 from reporter.aggregator.http.worker_app import Taker
 from reporter.aggregator.store import Store
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
 from reporter.core.run.entry import Entry
@@ -158,7 +159,7 @@ async def serving(
     await store.open_run(parsed, now=time.time())
     layout = Layout(folder / "state", folder / "output")
     layout.prepare()
-    intake = Intake(layout, store, settings, parsed, allowance=allowance)
+    intake = Intake(layout, BlobStore(layout), store, settings, parsed, allowance=allowance)
     await intake.recover(store.snapshot())
     seen = Seen()
     app = WorkerApp(store, taker or intake, parsed, settings, seen, interval=15)

@@ -16,6 +16,7 @@ from aiohttp.web import FileResponse
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.http import Audience, Listener, ResultFiles, StatusApp
 from reporter.aggregator.judging.process import Judge
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Key, Plan, Plugin
@@ -97,6 +98,10 @@ class Site:
         async with asyncio.timeout(HANG):
             return await self.noted.get()
 
+    def blob(self, key: Key) -> Path:
+        """The file of what a key has sent."""
+        return self.layout.blobs / self.store.entry(key).record.digest
+
     async def pack(self) -> None:
         """Bring the run to its end."""
         for key in RUN.keys:
@@ -122,7 +127,8 @@ async def serving(
     await store.open_run(RUN, now=time.time())
     layout = Layout(folder / "state", folder / "output")
     layout.prepare()
-    intake = Intake(layout, store, LIMITS, RUN)
+    blobs = BlobStore(layout)
+    intake = Intake(layout, blobs, store, LIMITS, RUN)
     await intake.recover(store.snapshot())
     noted = asyncio.Queue[float | None]()
 
@@ -138,11 +144,11 @@ async def serving(
         lambda _: Page(b"", "text/plain", False),
         Audience.LOCAL,
         seen,
-        results=results(layout, limited(**limits)),
+        results=results(layout, blobs, limited(**limits)),
         retrieved=retrieved,
     )
     listener = listening(app, seen, ssl_context=tls)
-    finish = Finish(layout, intake, Judge(), keep_blobs=keep_blobs)
+    finish = Finish(layout, blobs, intake, Judge(), keep_blobs=keep_blobs)
     try:
         yield Site(store, intake, finish, layout, await listener.start(), listener, seen, noted)
     finally:
@@ -394,7 +400,7 @@ async def test_a_blob_that_goes_before_it_is_opened(tmp_path, packed):
                     await site.pack()
                     await site.finish.clear(site.store.snapshot())
                 else:
-                    site.layout.blob(site.store.entry(NODE1).record.digest).unlink()
+                    site.blob(NODE1).unlink()
             return answer
 
     async with serving(tmp_path, results=Late) as site:
@@ -444,7 +450,7 @@ async def test_bytes_that_are_damaged(tmp_path):
     """503 for a blob or a tarball that is not what it was: nobody is to take it for the result."""
     async with serving(tmp_path, keep_blobs=True) as site:
         await site.put(NODE1, b"whole")
-        blob = site.layout.blob(site.store.entry(NODE1).record.digest)
+        blob = site.blob(NODE1)
         blob.write_bytes(b"half")
         assert 503 == (await site.get("/results/sysd/node1")).status
         blob.write_bytes(b"whole")

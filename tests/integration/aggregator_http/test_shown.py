@@ -15,6 +15,7 @@ import pytest
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.http import Audience, Shown, StatusApp
 from reporter.aggregator.judging.process import Judge, Stopped
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
 from reporter.aggregator.uploads.contents import Contents
@@ -117,9 +118,10 @@ async def serving(
     await store.open_run(RUN, now=time.time())
     layout = Layout(folder / "state", folder / "output")
     layout.prepare()
-    intake = Intake(layout, store, limited(disk_reserve_bytes=0), RUN)
+    blobs = BlobStore(layout)
+    intake = Intake(layout, blobs, store, limited(disk_reserve_bytes=0), RUN)
     await intake.recover(store.snapshot())
-    contents = Contents(layout, judge, clock=clock)
+    contents = Contents(layout, blobs, judge, clock=clock)
     app = StatusApp(
         store.snapshot,
         Health(),
@@ -129,8 +131,10 @@ async def serving(
         shown=Shown(layout, contents),
     )
     listener = listening(app, seen)
-    finish = Finish(layout, intake, judge, contents=contents)
-    judging = asyncio.create_task(Judging(layout, store, RUN, judge).run()) if judged else None
+    finish = Finish(layout, blobs, intake, judge, contents=contents)
+    judging = (
+        asyncio.create_task(Judging(layout, blobs, store, RUN, judge).run()) if judged else None
+    )
     try:
         yield Site(store, intake, finish, layout, await listener.start())
     finally:

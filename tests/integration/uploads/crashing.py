@@ -16,6 +16,7 @@ from pathlib import Path
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store import SqliteStore
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause
@@ -50,10 +51,11 @@ class DiskScene(Scene):
         self.layout.prepare()
         self.store = SqliteStore(self.layout.database)
         await self.store.open_run(self.plan, now=NOW)
+        self.bodies = BlobStore(self.layout, step)
         self.intake = Intake(
-            self.layout, self.store, LIMITS, self.plan, step=step, wall=lambda: NOW
+            self.layout, self.bodies, self.store, LIMITS, self.plan, step=step, wall=lambda: NOW
         )
-        self.finish = Finish(self.layout, self.intake, Judge(), step=step)
+        self.finish = Finish(self.layout, self.bodies, self.intake, Judge(), step=step)
         self.recovered = await self.intake.recover(self.store.snapshot())
 
     async def stop(self) -> None:

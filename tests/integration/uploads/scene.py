@@ -13,6 +13,7 @@ from typing import Any
 
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.judging.process import Judge
+from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
@@ -115,6 +116,7 @@ class Scene:
         self.layout = Layout(root / "state", root / "output")
         self.database = volatile(self) / "run.db"
         self.store: Any
+        self.bodies: BlobStore
         self.intake: Intake
         self.finish: Finish
 
@@ -134,8 +136,13 @@ class Scene:
         self.store = QuickStore(self.database, before_commit=before_commit)
         await self.store.open_run(plan, now=NOW)
         wall = options.pop("wall", lambda: NOW)
-        self.intake = Intake(self.layout, self.store, limits, plan, step=step, wall=wall)
-        self.finish = Finish(self.layout, self.intake, Judge(), step=step, wall=wall, **options)
+        self.bodies = BlobStore(self.layout, step)
+        self.intake = Intake(
+            self.layout, self.bodies, self.store, limits, plan, step=step, wall=wall
+        )
+        self.finish = Finish(
+            self.layout, self.bodies, self.intake, Judge(), step=step, wall=wall, **options
+        )
         try:
             if recover:
                 self.recovered = await self.intake.recover(self.store.snapshot())

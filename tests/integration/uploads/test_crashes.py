@@ -80,7 +80,7 @@ def acknowledged(root: Path, story: str, step: str, nth: int) -> None:
         assert ((), 0) == (here.recovered.lost, here.recovered.unknown)
         entry = here.store.entry(NODE1)
         assert (State.COMPLETE, sha(body)) == (entry.state, entry.record.digest)
-        assert body == here.layout.blob(sha(body)).read_bytes()
+        assert body == (here.layout.blobs / sha(body)).read_bytes()
         assert (FILES[story], []) == (here.files(), here.leftovers())
         kept = here.files("superseded")
         assert (["sysd/node1/error.json"] if story == "late" else []) == list(kept)

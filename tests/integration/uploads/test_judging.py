@@ -61,7 +61,9 @@ async def judging(
     here: Scene, plan: Plan = PLAN, judge: Judge | None = None
 ) -> AsyncIterator[None]:
     """Judge what is in until the end of the block."""
-    task = asyncio.create_task(Judging(here.layout, here.store, plan, judge or Judge()).run())
+    task = asyncio.create_task(
+        Judging(here.layout, here.bodies, here.store, plan, judge or Judge()).run()
+    )
     try:
         yield
     finally:

@@ -225,7 +225,7 @@ def test_a_tarball_whose_name_may_not_last_is_made_again(tmp_path: Path) -> None
 
 def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
     """A member would lie about its content: none is made."""
-    victim = Scene(tmp_path).layout.blob(sha(bytes(10)))
+    victim = Scene(tmp_path).layout.blobs / sha(bytes(10))
     members = 0
 
     def shrink(name: str) -> None:

@@ -73,7 +73,7 @@ def test_debris_is_swept(stopped: Scene) -> None:
 @pytest.mark.parametrize("how", ["gone", "too-short"])
 def test_a_row_without_its_bytes(stopped: Scene, how: str) -> None:
     """Failed with cause `lost`; a new upload is welcome and is a result like any other."""
-    blob = stopped.layout.blob(sha(b"1"))
+    blob = stopped.layout.blobs / sha(b"1")
     blob.unlink()
     if how == "too-short":
         blob.write_bytes(b"")
@@ -99,7 +99,7 @@ def test_two_keys_lose_the_bytes_they_share(tmp_path: Path) -> None:
         await here.put(NODE2, b"1", JSON)
 
     scene = play(tmp_path, first)
-    scene.layout.blob(sha(b"1")).unlink()
+    (scene.layout.blobs / sha(b"1")).unlink()
 
     async def story(here: Scene) -> None:
         assert (NODE1, NODE2) == here.recovered.lost
@@ -132,7 +132,7 @@ def test_the_bytes_of_a_replaced_report_are_gone(tmp_path: Path) -> None:
         await here.put(NODE1, b"1", JSON)
 
     scene = play(tmp_path, first)
-    scene.layout.blob(sha(report)).unlink()
+    (scene.layout.blobs / sha(report)).unlink()
 
     async def story(here: Scene) -> None:
         assert () == here.recovered.lost
@@ -145,7 +145,7 @@ def test_the_bytes_of_a_replaced_report_are_gone(tmp_path: Path) -> None:
 
 def test_bytes_that_have_changed(stopped: Scene) -> None:
     """The start does not fail over them, but no tarball is made of them."""
-    blob = stopped.layout.blob(sha(GOOD))
+    blob = stopped.layout.blobs / sha(GOOD)
     blob.write_bytes(bytes(len(GOOD)))
 
     async def story(here: Scene) -> None:
