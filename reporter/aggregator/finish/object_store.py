@@ -20,7 +20,7 @@ from urllib3.util import SKIP_HEADER
 
 from reporter.core.run.destination import LONGEST_URL, Destination, read_destination
 from reporter.core.run.snapshot import Tar
-from reporter.core.run.tar_upload import LARGEST, Verdict, error_code, judge
+from reporter.core.run.tar_upload import LARGEST, PutOutcome, error_code, put_outcome
 from reporter.errors import MissingFile, ReporterError, SettingsError
 from reporter.link.connection import AggregatorConnection, NoAnswer
 from reporter.link.request import Request
@@ -175,17 +175,17 @@ class ObjectStore:
             if left() <= 0:
                 raise Stopped from None
             raise UploadFailed(_plain(error.__cause__)) from None
-        verdict = judge(answer.status)
-        if verdict is Verdict.DONE and sent == size:
+        outcome = put_outcome(answer.status)
+        if outcome is PutOutcome.DONE and sent == size:
             return
         said = _said(answer.status)
         if code := error_code(answer.body, destination.target):
             said = f"{said} ({code})"
         if 300 <= answer.status < 400:
             said += ": redirects are not followed; the URL must name the host that stores it"
-        if verdict is Verdict.DONE:
+        if outcome is PutOutcome.DONE:
             said += f" came before all was sent ({sent} of {size} bytes)"
-        if verdict is Verdict.NEVER:
+        if outcome is PutOutcome.NEVER:
             raise UploadRefused(said)
         raise UploadFailed(said, answer.retry_after)
 

@@ -54,7 +54,7 @@ def too_large(size: int) -> str:
     )
 
 
-class Verdict(StrEnum):
+class PutOutcome(StrEnum):
     """What becomes of an upload after one try."""
 
     DONE = "done"
@@ -62,17 +62,17 @@ class Verdict(StrEnum):
     NEVER = "never"
 
 
-def judge(status: int) -> Verdict:
+def put_outcome(status: int) -> PutOutcome:
     """Say what an answer means: what another try cannot change is final.
 
     A redirect is: the URL is signed for its own host, and the results must not go to another one
     that nobody has named.
     """
     if 200 <= status < 300:
-        return Verdict.DONE
+        return PutOutcome.DONE
     if status in _LATER or (status >= 500 and status not in _NEVER):
-        return Verdict.AGAIN
-    return Verdict.NEVER
+        return PutOutcome.AGAIN
+    return PutOutcome.NEVER
 
 
 def error_code(body: bytes, target: str) -> str:

@@ -2,20 +2,20 @@
 
 import pytest
 
-from reporter.core.run.tar_upload import Verdict, error_code, judge
+from reporter.core.run.tar_upload import PutOutcome, error_code, put_outcome
 
 
 @pytest.mark.parametrize(
-    ("verdict", "statuses"),
+    ("outcome", "statuses"),
     [
-        (Verdict.DONE, (200, 201, 204)),
-        (Verdict.AGAIN, (408, 409, 425, 429, 500, 502, 503, 504, 507, 599)),
-        (Verdict.NEVER, (301, 302, 307, 308, 400, 401, 403, 404, 405, 411, 413, 501, 505)),
+        (PutOutcome.DONE, (200, 201, 204)),
+        (PutOutcome.AGAIN, (408, 409, 425, 429, 500, 502, 503, 504, 507, 599)),
+        (PutOutcome.NEVER, (301, 302, 307, 308, 400, 401, 403, 404, 405, 411, 413, 501, 505)),
     ],
 )
-def test_what_an_answer_means(verdict, statuses):
+def test_what_an_answer_means(outcome, statuses):
     """What another try cannot change is final, and a redirect is not followed."""
-    assert dict.fromkeys(statuses, verdict) == {status: judge(status) for status in statuses}
+    assert dict.fromkeys(statuses, outcome) == {status: put_outcome(status) for status in statuses}
 
 
 @pytest.mark.parametrize(
