@@ -21,7 +21,7 @@ from reporter.core.run.entry import Entry, Marked
 from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
-from reporter.core.run.record import Failure, Record, Verdict
+from reporter.core.run.record import Failure, Record, ResultVerdict
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.core.run.tar_upload import TarUpload
 from reporter.runtime import log
@@ -143,7 +143,7 @@ class CachedStore:
         """Take back that packing was given up."""
         return await self._engine.commit(run_operations.package_again())
 
-    async def judge(self, key: Key, digest: str, said: Verdict) -> bool:
+    async def judge(self, key: Key, digest: str, said: ResultVerdict) -> bool:
         """Note what a result says."""
         return await self._engine.commit(operations.judge(key, digest, said))
 

@@ -23,7 +23,7 @@ from reporter.core.run.entry import Entry, Marked
 from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.progress import Progress, UpdateId
-from reporter.core.run.record import Failure, Record, Verdict
+from reporter.core.run.record import Failure, Record, ResultVerdict
 from reporter.core.run.snapshot import Phase, Snapshot, Tar
 from reporter.core.run.tar_upload import TarUpload
 from reporter.core.run.upload import UploadOutcome
@@ -87,7 +87,7 @@ class Store(Protocol):
         Of rivals the first wins, by rank. `ACCEPTED` and `DUPLICATE` survive power loss.
         """
 
-    async def judge(self, key: Key, digest: str, said: Verdict) -> bool:
+    async def judge(self, key: Key, digest: str, said: ResultVerdict) -> bool:
         """Note what the result with that digest says. The first verdict on it stands.
 
         False if that result is not held, or is judged. On disk when this returns.

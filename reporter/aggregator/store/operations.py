@@ -16,7 +16,7 @@ from reporter.aggregator.store.transaction import Operation, Transaction, known,
 from reporter.core.run import entry as rules
 from reporter.core.run.entry import Entry, Marked, State
 from reporter.core.run.plan import Key
-from reporter.core.run.record import Failure, Record, Verdict
+from reporter.core.run.record import Failure, Record, ResultVerdict
 from reporter.core.run.snapshot import Phase
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ def record_result(key: Key, record: Record) -> Operation[Received]:
     return operation
 
 
-def judge(key: Key, digest: str, said: Verdict) -> Operation[bool]:
+def judge(key: Key, digest: str, said: ResultVerdict) -> Operation[bool]:
     """Note what a result says, unless it is judged or no longer held."""
 
     def operation(transaction: Transaction) -> bool:

@@ -18,7 +18,7 @@ from reporter.core.run.error_report import (
     unreadable,
 )
 from reporter.core.run.plan import Plugin
-from reporter.core.run.record import Cause, Rank, Record, Verdict, with_verdict
+from reporter.core.run.record import Cause, Rank, Record, ResultVerdict, with_verdict
 from reporter.core.run.results import ResultStatus
 from reporter.core.run.upload import UploadEnded, UploadOutcome
 from reporter.core.run.upload_head import Meta
@@ -43,7 +43,7 @@ class Incoming:
         self.meta, self.body, self._plugin = meta, body, plugin
         self.archive = False
         self._report: Report | None = None
-        self._said: Verdict | None = None
+        self._said: ResultVerdict | None = None
         self._notes: tuple[str, ...] = ()
 
     def complete(self, pieces: Sequence[bytes]) -> None:
@@ -70,7 +70,7 @@ class Incoming:
             elif self._plugin.result_format == "raw" and not self.archive:
                 self._said = raw_verdict(1)
 
-    def _read(self) -> Verdict:
+    def _read(self) -> ResultVerdict:
         if self.archive:
             return unreadable("an archive")
         if self.body.size > MAX_BYTES:
@@ -150,11 +150,11 @@ def caps_of(limits: Limits) -> Caps:
     )
 
 
-def _verdict(data: bytes) -> Verdict:
+def _verdict(data: bytes) -> ResultVerdict:
     """Read an adapter's result. One that is not valid is neither a success nor a failure."""
     try:
         found = decode_result(data)
     except InvalidPayload as error:
         return unreadable(str(error))
     word = ResultStatus.PASSED if found.success else ResultStatus.FAILED
-    return Verdict(word, found.reason, found.message, {word: 1})
+    return ResultVerdict(word, found.reason, found.message, {word: 1})

@@ -18,7 +18,7 @@ from reporter.core.judge.counting import verdict_of
 from reporter.core.run.entry import unjudged
 from reporter.core.run.error_report import INVALID, NO_RESULTS
 from reporter.core.run.plan import Key, Plan
-from reporter.core.run.record import Record, Verdict
+from reporter.core.run.record import Record, ResultVerdict
 from reporter.core.run.results import ResultStatus, judging
 from reporter.core.run.snapshot import Snapshot
 from reporter.core.text import clean
@@ -122,7 +122,7 @@ class Judging:
         return found
 
 
-def verdict(found: Judgement) -> Verdict:
+def verdict(found: Judgement) -> ResultVerdict:
     """Return what is kept of a judgement."""
     counts = dict(found.counts)
     word = verdict_of(counts)
@@ -130,9 +130,9 @@ def verdict(found: Judgement) -> Verdict:
         many = counts.get(ResultStatus.FAILED, 0) + counts.get(ResultStatus.TIMEOUT, 0)
         said = f"{many} of {sum(counts.values())} tests failed: {found.failed}"
         text = f"{said}: {found.text}" if found.text else said
-        return Verdict(word, FAILED_TESTS, clean(text, _MESSAGE), counts)
+        return ResultVerdict(word, FAILED_TESTS, clean(text, _MESSAGE), counts)
     if word == ResultStatus.UNKNOWN:
         reason = INVALID if found.note else NO_RESULTS
         note = found.note or "some tests neither passed nor failed"
-        return Verdict(word, reason, clean(note, _MESSAGE), counts)
-    return Verdict(word, "", "", counts)
+        return ResultVerdict(word, reason, clean(note, _MESSAGE), counts)
+    return ResultVerdict(word, "", "", counts)

@@ -18,7 +18,7 @@ from reporter.core.run.record import (
     Failure,
     Rank,
     Record,
-    Verdict,
+    ResultVerdict,
     error_document,
     record_of,
     with_verdict,
@@ -161,7 +161,7 @@ def unjudged(entry: Entry) -> bool:
     return record is not None and record.rank is Rank.RESULT and not record.verdict
 
 
-def judge(entry: Entry, digest: str, said: Verdict) -> Entry:
+def judge(entry: Entry, digest: str, said: ResultVerdict) -> Entry:
     """Note what the result with that digest says; the first verdict on it stands."""
     record = entry.record
     if record is None or not unjudged(entry) or record.digest != digest:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from reporter.core.json_scan import document
 from reporter.core.json_values import pick, pieces
 from reporter.core.objects import json_object
-from reporter.core.run.record import Verdict
+from reporter.core.run.record import ResultVerdict
 from reporter.core.run.results import ResultStatus
 from reporter.core.text import clean, clean_pieces
 from reporter.errors import InvalidPayload
@@ -41,17 +41,19 @@ SILENT: Final = Report(_UNSAID, document=json.dumps({"error": _UNSAID}))
 """A report that is only an archive."""
 
 
-def raw_verdict(files: int) -> Verdict:
+def raw_verdict(files: int) -> ResultVerdict:
     """The verdict on files that nobody reads: they came."""
     if not files:
-        return Verdict(ResultStatus.UNKNOWN, NO_RESULTS, "no file in it", {ResultStatus.UNKNOWN: 1})
-    return Verdict(ResultStatus.PASSED, counts={ResultStatus.PASSED: files})
+        return ResultVerdict(
+            ResultStatus.UNKNOWN, NO_RESULTS, "no file in it", {ResultStatus.UNKNOWN: 1}
+        )
+    return ResultVerdict(ResultStatus.PASSED, counts={ResultStatus.PASSED: files})
 
 
-def unreadable(cause: str) -> Verdict:
+def unreadable(cause: str) -> ResultVerdict:
     """The verdict on a body that is no adapter's result, although its sender says so."""
     message = clean(f"Failed to parse adapter result: {cause}", _TEXT_BYTES)
-    return Verdict(ResultStatus.UNKNOWN, INVALID, message, {ResultStatus.UNKNOWN: 1})
+    return ResultVerdict(ResultStatus.UNKNOWN, INVALID, message, {ResultStatus.UNKNOWN: 1})
 
 
 def parse_report(data: bytes) -> Report:

@@ -66,7 +66,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ResultVerdict:
     """What a result says: a word of `results.ResultStatus`, why, and its tests by status."""
 
     word: str
@@ -75,7 +75,7 @@ class Verdict:
     counts: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
-def with_verdict(record: Record, said: Verdict) -> Record:
+def with_verdict(record: Record, said: ResultVerdict) -> Record:
     """The record of a result with what it says."""
     return replace(
         record, verdict=said.word, reason=said.reason, message=said.message, counts=said.counts

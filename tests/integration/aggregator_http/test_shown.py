@@ -21,7 +21,7 @@ from reporter.aggregator.uploads import Intake
 from reporter.aggregator.uploads.contents import Contents
 from reporter.aggregator.uploads.judging import Judging
 from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.core.run.record import Cause, Failure, Verdict
+from reporter.core.run.record import Cause, Failure, ResultVerdict
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload_head import Meta
 from reporter.metrics.page import Page
@@ -386,7 +386,7 @@ async def test_facts_wait_for_verdicts(tmp_path):
             reply.headers["retry-after"],
         )
         record = site.store.entry(JUNIT).record
-        await site.store.judge(JUNIT, record.digest, Verdict("passed", "", "", {"passed": 1}))
+        await site.store.judge(JUNIT, record.digest, ResultVerdict("passed", "", "", {"passed": 1}))
         assert 200 == (await site.get(path)).status
 
 

@@ -7,7 +7,7 @@ import pytest
 from reporter.core.run.entry import Marked, State
 from reporter.core.run.plan import Plan
 from reporter.core.run.progress import Progress
-from reporter.core.run.record import Cause, Failure, Rank, Record, Verdict
+from reporter.core.run.record import Cause, Failure, Rank, Record, ResultVerdict
 from reporter.core.run.snapshot import Phase, run_status
 from reporter.core.run.upload import UploadOutcome
 from tests.integration.control.world import E2E, NODE1, NODE2, PLAN, TAR, World, play
@@ -67,7 +67,7 @@ class TestWait:
                 await world.result(key, "" if key == E2E else "passed")
             await world.pass_time(30)
             assert Phase.RUNNING is world.store.phase
-            said = Verdict("failed", "TestsFailed", "1 of 2", {"passed": 1, "failed": 1})
+            said = ResultVerdict("failed", "TestsFailed", "1 of 2", {"passed": 1, "failed": 1})
             assert await world.store.judge(E2E, "cd" * 32, said)
             await world.control.tick()
             assert Phase.CLOSED is world.store.phase

@@ -26,7 +26,7 @@ from reporter.aggregator.uploads.judging import Judging
 from reporter.core.launch.aggregator_pod import aggregator_pod
 from reporter.core.run.error_report import INVALID
 from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.core.run.record import Record, Verdict
+from reporter.core.run.record import Record, ResultVerdict
 from tests.archives import tars
 from tests.integration.uploads.scene import ARCHIVE, PLAIN, REPORT, Scene, play, sha, stored
 
@@ -172,10 +172,10 @@ def test_an_error_that_gives_way_to_a_result_and_a_verdict_that_comes_too_late(
             await here.put(JUNIT, PASSING, PLAIN)
             (record,) = await judged(here, JUNIT)
         assert "passed" == record.verdict
-        assert not await here.store.judge(JUNIT, record.digest, Verdict("failed"))
-        assert not await here.store.judge(RAW, record.digest, Verdict("failed"))
+        assert not await here.store.judge(JUNIT, record.digest, ResultVerdict("failed"))
+        assert not await here.store.judge(RAW, record.digest, ResultVerdict("failed"))
         await here.put(GO, b"{}")
-        assert not await here.store.judge(GO, "other", Verdict("failed"))
+        assert not await here.store.judge(GO, "other", ResultVerdict("failed"))
 
     play(tmp_path, story, plan=PLAN)
 
