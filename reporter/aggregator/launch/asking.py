@@ -14,7 +14,7 @@ from reporter.kube.objects import WARN, Objects
 T = TypeVar("T")
 
 
-class Refused(Exception):
+class LaunchRefused(Exception):
     """The entry cannot be launched, for good; the text says why."""
 
 
@@ -33,7 +33,7 @@ class Asking:
         return await self.call(partial(self._api.get, kind, self._namespace, name))
 
     async def post(self, kind: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create it; where there is one of that name, return that. Raises Refused."""
+        """Create it; where there is one of that name, return that. Raises LaunchRefused."""
         try:
             return await self.call(
                 partial(self._api.create, kind, self._namespace, body, validation=WARN)
@@ -41,7 +41,7 @@ class Asking:
         except AlreadyExists:
             return await self.get(kind, name)
         except (Denied, InvalidRequest) as error:
-            raise Refused(error.said or str(error)) from error
+            raise LaunchRefused(error.said or str(error)) from error
 
     async def remove(self, kind: str, name: str, uid: str) -> bool:
         """Delete the object with that UID; say whether it was there."""

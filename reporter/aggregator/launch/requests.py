@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.aggregator.launch.asking import Asking, Refused
+from reporter.aggregator.launch.asking import Asking, LaunchRefused
 from reporter.aggregator.launch.secrets import Secrets
 from reporter.core.launch.job import manifest, secret_name
 from reporter.core.launch.names import Maker
@@ -259,7 +259,7 @@ class Requests:
         try:
             await self.secrets.provide(plugin, key, secret_name(self._place.run, plugin, key))
             found = await self._asking.post(maker.kind, maker.name, body)
-        except Refused as error:
+        except LaunchRefused as error:
             self.denied[maker.name] = str(error)
             return
         read = read_daemon_set if maker.kind == "DaemonSet" else read_job

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from reporter.aggregator.launch.asking import Asking, Refused
+from reporter.aggregator.launch.asking import Asking, LaunchRefused
 from reporter.core.launch.job import secret
 from reporter.core.launch.spec import Place
 from reporter.core.objects import items, section, text
@@ -38,7 +38,7 @@ class Secrets:
         """Names of those that may exist."""
 
     async def provide(self, plugin: Plugin, key: Key, name: str) -> None:
-        """See that the Secret is there. Raises Refused where somebody else has its name."""
+        """See that the Secret is there. Raises LaunchRefused where somebody else has its name."""
         async with self._making.setdefault(name, asyncio.Lock()):
             if name in self._made:
                 return
@@ -49,7 +49,9 @@ class Secrets:
                 )
                 if not self._is_ours(found):
                     self.kept.discard(name)
-                    raise Refused(f"Secret {name} exists already and does not belong to this run")
+                    raise LaunchRefused(
+                        f"Secret {name} exists already and does not belong to this run"
+                    )
                 uid = text(section(found, "metadata"), "uid")
                 if self._is_usable(found):
                     self._made[name] = uid
@@ -64,7 +66,7 @@ class Secrets:
             await self._asking.get("Secret", name)
         except NotFound:
             self._made.pop(name, None)
-            with suppress(Refused):
+            with suppress(LaunchRefused):
                 await self.provide(plugin, key, name)
 
     async def delete(self, name: str) -> None:
@@ -80,7 +82,7 @@ class Secrets:
         try:
             pair = await self._asking.call(partial(self._client, speaks_for))
         except CertificateError as error:
-            raise Refused(f"no certificate can be made: {error}") from error
+            raise LaunchRefused(f"no certificate can be made: {error}") from error
         return secret(
             self._place,
             name,
