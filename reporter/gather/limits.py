@@ -20,7 +20,7 @@ _FRAME = 2  # its directory and `gather.json`
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GathererLimits:
     """Of one gatherer: seconds that it may take, bytes and files that it may write.
 
     The totals are those of all gatherers together. An aggregator with its default settings takes an
@@ -33,7 +33,7 @@ class Limits:
     total_bytes: int = 384 * 1024 * 1024
     total_files: int = 18_000
 
-    def after(self, left: "Left") -> "Limits":
+    def after(self, left: "Left") -> "GathererLimits":
         """Return what is left for the next ones of what all together may write."""
         return replace(
             self,
@@ -42,7 +42,7 @@ class Limits:
         )
 
     @property
-    def next_one(self) -> "Limits":
+    def next_one(self) -> "GathererLimits":
         """What the next one may write."""
         return replace(
             self,
@@ -53,7 +53,7 @@ class Limits:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options for limits; `chosen_limits` reads them."""
-    default = Limits()
+    default = GathererLimits()
     for name, what, value in (
         ("seconds", "how long a gatherer may run", default.seconds),
         ("bytes", "how much a gatherer may write", default.bytes),
@@ -70,9 +70,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def chosen_limits(options: argparse.Namespace) -> Limits:
+def chosen_limits(options: argparse.Namespace) -> GathererLimits:
     """Return what the options of `add_options` say."""
-    return Limits(
+    return GathererLimits(
         options.seconds,
         options.bytes,
         options.files,
@@ -101,7 +101,7 @@ class Left:
     removed: int = 0
 
 
-def exceeded(directory: Path, limits: Limits, ours: Collection[str] = ()) -> str:
+def exceeded(directory: Path, limits: GathererLimits, ours: Collection[str] = ()) -> str:
     """Say which limit the output is over, `bytes` or `files`; empty where it is over none.
 
     Looks no further than that; what vanishes meanwhile does not count, nor do the entries of the
@@ -134,7 +134,7 @@ def exceeded(directory: Path, limits: Limits, ours: Collection[str] = ()) -> str
     return ""
 
 
-def settle(directory: Path, limits: Limits) -> Left:
+def settle(directory: Path, limits: GathererLimits) -> Left:
     """Bring the output within the limits, in the order of its names. Nothing may write any more.
 
     Raises OSError for what cannot be brought into order.
@@ -143,7 +143,7 @@ def settle(directory: Path, limits: Limits) -> Left:
 
 
 class _Settling:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: GathererLimits) -> None:
         self._limits = limits
         self._bytes = self._files = self._removed = 0
         self._truncated = False

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from reporter.gather.limits import Limits
+from reporter.gather.limits import GathererLimits
 from reporter.gather.one import Gatherer, Run, Stop
 from reporter.gather.record import Record
 from reporter.gather.shelf import Site, keep, put_in_place, reopen
@@ -40,7 +40,7 @@ def run_all(
     host: Path,
     stop: Stop,
     *,
-    limits: Limits | None = None,
+    limits: GathererLimits | None = None,
     before_exec: Callable[[], None] | None = None,
 ) -> Iterator[Record]:
     """Run gatherers, and yield a record after each; after `stop` no further one is started.
@@ -50,7 +50,7 @@ def run_all(
     before it becomes the gatherer. Raises OSError when `out` cannot be written to.
     """
     adopt()
-    left = limits or Limits()
+    left = limits or GathererLimits()
     shelf = Path(tempfile.mkdtemp(prefix=".gathered-", dir=out))
     done: list[str] = []
     try:

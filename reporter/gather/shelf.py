@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from reporter.gather.limits import Limits, remove, settle
+from reporter.gather.limits import GathererLimits, remove, settle
 from reporter.gather.record import COMPLETE, FAILED, PARTIAL, Record
 
 RECORD: Final = "gather.json"
@@ -23,7 +23,7 @@ class Site:
     out: Path
     shelf: Path
     ours: frozenset[str]
-    limits: Limits
+    limits: GathererLimits
 
 
 def keep(record: Record, work: Path, site: Site) -> Record:
@@ -80,7 +80,7 @@ def _clear(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _settled(record: Record, place: Path, limits: Limits) -> Record:
+def _settled(record: Record, place: Path, limits: GathererLimits) -> Record:
     """Bring the output within the limits, and write the record into it."""
     with suppress(OSError):
         # As far as it goes: what cannot be kept must not cost what can.

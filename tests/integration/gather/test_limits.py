@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.gather.limits import Limits
+from reporter.gather.limits import GathererLimits
 from reporter.settings import aggregator
 from tests.forked import Forked
 
@@ -197,7 +197,7 @@ def test_all_together_have_a_limit_too(programs: Path) -> None:
 
 def test_an_aggregator_takes_whatever_gatherers_may_leave() -> None:
     """By the numbers of both, as they are shipped: contents, names and headers of a tar."""
-    ours, theirs = Limits(), aggregator.load({"PLAN": "p", "STATE": "s", "OUTPUT": "o"})
+    ours, theirs = GathererLimits(), aggregator.load({"PLAN": "p", "STATE": "s", "OUTPUT": "o"})
     many = 20  # gatherers that are run although nothing is left
     files = ours.total_files + 2 * many
     header = 3 * 512 + 4096  # of a name of any length, with padding
