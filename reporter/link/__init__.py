@@ -14,7 +14,7 @@ from reporter.errors import NoAggregatorPod
 from reporter.link.answers import Beat, Delivery, Outcome, Reply
 from reporter.link.client import AggregatorClient
 from reporter.link.config import ConfigError, WorkerConfig
-from reporter.link.connection import NoAnswer
+from reporter.link.exchange import NoAnswer
 from reporter.link.gather import gather
 from reporter.link.heart import Heart
 from reporter.link.relay import Relay

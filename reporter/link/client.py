@@ -18,8 +18,8 @@ from reporter.core.certificate import not_after
 from reporter.core.run.progress import Progress
 from reporter.link.answers import AggregatorAnswer, Beat, Delivery, Reply
 from reporter.link.config import WorkerConfig
-from reporter.link.connection import AggregatorConnection, Kept, NoAnswer
 from reporter.link.delivery import Event, Left, Parcel, Patience, Stop, deliver
+from reporter.link.exchange import AggregatorConnection, Kept, NoAnswer
 from reporter.link.request import (
     Request,
     digest_header,

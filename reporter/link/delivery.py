@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reporter.link.answers import AggregatorAnswer, Delivery, Outcome
-from reporter.link.connection import NoAnswer
+from reporter.link.exchange import NoAnswer
 from reporter.link.policy import Meaning, Tries, meaning
 from reporter.link.source import SourceChanged
 from reporter.link.trust import TrustError

@@ -22,7 +22,7 @@ from reporter.core.run.destination import LONGEST_URL, Destination, read_destina
 from reporter.core.run.snapshot import Tar
 from reporter.core.run.tar_upload import LARGEST, PutOutcome, error_code, put_outcome
 from reporter.errors import MissingFile, ReporterError, SettingsError
-from reporter.link.connection import AggregatorConnection, NoAnswer
+from reporter.link.exchange import AggregatorConnection, NoAnswer
 from reporter.link.request import Request
 from reporter.link.sockets import Socket, TimeLimits
 

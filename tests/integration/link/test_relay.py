@@ -12,7 +12,7 @@ import pytest
 
 from reporter.link.answers import Reply
 from reporter.link.client import AggregatorClient
-from reporter.link.connection import NoAnswer
+from reporter.link.exchange import NoAnswer
 from reporter.link.relay import MOST_CONNECTIONS, Relay
 from tests.integration.link.scripted import Scripted
 from tests.ports import free_port

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reporter.link.answers import Beat
-from reporter.link.connection import NoAnswer
+from reporter.link.exchange import NoAnswer
 from reporter.link.heart import Heart
 
 BOUND = 30.0
