@@ -35,6 +35,7 @@ LONGEST_BACK_OFF = 30.0  # seconds
 _SHOWS_UP = 150.0  # seconds after which even a watch that was silent shows what was made
 _ASK_AGAIN = 30.0  # seconds after which a deletion is asked for again
 _ASK_SOON = 3.0  # the same, where no watch has shown what is to go
+_MAKING = "making Secrets"
 _CHECK = 30.0  # seconds between two looks at what Pods wait for
 
 
@@ -117,17 +118,12 @@ class Requests:
         plugin = self._plan.plugin(key.plugin)
         assert plugin is not None
         name = secret_name(self._place.run, plugin, key)
-        self._begin(
-            "making Secrets",
-            name,
-            lambda: self.secrets.check(plugin, key, name),
-            due=self._check_is_due(name),
-        )
+        self._check(_MAKING, name, lambda: self.secrets.check(plugin, key, name))
 
     def check_owner(self) -> None:
         """See whether the run's ConfigMap, which owns all that is made, is still there."""
         name = self._place.run
-        self._begin(READING_OWNER, name, self._check_owner, due=self._check_is_due(name))
+        self._check(READING_OWNER, name, self._check_owner)
 
     def end_of_look(self) -> None:
         """Forget the trouble with what was not asked for since the last look."""
@@ -172,12 +168,13 @@ class Requests:
 
     # -- how it is done --------------------------------------------------------------------------
 
-    def _check_is_due(self, name: str) -> bool:
+    def _check(self, what: str, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Look now and then; after a failure as soon as its back-off is over."""
         now = self._clock()
-        due = now >= self._checked.get(name, -_CHECK) + _CHECK
+        due = (what, name) in self._failing or now >= self._checked.get(name, -_CHECK) + _CHECK
         if due:
             self._checked[name] = now
-        return due
+        self._begin(what, name, work, due=due)
 
     def _begin(
         self,

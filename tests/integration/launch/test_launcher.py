@@ -324,6 +324,26 @@ async def test_a_secret_is_deleted_before_its_pod_has_mounted_it(
 
 
 @on_loop
+async def test_the_right_to_see_a_secret_is_taken_away_and_given_back(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L10: named; it is tried again by its own back-off, not only when the next look is due."""
+    monkeypatch.setattr("reporter.core.launch.mounting.MOUNTED", 0.2)
+    monkeypatch.setattr("reporter.aggregator.launch.requests._CHECK", 1e9)
+    one.cluster.fates["check"] = waits("ContainerCreating")
+    one.passes = lambda key: False
+    async with one.begun():
+        await one.until(lambda: one.names("Pod"))
+        (name,) = one.names("Secret")
+        one.fake.fail(Answer(403), method="GET", path=f"/secrets/{name}", times=2)
+        one.fake.store.delete("Secret", "default", name)
+        shown = await one.until(lambda: degraded(one))
+        assert "making Secrets: " in shown.reason
+        await one.until(lambda: len(one.made("Secret")) == 2)
+        await one.until(lambda: not degraded(one))
+
+
+@on_loop
 async def test_a_name_is_taken_by_a_stranger(one: World) -> None:
     """L6: the entry has failed and says so; the stranger's object is not touched."""
     one.fake.store.create("Secret", {"metadata": {"name": CHECK_JOB}, "data": {"a": "Yg=="}})
