@@ -1,8 +1,8 @@
 """What speaks against a run, asked of the API server before anything exists.
 
-Every object, and a Pod of each template, is created as a dry run: that names missing rights (also
-those that may not be granted on), admission policies, quotas, Pod Security and accounts that do not
-exist. All answers together are the answer.
+Every object, and of each plugin a Pod and what will make it, is created as a dry run: that names
+missing rights (also those that may not be granted on), admission policies, quotas, Pod Security and
+accounts that do not exist. All answers together are the answer.
 """
 
 import time
@@ -28,10 +28,14 @@ _STRANGERS = "app.kubernetes.io/part-of!=status-reporter"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A Pod template and whose it is, as `plugin cis`."""
+    """A Pod template and whose it is, as `plugin cis`.
+
+    `made_by` is the Job or DaemonSet that will make such a Pod, where it is no object of its own.
+    """
 
     whose: str
     pod: Object
+    made_by: Object | None = None
 
 
 @dataclass(slots=True)
@@ -159,10 +163,13 @@ def _pod(api: "KubeApi", namespace: str, template: Template, own: frozenset[str]
         "metadata": {**metadata, "name": "status-reporter-check"},
         "spec": spec,
     }
-    try:
-        api.create("Pod", namespace, body, dry_run=True, timeout=TIMEOUT)
-    except KubeError as error:
-        return f"{template.whose}: its Pod would be refused: {words(error)}"
+    # What is wrong with the Pod would be said of its maker again.
+    for each in filter(None, (body, template.made_by)):
+        kind = text(each, "kind")
+        try:
+            api.create(kind, namespace, each, dry_run=True, timeout=TIMEOUT)
+        except KubeError as error:
+            return f"{template.whose}: its {kind} would be refused: {words(error)}"
     return ""
 
 

@@ -11,7 +11,7 @@ from reporter.ctl.launch.check import Template
 
 
 def templates(chosen: RunOptions, made: Sequence[Mapping[str, Any]]) -> list[Template]:
-    """Return a Pod of the aggregator, and one of each plugin."""
+    """Return a Pod of the aggregator, and one of each plugin with what will make it."""
     return [*_aggregators(made), *_plugins(chosen)]
 
 
@@ -45,4 +45,4 @@ def _plugins(chosen: RunOptions) -> Iterator[Template]:
             index=at,
             timeout=chosen.plan.timeout_of(plugin.name),
         )
-        yield Template(f"plugin {plugin.name}", section(made, "spec", "template"))
+        yield Template(f"plugin {plugin.name}", section(made, "spec", "template"), made)
