@@ -44,6 +44,34 @@ print(json.dumps([count, used.ru_utime + used.ru_stime, peak]))
 """
 
 
+def crowd(fake: FakeKube, pods: int) -> None:
+    """Create so many Pods with 20 environment variables each, in 50 namespaces."""
+    job = make_job("crowd")
+    for number in range(pods):
+        pod = make_pod(job, name=f"pod-{number:05}", uid=f"uid-{number}")
+        pod["metadata"]["namespace"] = f"space-{number % 50}"
+        env = [{"name": f"NAME_{each}", "value": "x" * 40} for each in range(20)]
+        pod["spec"]["containers"][0]["env"] = env
+        fake.create_pod(pod)
+
+
+def measure(fake: FakeKube) -> tuple[int, float, int]:
+    """Take a snapshot of everything; return its objects, the seconds of CPU and the peak's bytes.
+
+    The server must know a token.
+    """
+    with tempfile.TemporaryDirectory(prefix="bench-") as out:
+        arguments = [fake.server, fake.ca_file, fake.token_file, out]
+        done = subprocess.run(
+            [sys.executable, "-c", CODE, *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    count, seconds, peak = json.loads(done.stdout)
+    return count, seconds, peak
+
+
 def main() -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -53,24 +81,10 @@ def main() -> int:
     rates, peaks = [], []
     with FakeKube() as fake:
         fake.write_token(fake.token("admin"))
-        job = make_job("crowd")
-        for number in range(chosen.pods):
-            pod = make_pod(job, name=f"pod-{number:05}", uid=f"uid-{number}")
-            pod["metadata"]["namespace"] = f"space-{number % 50}"
-            env = [{"name": f"NAME_{each}", "value": "x" * 40} for each in range(20)]
-            pod["spec"]["containers"][0]["env"] = env
-            fake.create_pod(pod)
+        crowd(fake, chosen.pods)
         size = len(json.dumps(fake.pod("pod-00000", "space-0")))
         for _ in range(chosen.runs):
-            with tempfile.TemporaryDirectory(prefix="bench-") as out:
-                arguments = [fake.server, fake.ca_file, fake.token_file, out]
-                done = subprocess.run(
-                    [sys.executable, "-c", CODE, *arguments],
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                )
-            count, seconds, peak = json.loads(done.stdout)
+            count, seconds, peak = measure(fake)
             assert count == chosen.pods
             rates.append(count / seconds)
             peaks.append(peak)
