@@ -128,7 +128,7 @@ class Control:
             await self._conclude()
         except StoreError as error:
             self._rate_limited.say(
-                self._clock(), self._log.error, "The store refuses to write", error=error
+                self._clock(), self._log.error, "Store write failed", error=error
             )
 
     async def tell(self) -> None:
@@ -235,7 +235,7 @@ class Control:
         self._failure = why, self._wall()
         self._count("package_failures")
         self._log.error(
-            "Packing failed, all that was received is kept",
+            "Packing failed; all received results are kept",
             error=why,
             next_try_seconds=self._delay,
         )

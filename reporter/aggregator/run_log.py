@@ -94,7 +94,7 @@ class RunLog:
             data = f"{_without_secrets(line)}\n".encode("utf-8", "backslashreplace")
             if self._size + len(data) > self._largest:
                 self._full = True
-                data = _own("The log ends here: it is as long as what is kept of it")
+                data = _own("Log truncated: size limit reached")
             self._append(data)
         except (OSError, ValueError, RecursionError):
             self._missing += 1

@@ -144,7 +144,7 @@ class Service:
         """
         make, gate = self._make, StartupGate()
         host, port = await self._listen(parts, make.status(gate))
-        self._log.info("Status is served", host=host, port=port)
+        self._log.info("Status listener ready", host=host, port=port)
         make.layout.prepare()
         known, upload = make.layout.database.exists(), make.upload()
         lasting_at_most = longest(self._plan, make.launch)
@@ -177,7 +177,7 @@ class Service:
         gc.freeze()
         address = self._settings.advertised(socket.gethostname(), port)
         self._log.info(
-            "Workers are served",
+            "Worker listener ready",
             host=host,
             port=port,
             url=f"https://{address}",
@@ -243,7 +243,7 @@ class Service:
             self._log.info("Run begins")
             return
         self._log.info(
-            "Run goes on",
+            "Run resumed",
             phase=str(store.phase),
             lost=len(found.lost),
             unknown_blobs=found.unknown,

@@ -62,7 +62,7 @@ class ReaperMetrics:
         yield passes
         yield CounterMetricFamily(
             _PREFIX + "failures",
-            "Jobs that could not be looked at or written; the next pass tries again.",
+            "Jobs that could not be read or updated; the next pass tries again.",
             value=self._failures,
         )
         if self._passed_at is not None:

@@ -422,7 +422,7 @@ def test_aggregator_is_killed_in_the_middle(
         assert status["tar-info"]["sha256"] == hashlib.sha256(tarball).hexdigest()
         assert [{"adapter": 0, "status-reporter": 0}] * 3 == list(exits.values())
         said = [line["message"] for line in run.log()]
-        assert "Run goes on" in said
+        assert "Run resumed" in said
         assert "Certificates of this run are kept, nothing is exported" in said
 
 

@@ -93,8 +93,8 @@ class Aggregator:
 
     def ready(self) -> Self:
         """Wait until it serves."""
-        self.port = self.wait_log("Workers are served")["port"]
-        self.status_port = self.wait_log("Status is served")["port"]
+        self.port = self.wait_log("Worker listener ready")["port"]
+        self.status_port = self.wait_log("Status listener ready")["port"]
         return self
 
     def end(self, signum: int | None = None) -> tuple[int, str]:

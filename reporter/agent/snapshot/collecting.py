@@ -110,7 +110,7 @@ class Collecting:
     def _whole(
         self, resource: Resource, namespace: str | None, files: ListFiles, found: Collected
     ) -> None:
-        """Read all pages of a list. What took too long is begun anew once, then goes on as is."""
+        """Read all pages of a list. What took too long is restarted once, then goes on as is."""
         again, limit, more, redacted = True, LIMIT, "", found.redacted
         while True:
             ask = Ask(resource, namespace, limit, more, metadata_only=is_secrets(resource))

@@ -28,9 +28,9 @@ class Room:
         """Take it; return nothing, or what there is too much of, and take nothing then."""
         with self._lock:
             if size > self._size:
-                return "the snapshot is as large as it may be"
+                return "size limit reached"
             if files > self._files:
-                return "the snapshot has as many files as it may have"
+                return "file limit reached"
             self._size -= size
             self._files -= files
             return ""

@@ -60,7 +60,7 @@ class ListFiles:
         start = self._start() if new else b",\n"
         size = len(start) + len(data) + (len(_END) if new else 0)
         if self.size + size > self._most:
-            return "the resource is as large as it may be"
+            return "resource size limit reached"
         if why := self._room.take(size, files=1 if new else 0):
             return why
         self.size += size

@@ -86,7 +86,7 @@ class Events:
         known = self._revision(request.headers.get("Last-Event-ID", ""))
         if self._closed or len(self._readers) >= self._pace.streams:
             return answers.text(
-                503, "no more event streams: ask /status", (answers.retry_later(5),)
+                503, "too many event streams; poll /status", (answers.retry_later(5),)
             )
         if self._told.final and known == self._told.revision:
             return _OVER

@@ -142,7 +142,7 @@ class Launcher:
             self._refused(error)
 
     def _refused(self, error: StoreError) -> None:
-        self._seldom.say(self._clock(), self._log.error, "The store refuses to write", error=error)
+        self._seldom.say(self._clock(), self._log.error, "Store write failed", error=error)
 
     async def _launch_for(self, owner: Mapping[str, Any], threads: Executor) -> None:
         loop = asyncio.get_running_loop()

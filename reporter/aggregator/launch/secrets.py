@@ -58,7 +58,7 @@ class Secrets:
                     return
                 # Of a process that was killed before it could keep its authority.
                 await self._asking.remove("Secret", name, uid)
-            raise Conflict(f"Secret {name} of another authority comes back")
+            raise Conflict(f"Secret {name} was recreated with certificates of another CA")
 
     async def check(self, plugin: Plugin, key: Key, name: str) -> None:
         """Make it again, if somebody has deleted it."""

@@ -48,7 +48,7 @@ class Troubles:
         self._seldom.say(
             self._clock(),
             self._log.warning,
-            "The launcher has trouble with the API server",
+            "Launcher requests to the API server are failing",
             about=doing,
             doing=doing,
             error=reason,

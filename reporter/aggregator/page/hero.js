@@ -35,7 +35,7 @@ function summary({ counts, launcher }, all, whole, loaded) {
 /** What hinders the run as a whole, and where its plugins do not run. */
 function troubles({ error, launcher, skipped, upload }) {
   const said = error === null ? [] : [`The aggregator itself failed: ${error}`];
-  if (launcher?.degraded) said.push(`The launcher is held up since ${when(launcher.degraded.since, hours)}: ${launcher.degraded.reason}`);
+  if (launcher?.degraded) said.push(`The launcher has been blocked since ${when(launcher.degraded.since, hours)}: ${launcher.degraded.reason}`);
   for (const { object, reason } of launcher?.stays ?? []) said.push(`${object} could not be removed: ${reason}`);
   if (upload?.error) said.push(`${UPLOADS[upload.state] ?? upload.state} ${upload.host}: ${upload.error}`);
   for (const { name, node, reason } of (skipped ?? []).slice(0, 5)) said.push(`${name} skips node ${node}: ${reason}`);

@@ -207,7 +207,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 def _damaged(path: Path, why: str) -> StoreError:
     return StoreError(
-        f"{path} is damaged ({why}); bring it back from a copy, or begin a new run with an empty"
+        f"{path} is corrupted ({why}); restore it from a backup, or begin a new run with an empty"
         " state directory"
     )
 

@@ -250,8 +250,8 @@ class Intake:
             recover, self._layout, self._blobs, self._quarantine, snapshot
         )
         for key in found.lost:
-            log.get().error("Bytes of a result are gone", key=str(key))
-            await self._store.lose(key, "the bytes of this result are gone", at=self._wall())
+            log.get().error("Stored result is missing", key=str(key))
+            await self._store.lose(key, "the stored result is missing", at=self._wall())
         return found
 
     async def quiet(self) -> None:

@@ -1,4 +1,4 @@
-"""What is written on a Job whose reporter has not said its last word and cannot do so any more.
+"""What is written on a Job whose reporter has not written a final condition and no longer can.
 
 A reporter that lives, or may still start, keeps the word: what is written meanwhile is not final,
 and it replaces that. The result file cannot be seen from here, so nothing is said that it could

@@ -81,7 +81,7 @@ def launcher_trouble(document: Document) -> str:
     """Say what holds the launcher up, and since when; nothing where nothing does."""
     trouble = section(document, "launcher", "degraded")
     since, reason = text(trouble, "since")[:19], text(trouble, "reason")
-    return f"the launcher is held up since {since}Z: {reason}" if reason else ""
+    return f"the launcher has been blocked since {since}Z: {reason}" if reason else ""
 
 
 def launcher_at_work(document: Document) -> bool:

@@ -1,4 +1,4 @@
-"""`status-ctl reap`: the last word on Jobs whose reporter was lost with its Pod or its node."""
+"""`status-ctl reap`: writes the final condition on Jobs whose reporter was lost."""
 
 import argparse
 import json
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from reporter.runtime.lifecycle import Stop
 
 DESCRIPTION = """\
-Writes the last word on Jobs whose status reporter cannot: its Pod was force-deleted or killed, its
-node is lost, or it has never started. Looks at all Jobs that have a reporter in their Pod template,
+Writes the final condition on Jobs whose reporter was lost: its Pod was force-deleted or killed, its
+node is lost, or it has never started. Checks all Jobs that have a reporter in their Pod template,
 its annotation, or the label status-reporter.io/inject, once or with --watch until it is stopped.
 
 A final condition is never changed, and a reporter that is running or may still start is left alone.
 
 exit codes:
-  0    all Jobs were looked at, whatever was written; with --watch: SIGTERM
+  0    all Jobs were checked, whatever was written; with --watch: SIGTERM
   2    usage error
-  4    cannot tell: not reachable, forbidden, or a Job could not be written
+  4    cannot tell: not reachable, forbidden, or a Job could not be updated
   130  Ctrl-C"""
 
 API_VERSION = "v1"
@@ -52,9 +52,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="how long a reporter may still write after its Job has ended, and how long a node has "
         "to be silent (default: 60s)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="write nothing, only show it")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be written")
     parser.add_argument(
-        "-w", "--watch", action="store_true", help="keep running and look again and again"
+        "-w", "--watch", action="store_true", help="keep running, repeat every --interval"
     )
     parser.add_argument(
         "--interval",
@@ -215,7 +215,7 @@ def _once(reaper: "Reaper", shown: Shown) -> int:
         found = reaper.run()
     shown.end(found)
     total = found.reaped + len(found.failed) + sum(found.left.values())
-    tell(f"{_count(total)} looked at, {found.reaped} written, {found.open} still open")
+    tell(f"{_count(total)} checked, {found.reaped} written, {found.open} without a final verdict")
     _tell_failures(found)
     return CANNOT_TELL if found.failed else GOOD
 
@@ -275,7 +275,7 @@ def _metrics() -> "ReaperMetrics":
 
 def _tell_failures(found: "Pass") -> None:
     for job, error in found.failed:
-        tell(f"Job {job} could not be looked at or written ({error.failure}): {error}")
+        tell(f"Job {job} could not be read or updated ({error.failure}): {error}")
 
 
 def _count(number: int) -> str:

@@ -1,4 +1,4 @@
-"""`status-ctl results`: what the tests of a run say, what failed first."""
+"""`status-ctl results`: the test results of a run, what failed first."""
 
 import argparse
 import io
@@ -24,7 +24,7 @@ from reporter.ctl.show.tell import tell
 from reporter.ctl.snapshot_index import snapshot_lines
 
 DESCRIPTION = """\
-Shows what the tests of a run say: a line for each plugin, then each test that did not pass, with
+Shows the test results of a run: a line for each plugin, then each test that did not pass, with
 its text. FILE is a tarball of a run, also one of Sonobuoy, or an unpacked one; without it the
 results of the run are downloaded.
 

@@ -30,7 +30,7 @@ _ABOUT = re.compile(r"Job|Workflow|List|\brbac\.authorization\.k8s\.io\b")
 _PLACEHOLDER = re.compile(r"\{\{[^{}\n]*\}\}")
 _RIGHTS: Final = "rights"
 _MARK: Final = "\ufeff"  # of the byte order, which some editors write
-_REWRITTEN: Final = "rewritten without its comments: it has aliases, or a layout that is rare"
+_REWRITTEN: Final = "rewritten without its comments: it has aliases or an unsupported YAML layout"
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def test_l12_all_of_a_large_cluster_with_all_its_faults(crowded: FakeKube, take:
 def test_a_list_that_takes_too_long(
     crowded: FakeKube, take: Take, times: int, inconsistent: bool
 ) -> None:
-    """It is begun anew once; then it goes on, and says that it is not of one moment."""
+    """It is restarted once; then it goes on, and says that it is not of one moment."""
     on_continue(crowded, "/api/v1/pods", lambda: forget(crowded), times)
     taken = take(crowded, resources="pods.core")
     crowded.clear_faults()
@@ -99,8 +99,8 @@ def test_a_list_that_takes_too_long(
 @pytest.mark.parametrize(
     ("wished", "words"),
     [
-        ({"resource_mib": "1"}, "the resource is as large as it may be"),
-        ({"total_mib": "1"}, "the snapshot is as large as it may be"),
+        ({"resource_mib": "1"}, "resource size limit reached"),
+        ({"total_mib": "1"}, "size limit reached"),
     ],
 )
 def test_caps(crowded: FakeKube, take: Take, wished: Mapping[str, str], words: str) -> None:

@@ -197,5 +197,5 @@ def test_a_cap_that_is_reached_in_the_first_namespace(fake: FakeKube, take: Take
         fake.store.create("ConfigMap", {"metadata": meta, "data": {"x": "y" * size * 1024}})
     taken = take(fake, resources="configmaps", namespaces="a,b", resource_mib="1")
 
-    assert "the resource is as large as it may be" == taken.said("configmaps")["truncated"]
+    assert "resource size limit reached" == taken.said("configmaps")["truncated"]
     assert not taken.index["complete"]

@@ -61,10 +61,10 @@ class TestRun:
         assert (0, "") == running.end(signal.SIGTERM)
         assert [
             "Aggregator started",
-            "Status is served",
+            "Status listener ready",
             "Run begins",
             "Certificates made",
-            "Workers are served",
+            "Worker listener ready",
             "Result stored",
             "Result stored",
             "Result stored",

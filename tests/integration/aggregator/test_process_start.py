@@ -28,7 +28,7 @@ class TestStart:
         kept = fifo.rename(here.folder / "kept")
         os.mkfifo(fifo)
         running = here.start()
-        running.status_port = running.wait_log("Status is served")["port"]
+        running.status_port = running.wait_log("Status listener ready")["port"]
         return running, fifo, kept
 
     def test_probes_during_a_long_start(self, stuck):
@@ -44,7 +44,7 @@ class TestStart:
             ]:
                 assert (path, status) == (path, running.get(path).status)
             assert "1" == running.get("/status").headers["Retry-After"]
-            assert [] == running.said("Workers are served")
+            assert [] == running.said("Worker listener ready")
             writer.write(kept.read_bytes())
         running.ready()
 
@@ -64,7 +64,7 @@ class TestStart:
         assert ["Aggregator stops", "Aggregator ended"] == [
             event["message"] for event in running.events[-2:]
         ]
-        assert [] == running.said("Workers are served")
+        assert [] == running.said("Worker listener ready")
 
     def test_killed_during_a_long_start(self, stuck, here):
         """The next one has everything to do, and does it."""
@@ -73,7 +73,7 @@ class TestStart:
             running.end(signal.SIGKILL)
         kept.replace(fifo)
 
-        assert "running" == here.start().ready().said("Run goes on")[0]["phase"]
+        assert "running" == here.start().ready().said("Run resumed")[0]["phase"]
 
 
 class TestOperatorsCa:

@@ -65,7 +65,7 @@ class TestStop:
             path: path.stat().st_mtime_ns for path in (here.folder / "certs").iterdir()
         }
         assert 1 == len(again.said("Certificates of this run are kept, nothing is exported"))
-        (resumed,) = again.said("Run goes on")
+        (resumed,) = again.said("Run resumed")
         assert (0, "running") == (resumed["lost"], resumed["phase"])
 
     def test_kill(self, here):
@@ -125,7 +125,7 @@ class TestStop:
         running.end(signal.SIGKILL)
 
         again = here.start().ready()
-        again.wait_log("Run goes on")
+        again.wait_log("Run resumed")
         same = ("status", "final", "error", "tar-info")
         assert [given_up[name] for name in same] == [again.status()[name] for name in same]
         blobs = {path.read_bytes() for path in (here.folder / "state" / "blobs").iterdir()}

@@ -43,7 +43,7 @@ def test_killed_in_each_step_of_the_upload(start: Start, bucket: Bucket):
 
     run.kill()
     run.start()
-    run.wait_log("Run goes on")
+    run.wait_log("Run resumed")
     run.arm("kill advance to closed")
     held.set()
     run.wait_end()

@@ -143,7 +143,7 @@ class TestTrouble:
             assert Phase.CLOSED is world.store.phase
 
         events = play(story())
-        told = [e for e in events if e["message"] == "The store refuses to write"]
+        told = [e for e in events if e["message"] == "Store write failed"]
         assert 2 == len(told)
 
     def test_left_overs_stay(self, world):

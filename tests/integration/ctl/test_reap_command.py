@@ -68,7 +68,7 @@ def test_a_job_whose_pod_is_gone(at_home: Home, fake: FakeKube) -> None:
 
     line = f"job.batch/one Available=Unknown AdapterInterrupted: {GONE} (final)"
     assert (0, [line]) == (code, [" ".join(each.split()) for each in out.splitlines()])
-    assert "status-ctl: 1 condition looked at, 1 written, 0 still open\n" == err
+    assert "status-ctl: 1 condition checked, 1 written, 0 without a final verdict\n" == err
     condition = fake.condition("one", "Available")
     assert condition is not None
     assert ("Unknown", "AdapterInterrupted", GONE, "2030-01-01T12:30:00Z") == (
@@ -262,7 +262,10 @@ def test_many_jobs(at_home: Home, fake: FakeKube) -> None:
     fake.create_job(lost("one"))
     code, _, err = at_home.run("reap")
 
-    assert (0, True) == (code, "251 conditions looked at, 1 written, 0 still open" in err)
+    assert (0, True) == (
+        code,
+        "251 conditions checked, 1 written, 0 without a final verdict" in err,
+    )
     assert 3 == len([e for e in fake.requests("GET", "/jobs") if e.path.endswith("/jobs")])
     assert 2 == len(fake.requests("GET", "/pods"))
 
@@ -299,7 +302,7 @@ class TestTrouble:
         code, out, err = at_home.run("reap", "-o", "name")
 
         assert (4, "job.batch/two\n") == (code, out)
-        assert "Job default/one could not be looked at or written (forbidden)" in err
+        assert "Job default/one could not be read or updated (forbidden)" in err
 
     def test_jobs_that_nobody_can_write(self, at_home: Home, fake: FakeKube) -> None:
         """However many: the API server is there, and the next Job gets its word."""
@@ -310,7 +313,7 @@ class TestTrouble:
         code, out, err = at_home.run("reap", "-A", "-o", "name")
 
         assert (4, "job.batch/one\n") == (code, out)
-        assert 12 == err.count("could not be looked at or written (unavailable)")
+        assert 12 == err.count("could not be read or updated (unavailable)")
 
     def test_an_outage(self, at_home: Home, fake: FakeKube) -> None:
         """The pass is given up: the next one begins with what is."""

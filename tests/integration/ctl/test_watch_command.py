@@ -85,7 +85,7 @@ class TestPipe:
             "the results will be uploaded to store",
             "plugin e2e skips node win1: not Linux",
             running,
-            "the launcher is held up since 2026-01-01T00:00:05Z: watching Jobs: 403",
+            "the launcher has been blocked since 2026-01-01T00:00:05Z: watching Jobs: 403",
             running,
             "the aggregator itself failed: disk full",
             "the launcher is no longer held up",

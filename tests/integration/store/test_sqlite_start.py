@@ -243,7 +243,7 @@ async def test_a_file_that_is_no_database_is_named_and_left_alone(place: World):
     place.path.write_bytes(b"not a database, but long enough to be looked at" * 99)
     before = place.path.read_bytes()
     why = await start_fails(place)
-    assert why.startswith(f"{place.path} is damaged (file is not a database); bring it back")
+    assert why.startswith(f"{place.path} is corrupted (file is not a database); restore it")
     assert before == place.path.read_bytes()
 
 
@@ -256,7 +256,7 @@ async def test_a_damaged_page_is_found_at_the_start(place: World, name: str):
         file.seek((page - 1) * 4096)
         file.write(b"\xff" * 4096)
     why = await start_fails(place)
-    assert why.startswith(f"{place.path} is damaged (")
+    assert why.startswith(f"{place.path} is corrupted (")
 
 
 @on_loop

@@ -111,7 +111,7 @@ def test_a_log_that_is_too_long(tmp_path: Path) -> None:
 
     *numbers, last = [line for line in lines(path) if "number" in line or "level" in line]
     assert {"number": 0} == numbers[0]
-    assert "The log ends here: it is as long as what is kept of it" == last["message"]
+    assert "Log truncated: size limit reached" == last["message"]
     assert path.stat().st_size < 500
 
 

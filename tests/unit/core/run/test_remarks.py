@@ -36,7 +36,7 @@ def test_what_hinders_a_run():
         "skipped": [{"name": "p", "node": "win1", "reason": "not Linux"}],
     }
     assert [
-        "the launcher is held up since 2026-01-01T00:00:05Z: watching Jobs: 403",
+        "the launcher has been blocked since 2026-01-01T00:00:05Z: watching Jobs: 403",
         "Job r1-p-1 could not be removed: it is being deleted",
         "plugin p skips node win1: not Linux",
     ] == hindrances(document)
