@@ -91,6 +91,24 @@ def test_a_blob_that_two_hold(blobs: BlobStore) -> None:
     assert {OTHER} == blobs.list()
 
 
+def test_a_start_with_what_rows_speak_of(blobs: BlobStore) -> None:
+    """What no row knows goes, and what is not as long as its row says; holders are known again."""
+    half, unknown = keep(blobs, b"half"), keep(blobs, b"unknown")
+    keep(blobs, BODY)
+    sizes = {DIGEST: len(BODY), half: 8, OTHER: 5}
+
+    lost, removed = blobs.resume(sizes, Counter((DIGEST, DIGEST, half, OTHER)))
+
+    assert ({half, OTHER}, 2) == (lost, removed)
+    assert ({DIGEST}, False) == (blobs.list(), blobs.exists(unknown))
+    assert half == keep(blobs, b"half")  # nobody holds one that was lost
+    assert b"half" == read(blobs, half)
+    blobs.release(DIGEST)
+    assert BODY == read(blobs, DIGEST)
+    blobs.release(DIGEST)
+    assert {half} == blobs.list()
+
+
 def test_a_start_with_a_blob_that_cannot_be_looked_at(blobs: BlobStore) -> None:
     """A disk that fails is no blob that is gone: nothing is said to be lost, nothing goes."""
     keep(blobs, BODY)
