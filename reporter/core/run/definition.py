@@ -193,7 +193,9 @@ def sonobuoy_template(document: Object, *, per_node: bool) -> tuple[Object, tupl
     spec["restartPolicy"] = "Never"
     if spec.get("serviceAccountName") == ACCOUNT:
         del spec["serviceAccountName"]
-        remarks.append(f"the service account {ACCOUNT} is replaced by the run's own")
+        remarks.append(
+            f"the service account {ACCOUNT} is replaced by --service-account or the run's own"
+        )
     return {"spec": spec}, tuple(remarks)
 
 

@@ -136,9 +136,8 @@ def test_sonobuoys_shape_without_a_pod_spec_gets_its_default_pod_of_a_job():
     assert [{"name": "results", "emptyDir": {}}] == spec["volumes"]
     assert "Never" == spec["restartPolicy"]
     assert "serviceAccountName" not in spec
-    assert ("the service account sonobuoy-serviceaccount is replaced by the run's own",) == (
-        definition.remarks
-    )
+    replaced = "is replaced by --service-account or the run's own"
+    assert (f"the service account sonobuoy-serviceaccount {replaced}",) == definition.remarks
 
 
 def test_sonobuoys_daemon_set_mounts_the_hosts_root_as_its_plugins_expect():
