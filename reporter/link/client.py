@@ -19,7 +19,7 @@ from reporter.core.run.progress import Progress
 from reporter.link.answers import AggregatorAnswer, Beat, Delivery, Reply
 from reporter.link.config import WorkerConfig
 from reporter.link.delivery import Event, Left, Parcel, Patience, Stop, deliver
-from reporter.link.exchange import AggregatorConnection, Kept, NoAnswer
+from reporter.link.exchange import AggregatorConnection, KeptConnection, NoAnswer
 from reporter.link.request import (
     Request,
     digest_header,
@@ -69,7 +69,7 @@ class AggregatorClient:
         self._on_event = on_event
         self._limits = limits or TimeLimits()
         self._trust = Trust(config, wall=wall)
-        self._kept = Kept(self._limits.idle)
+        self._kept = KeptConnection(self._limits.idle)
         self._in_order = threading.Lock()
         self._epoch, self._seq = os.urandom(8).hex(), 0
         self._told_expiry = False

@@ -144,7 +144,7 @@ class AggregatorConnection(HTTPSConnection):
         return sock
 
 
-class Kept:
+class KeptConnection:
     """The idle connections of a client, each for `seconds`, which may change meanwhile."""
 
     def __init__(self, seconds: float) -> None:

@@ -13,7 +13,7 @@ from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.encoded import encode
 from reporter.aggregator.judging.process import Stopped
-from reporter.aggregator.store.kept import Kept
+from reporter.aggregator.store.kept import KeptDocuments
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.contents import Contents, Missing
 from reporter.aggregator.uploads.judging import NOT_PASSED
@@ -45,7 +45,7 @@ class Shown:
     """Answers what is asked about the results of one run."""
 
     def __init__(self, layout: Layout, contents: Contents) -> None:
-        self._kept, self._contents = Kept(layout), contents
+        self._kept, self._contents = KeptDocuments(layout), contents
 
     async def answer(self, request: web.BaseRequest, path: str, snapshot: Snapshot) -> Answer:
         """Answer the request; 404 where the path is none of these."""

@@ -17,7 +17,7 @@ _ALL: Final = 256 * 2**20  # bytes of all documents of a run
 _LARGEST: Final = 2 * 2**20  # of one of them
 
 
-class Kept:
+class KeptDocuments:
     """The documents of one run, by what they are about. May be used by several threads."""
 
     def __init__(self, layout: Layout, *, most: int = _ALL) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from reporter.aggregator.judging.looking import FACTS, SNAPSHOT
 from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store.blobs import BlobStore
-from reporter.aggregator.store.kept import Kept
+from reporter.aggregator.store.kept import KeptDocuments
 from reporter.aggregator.store.layout import Layout
 from reporter.core.judge.report import PARSED
 from reporter.core.launch.snapshot_plugin import PLUGIN
@@ -52,7 +52,12 @@ class Contents:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._layout, self._blobs, self._judge, self._kept = layout, blobs, judge, Kept(layout)
+        self._layout, self._blobs, self._judge, self._kept = (
+            layout,
+            blobs,
+            judge,
+            KeptDocuments(layout),
+        )
         self._clock = clock
         self._turn = asyncio.Lock()
         self._work: asyncio.Future[bytes | Missing] | None = None

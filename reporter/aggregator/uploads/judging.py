@@ -12,7 +12,7 @@ from reporter.aggregator.judging.process import Judge, Stopped
 from reporter.aggregator.judging.task import Judgement, Task
 from reporter.aggregator.store import Store, StoreError
 from reporter.aggregator.store.blobs import BlobStore
-from reporter.aggregator.store.kept import Kept
+from reporter.aggregator.store.kept import KeptDocuments
 from reporter.aggregator.store.layout import Layout
 from reporter.core.judge.counting import verdict_of
 from reporter.core.run.entry import unjudged
@@ -43,7 +43,7 @@ class Judging:
         self, layout: Layout, blobs: BlobStore, store: Store, plan: Plan, judge: Judge
     ) -> None:
         self._blobs, self._store, self._plan, self._judge = blobs, store, plan, judge
-        self._kept = Kept(layout)
+        self._kept = KeptDocuments(layout)
         self._changed = asyncio.Event()
         self._at_work: dict[Key, asyncio.Task[None]] = {}
 

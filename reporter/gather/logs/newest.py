@@ -36,7 +36,7 @@ _JOURNAL: Final = f"{_AT}/journal"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptLog:
     """What became of one log: its path on the host, and why not all of it could be kept."""
 
     path: str
@@ -50,7 +50,7 @@ def newest(
     *,
     most: int = MOST,
     most_of_one: int = MOST_OF_ONE,
-) -> Iterator[Kept]:
+) -> Iterator[KeptLog]:
     """Write `NAME.gz` for each log of the host below `root`; yield what became of it.
 
     `journalctl` is a program of ours that reads journals, where there is one. Of each log the last
@@ -61,7 +61,7 @@ def newest(
         names = below.names(_AT)
     except OSError as error:
         if below.exists(_AT):
-            yield Kept(f"/{_AT}", error.strerror or "")
+            yield KeptLog(f"/{_AT}", error.strerror or "")
         return
     for name in names:
         path = f"{_AT}/{name}"
@@ -71,12 +71,12 @@ def newest(
             with below.opened(path) as file:
                 left -= _compress(_tail(file, most_of_one), out / f"{name}.gz", left)
         except OSError as error:
-            yield Kept(f"/{path}", error.strerror or "")
+            yield KeptLog(f"/{path}", error.strerror or "")
         else:
-            yield Kept(f"/{path}", "" if left > 0 else "over the limit of all logs")
+            yield KeptLog(f"/{path}", "" if left > 0 else "over the limit of all logs")
     if journalctl and below.is_directory(_JOURNAL):
         problem = _journal(journalctl, root / below.target(_JOURNAL), out / "journal.gz", left)
-        yield Kept(f"/{_JOURNAL}", problem)
+        yield KeptLog(f"/{_JOURNAL}", problem)
 
 
 def _tail(file: int, most: int) -> Iterator[bytes]:

@@ -155,5 +155,5 @@ class TestLogs:
         kept = list(logs.newest(tmp_path / "host", out, str(program)))
 
         said = gzip.decompress((out / "journal.gz").read_bytes()).decode()
-        assert [logs.Kept("/var/log/journal", "journalctl ended with exit code 3")] == kept
+        assert [logs.KeptLog("/var/log/journal", "journalctl ended with exit code 3")] == kept
         assert f"--directory={tmp_path}/host/var/log/journal" in said

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from reporter.aggregator.run_log import RunLog
-from reporter.aggregator.store.kept import Kept
+from reporter.aggregator.store.kept import KeptDocuments
 from reporter.aggregator.store.layout import Layout
 from reporter.runtime import log
 
@@ -175,7 +175,7 @@ def test_documents_for_the_page_leave_the_reserve(
 ) -> None:
     layout = Layout(tmp_path / "state", tmp_path / "output", reserve=reserve)
     layout.prepare()
-    documents = Kept(layout)
+    documents = KeptDocuments(layout)
     documents.write("facts", "p", "source", b"x")
     assert there == documents.read("facts", "p", "source")
     assert [] == [*layout.staging.iterdir()]
