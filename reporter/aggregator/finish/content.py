@@ -56,8 +56,8 @@ def homes(snapshot: Snapshot) -> tuple[Folder, Folder]:
     return plugins, superseded
 
 
-class Contents:
-    """Opens what records stand for.
+class RecordFolders:
+    """The directories that records stand for, opened one by one.
 
     `open_blob` opens the bytes with a digest, or raises FileNotFoundError; `unfinished` is a
     directory for unfinished things; `go_on` raises what ends the work, if it is to end.

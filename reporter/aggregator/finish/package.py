@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
-from reporter.aggregator.finish.content import Content, Contents, Folder, homes
+from reporter.aggregator.finish.content import Content, Folder, RecordFolders, homes
 from reporter.aggregator.finish.meta import meta
 from reporter.aggregator.finish.snapshot import part, taken, yield_to
 from reporter.aggregator.finish.summary import Summaries
@@ -73,7 +73,9 @@ def package(
     plugins, superseded = homes(snapshot)
     try:
         with contextlib.closing(summaries), os.fdopen(os.open(new, _NEW, 0o600), "wb") as file:
-            writer = _Writer(file, Contents(open_blob, unfinished, go_on), go_on, step, summaries)
+            writer = _Writer(
+                file, RecordFolders(open_blob, unfinished, go_on), go_on, step, summaries
+            )
             with contextlib.ExitStack() as files:
                 writer.add(b"meta", meta(snapshot, run_log, files), snapshot.started_at)
             top = taken(snapshot, taken_by)
@@ -128,12 +130,12 @@ class _Writer:
     def __init__(
         self,
         out: IO[bytes],
-        contents: Contents,
+        records: RecordFolders,
         go_on: Callable[[], None],
         step: Step,
         summaries: Summaries,
     ) -> None:
-        self._out, self._contents, self._summaries = out, contents, summaries
+        self._out, self._records, self._summaries = out, records, summaries
         self._go_on, self._step = go_on, step
         self._gzip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
 
@@ -165,7 +167,7 @@ class _Writer:
                 continue
             path, below = found
             if isinstance(below, Record):
-                with self._contents.opened(below, replaced=replaced) as opened:
+                with self._records.opened(below, replaced=replaced) as opened:
                     whole = Folder(opened)
                     if below is top:
                         part(opened)
@@ -184,7 +186,7 @@ class _Writer:
 
     def add_top(self, record: Record, podlogs: Path) -> None:
         """Add the snapshot that a record has at the top; its logs yield to those in `podlogs`."""
-        with self._contents.opened(record, replaced=False) as opened:
+        with self._records.opened(record, replaced=False) as opened:
             found = part(opened)
             logs = found.get(podlogs.name.encode())
             if isinstance(logs, Folder):
