@@ -114,6 +114,12 @@ RULES: Final = (
         partial=True,
     ),
     Rule(
+        "repeated",
+        _WARNING,
+        "`restartPolicy` and `backoffLimit` repeat a failed check, whose verdict may change then",
+        time_rules.repeated,
+    ),
+    Rule(
         "results-not-shared",
         _ERROR,
         "the adapter does not mount the volume that the reporter reads the result from",

@@ -1,4 +1,4 @@
-"""Rules about times: the wait time, deadlines, the grace period."""
+"""Rules about times: the wait time, deadlines, the grace period, repetitions."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,10 +6,11 @@ from typing import Final
 from reporter.core.diagnosis.setting import MARGIN
 from reporter.core.lint.case import Case, Hit
 from reporter.core.lint.jobs import Place
-from reporter.core.objects import number
+from reporter.core.objects import number, text
 from reporter.core.text import go_duration
 
 _GRACE: Final = 5  # seconds; two of them are kept for the exit
+_BACKOFF_LIMIT: Final = 6  # the API server's default
 
 
 def wait_beyond_deadline(case: Case) -> Iterator[Hit]:
@@ -59,6 +60,27 @@ def grace_too_short(case: Case) -> Iterator[Hit]:
             "to write the verdict.",
             f"Set terminationGracePeriodSeconds to at least {_GRACE}, or leave it out (30 s).",
         )
+
+
+def repeated(case: Case) -> Iterator[Hit]:
+    """A failure that the Job hides for minutes: by restarts, or by more Pods.
+
+    A podFailurePolicy says already which failures count; it needs `restartPolicy: Never`.
+    """
+    job, restarts = case.job, text(case.job.pod, "restartPolicy") == "OnFailure"
+    given = [number(job.spec, key) for key in ("backoffLimit", "backoffLimitPerIndex")]
+    limit = min((each for each in given if each is not None), default=_BACKOFF_LIMIT)
+    if limit < 1 or (job.spec.get("podFailurePolicy") and not restarts):
+        return
+    place = (*job.pod_place, "restartPolicy") if restarts else (*job.spec_place, "backoffLimit")
+    count = "once" if limit == 1 else f"up to {limit} times, with growing pauses"
+    never = "restartPolicy: Never and " if restarts else ""
+    yield Hit(
+        place,
+        f"A check that exits with an error is repeated {count}, and its verdict may change until "
+        "then.",
+        f"Set {never}backoffLimit: 0, or keep it if repeating is intended (--ignore repeated).",
+    )
 
 
 def _wait(case: Case) -> int | None:

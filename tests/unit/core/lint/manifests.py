@@ -56,7 +56,7 @@ def job(form: str = "native") -> dict[str, Any]:
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": "nightly", "namespace": "team"},
-        "spec": {"activeDeadlineSeconds": 600, "template": {"spec": pod}},
+        "spec": {"activeDeadlineSeconds": 600, "backoffLimit": 0, "template": {"spec": pod}},
     }
 
 

@@ -107,6 +107,10 @@ MISTAKES = [
     ("wait-near-deadline", spec(activeDeadlineSeconds=309), "activeDeadlineSeconds"),
     ("no-deadline", spec(activeDeadlineSeconds=None), "activeDeadlineSeconds"),
     ("grace-too-short", pod(terminationGracePeriodSeconds=4), "terminationGracePeriodSeconds"),
+    ("repeated", spec(backoffLimit=None), "backoffLimit"),
+    ("repeated", spec(backoffLimit=1), "backoffLimit"),
+    ("repeated", spec(backoffLimit=None, backoffLimitPerIndex=2), "backoffLimit"),
+    ("repeated", all_of(spec(backoffLimit=4), pod(restartPolicy="OnFailure")), "restartPolicy"),
     # results
     ("results-not-shared", unmounted, "volumeMounts"),
     ("results-not-shared", read_only, "volumeMounts"),
@@ -159,6 +163,33 @@ def test_classic_behind_the_adapter():
     classic_after_the_adapter(value)
 
     assert ["classic-not-first"] == ids(lint(value))
+
+
+def test_how_often_a_failed_check_is_repeated():
+    """As Kubernetes' own examples have it: six restarts, unless the Job says another number."""
+    said = {}
+    for policy, limit in (("OnFailure", None), ("OnFailure", 1), ("Never", 3)):
+        value = job()
+        all_of(spec(backoffLimit=limit), pod(restartPolicy=policy))(value)
+        (said[policy, limit],) = [(each.what, each.todo) for each in lint(cron_job(value))]
+
+    repeated = "A check that exits with an error is repeated"
+    changes = "and its verdict may change until then."
+    keep = "backoffLimit: 0, or keep it if repeating is intended (--ignore repeated)."
+    assert said == {
+        ("OnFailure", None): (
+            f"{repeated} up to 6 times, with growing pauses, {changes}",
+            f"Set restartPolicy: Never and {keep}",
+        ),
+        ("OnFailure", 1): (
+            f"{repeated} once, {changes}",
+            f"Set restartPolicy: Never and {keep}",
+        ),
+        ("Never", 3): (
+            f"{repeated} up to 3 times, with growing pauses, {changes}",
+            f"Set {keep}",
+        ),
+    }
 
 
 def test_two_classic_reporters():
@@ -258,6 +289,13 @@ def test_what_the_manifest_does_not_show_is_not_judged(change):
         pytest.param(all_of(env(RESULT_REQUIRED="false"), unmounted), id="no result wanted"),
         pytest.param(spec(activeDeadlineSeconds=310), id="ten seconds longer"),
         pytest.param(pod(terminationGracePeriodSeconds=5), id="enough grace"),
+        pytest.param(pod(restartPolicy="OnFailure"), id="a restart that the Job stops"),
+        pytest.param(
+            spec(backoffLimit=9, backoffLimitPerIndex=0), id="indexes that are not repeated"
+        ),
+        pytest.param(
+            spec(backoffLimit=3, podFailurePolicy={"rules": []}), id="failures that were chosen"
+        ),
         pytest.param(container(resources={"limits": {"memory": "much"}}), id="no quantity"),
         pytest.param(container(resources={}), id="no limit"),
         pytest.param(pod(volumes=None), id="volumes that are not there"),
