@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -18,6 +18,7 @@ from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
 from reporter.aggregator.uploads.contents import Contents
 from reporter.aggregator.uploads.judging import Judging
+from reporter.core.run.launched import LauncherShown, PodShown, Step
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.core.run.record import Cause, Failure, Rank, Record
@@ -188,6 +189,14 @@ class Stage:
         else:
             failure = Failure("final", time.time(), text, cause, reason)
             self.call(self.store.mark_failed(key, failure))
+
+    def launch(self, step: Step, *, pods: Mapping[Key, PodShown] | None = None, **how: Any) -> None:
+        """Let the launcher show how far it is."""
+
+        async def shown() -> None:
+            self.store.show_launch(pods or {}, LauncherShown(step, **how))
+
+        self.call(shown())
 
     def retry(self, key: Key, text: str) -> None:
         """Let an upload fail that may be repeated."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from reporter.core.run.launched import PodShown, Step, Trouble
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase, Tar
@@ -81,6 +82,7 @@ def test_the_end(browser, stage):
     stage.call(stage.store.note_upload(trying, tar))
     browser.until("document.querySelector('#tar').textContent.includes('uploading to store')")
     assert "uploading to store: 503" in browser.text("#run-error")
+    assert "4 of 4 results received · uploading the results" == browser.text("#hero-sub")
     stage.call(stage.store.note_upload(TarUpload("store", UploadState.UPLOADED, 2.0)))
     stage.call(stage.store.advance_run(Phase.CLOSED, tar=tar))
     browser.until(f"{LINK} === 'Run is over'")
@@ -90,6 +92,43 @@ def test_the_end(browser, stage):
     assert tar.name in browser.text("#tar")
     assert "1.4 MiB" in browser.text("#tar")
     assert not stage.watched
+    assert [] == browser.complaints()
+
+
+def test_what_the_launcher_shows(browser):
+    """Who is skipped, what a Pod waits for, what holds the launcher up, and how the run ends."""
+    skipped = [{"node": "win1", "reason": "not Linux"}]
+    pending = PodShown("e2e-x", "node1", "Pending", "ErrImagePull", "not found", 1.0, 0)
+    with Stage([{**SMALL[0], "skipped": skipped}]) as launched:
+        launched.launch(Step.WATCHING, pods={E2E: pending})
+        opened(browser, launched.url, 1)
+        waits = browser.run(f"return {row(E2E)}.querySelector('.text:last-child').textContent")
+        browser.run(f"{row(E2E)}.querySelector('.expand').click()")
+        browser.until("document.querySelectorAll('.more').length === 1")
+        details = browser.text(".more")
+        first = browser.text("#run-error")
+        launched.launch(Step.WATCHING, degraded=Trouble(1.0, "watching Jobs: 403"))
+        browser.until("document.querySelector('#run-error').textContent.includes('blocked since')")
+        held_up = browser.text("#run-error")
+        browser.until(f"!{row(E2E)}.textContent.includes('ErrImagePull')")
+        launched.receive(E2E)
+        ends = []
+        for step, doing in ((Step.REMOVING, "removing"), (Step.DONE, "packing")):
+            launched.launch(step, stays={"Job r1": "it is being deleted"})
+            browser.until(
+                "document.querySelector('#hero-sub').textContent.includes(arguments[0])", doing
+            )
+            ends.append(browser.text("#hero-sub"))
+        stays = browser.text("#run-error")
+
+    assert "Pending: ErrImagePull: not found" == waits
+    assert "e2e-x, on node1, Pending" in details
+    assert "ErrImagePull: not found" in details
+    assert "e2e skips node win1: not Linux" == first
+    assert held_up.endswith(": watching Jobs: 403 · e2e skips node win1: not Linux")
+    received = "1 of 1 result received"
+    assert [f"{received} · removing the plugins", f"{received} · packing the results"] == ends
+    assert "Job r1 could not be removed: it is being deleted · " in stays
     assert [] == browser.complaints()
 
 

@@ -12,13 +12,26 @@ export function headline({ status, counts }) {
   return { word, kind: status };
 }
 
+const ENDS = { removing: "removing the plugins", done: "packing the results" };
+
+/** What is done between the last decision and the end of the run. */
+function ending({ status, counts, final, launcher, upload, "tar-info": tar }) {
+  if (final || counts.decided < counts.entries) return "";
+  if (upload?.state === "uploading") return "uploading the results";
+  if (tar) return "";
+  if (launcher) return ENDS[launcher.step] ?? "";
+  return status === "post-processing" ? ENDS.done : "";
+}
+
 /** What is said below the headline; until all entries are there, only what the run itself says. */
-function summary({ counts, launcher }, all, whole, loaded) {
+function summary(fields, all, whole, loaded) {
+  const { counts } = fields, doing = ending(fields);
   const parts = [`${number.format(counts.received)} of ${count(counts.entries, "result")} received`];
   const add = (many, word) => { if (many) parts.push(`${number.format(many)} ${word}`); };
   if (!whole) {
     add(counts.failed, "failed");
     add(counts.unknown, "unknown");
+    if (doing) parts.push(doing);
     return [...parts, `loading ${number.format(loaded)} of ${number.format(counts.entries)}…`];
   }
   add(all.failed, "failed");
@@ -27,7 +40,7 @@ function summary({ counts, launcher }, all, whole, loaded) {
   add(all.unknown, "unknown");
   add(all.silent, "silent");
   add(all.running + all.silent + all.retrying, "open");
-  if (launcher?.step === "removing") parts.push("removing the plugins");
+  if (doing) parts.push(doing);
   if (all.failures) parts.push(count(all.failures, "failed test"));
   return parts;
 }

@@ -150,7 +150,7 @@ class Lines:
         if trouble := launcher_trouble(document):
             self._held_up = trouble
         elif self._held_up and launcher_at_work(document):
-            found.append("the launcher is no longer held up")
+            found.append("the launcher is no longer blocked")
             self._held_up = ""
         return found
 

@@ -88,7 +88,7 @@ class TestPipe:
             "the launcher has been blocked since 2026-01-01T00:00:05Z: watching Jobs: 403",
             running,
             "the aggregator itself failed: disk full",
-            "the launcher is no longer held up",
+            "the launcher is no longer blocked",
             running,
             "e2e/global  complete",
             "Job r1 could not be removed: it is being deleted",
