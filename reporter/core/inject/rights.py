@@ -5,17 +5,19 @@ from typing import Any, Final
 
 from reporter.core.objects import items
 
-ROLE: Final = "status-reporter"
 _API: Final = "rbac.authorization.k8s.io"
 _LABELS: Final = {"app.kubernetes.io/name": "status-reporter"}
 
 
-def role(namespace: str) -> dict[str, Any]:
-    """Return the Role; without a namespace it is of the one that it is applied to."""
+def role(namespace: str, account: str) -> dict[str, Any]:
+    """Return the Role; without a namespace it is of the one that it is applied to.
+
+    Each account has one of its own: who removes it takes nothing from the Jobs of others.
+    """
     return {
         "apiVersion": f"{_API}/v1",
         "kind": "Role",
-        "metadata": _metadata(ROLE, namespace),
+        "metadata": _metadata(account, namespace),
         "rules": [
             _rule("batch", "jobs/status", "get", "patch"),
             _rule("", "pods", "get", "watch"),
@@ -30,8 +32,8 @@ def role_binding(namespace: str, account: str) -> dict[str, Any]:
     return {
         "apiVersion": f"{_API}/v1",
         "kind": "RoleBinding",
-        "metadata": _metadata(f"{ROLE}-{account}", namespace),
-        "roleRef": {"apiGroup": _API, "kind": "Role", "name": ROLE},
+        "metadata": _metadata(account, namespace),
+        "roleRef": {"apiGroup": _API, "kind": "Role", "name": _name(account)},
         "subjects": [subject | ({"namespace": namespace} if namespace else {})],
     }
 
@@ -55,9 +57,13 @@ def _holds(rule: Mapping[str, Any], key: str, names: Any) -> bool:
     return isinstance(listed, list) and ("*" in listed or all(each in listed for each in names))
 
 
-def _metadata(name: str, namespace: str) -> dict[str, Any]:
+def _name(account: str) -> str:
+    return f"status-reporter-{account}"
+
+
+def _metadata(account: str, namespace: str) -> dict[str, Any]:
     placed = {"namespace": namespace} if namespace else {}
-    return {"name": name, **placed, "labels": dict(_LABELS)}
+    return {"name": _name(account), **placed, "labels": dict(_LABELS)}
 
 
 def _rule(group: str, resource: str, *verbs: str) -> dict[str, Any]:

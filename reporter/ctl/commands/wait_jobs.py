@@ -31,6 +31,7 @@ PAUSE = 1.0  # seconds between two looks at the same Job
 LAST_TRIES = 90.0
 """Seconds that a reporter may still write after its Job has ended, where no Pod is shown to us."""
 MOST_PODS = 500
+LAST_LOOK = 1.0  # seconds for a request at the end of the time
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class Awaited:
 
     name: str
     seen: Object | None = None
+    unread: str = ""  # why the last look showed nothing
     ended_at: float | None = None  # when we first saw it ended; monotonic
     silent: bool = False  # nobody was left that writes, when its Pods were last looked at
     over: bool = False
@@ -56,7 +58,7 @@ class Awaited:
     def state(self) -> str:
         """What stands on it now, in words."""
         if self.seen is None:
-            return "does not exist"
+            return self.unread or "does not exist"
         return ", ".join(map(_words, standing(self.seen))) or "no condition yet"
 
     @property
@@ -142,14 +144,19 @@ class Waiting:
         try:
             found = self._api.view_job(self._namespace, job.name, timeout=self._patience())
         except NotFound:
+            job.unread = ""
             if job.seen is not None:
                 self._lose(job, "was deleted before its last verdict was seen")
             else:
-                self._remark(job, f"not found in namespace {self._namespace!r} yet; waiting")
+                self._remark(
+                    job,
+                    f"not found in namespace {self._namespace!r} yet (-n for another one); waiting",
+                )
         except (Forbidden, Unauthorized, InvalidRequest) as error:
             raise CannotTell(said(error)) from None
         except KubeError as error:
-            self._remark(job, f"{said(error)}; waiting")
+            job.unread = said(error)
+            self._remark(job, f"{job.unread}; waiting")
         else:
             if job.seen is not None and _uid(found) != _uid(job.seen):
                 self._lose(job, "was replaced by another Job of that name")
@@ -221,7 +228,7 @@ class Waiting:
 
     def _patience(self) -> float:
         left = TIMEOUT if self._end is None else self._end - self._clock()
-        return min(TIMEOUT, max(left, 0.05))
+        return min(TIMEOUT, max(left, LAST_LOOK))
 
 
 def _words(verdict: WrittenVerdict) -> str:

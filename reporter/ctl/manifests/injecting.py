@@ -250,7 +250,7 @@ def _with_rights(made: Made) -> str:
             what = f"no rights added for account {account!r} of namespace {namespace or 'any'!r}"
             made.said.append(Said(line, "the rights", f"{what}: a placeholder"))
             continue
-        for each in (role(namespace), role_binding(namespace, account)):
+        for each in (role(namespace, account), role_binding(namespace, account)):
             key = each["kind"], namespace, each["metadata"]["name"]
             wanted.setdefault(key, (each, line))
     pieces = []

@@ -102,7 +102,7 @@ def test_a_directory_with_what_is_below_it(tmp_path):
 
 
 def test_rights_for_each_account_are_added_once_and_taken_away():
-    """The Role once for a namespace, and nothing that is in the stream already."""
+    """No account depends on another's; nothing comes that is in the stream already."""
     mine = JOB.replace(
         "    spec:\n      auto", "    spec:\n      serviceAccountName: mine\n      auto"
     )
@@ -113,8 +113,8 @@ def test_rights_for_each_account_are_added_once_and_taken_away():
     rights = [each for each in yaml.safe_load_all(once) if each["kind"] != "Job"]
     assert 0 == code
     assert [
-        ("Role", None, "status-reporter"),
-        ("Role", "n", "status-reporter"),
+        ("Role", None, "status-reporter-mine"),
+        ("Role", "n", "status-reporter-default"),
         ("RoleBinding", None, "status-reporter-mine"),
         ("RoleBinding", "n", "status-reporter-default"),
     ] == [(r["kind"], r["metadata"].get("namespace"), r["metadata"]["name"]) for r in rights]

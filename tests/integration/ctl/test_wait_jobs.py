@@ -108,7 +108,7 @@ def test_a_job_that_does_not_exist_yet(at_home: Home, fake: FakeKube) -> None:
 
     assert (0, "job.batch/one  Available=True  Fine: 12 of 12\n") == (code, out)
     assert [
-        "status-ctl: job.batch/one: not found in namespace 'default' yet; waiting",
+        "status-ctl: job.batch/one: not found in namespace 'default' yet (-n for another one); waiting",
         "status-ctl: job.batch/one: Available=True Fine: 12 of 12 (it may still change); waiting",
     ] == err.splitlines()
 
@@ -380,6 +380,19 @@ def test_reports_when_the_time_is_over(at_home: Home, fake: FakeKube) -> None:
         "::error title=job.batch/never::timed out",
     ] == [line.rpartition(": ")[0] for line in shown.splitlines()]
     assert "| never | open | timed out: does not exist |" in summary.read_text().splitlines()
+
+
+def test_an_api_that_never_answered_is_no_job_that_does_not_exist(
+    at_home: Home, fake: FakeKube
+) -> None:
+    """The report says what is known."""
+    fake.fail(Answer(503), times=1000)
+    code, out, _ = at_home.run("wait", "job/one", "--timeout", "2s", "-o", "junit")
+    (suite,) = ElementTree.fromstring(out.encode())
+
+    assert 3 == code
+    said = str(suite[0][0].get("message"))
+    assert said.startswith("timed out: cannot read from the cluster (unavailable)"), said
 
 
 def test_a_summary_that_cannot_be_written(at_home: Home, fake: FakeKube) -> None:

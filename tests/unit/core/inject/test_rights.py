@@ -10,15 +10,19 @@ from tests.unit.repository.manifests import load
 class TestRights:
     """rights.py."""
 
-    def test_the_role_is_that_of_the_base(self):
-        """Nothing more."""
-        assert load("base/role.yaml") == role("")
-        assert "n" == role("n")["metadata"]["namespace"]
+    def test_the_role_is_that_of_the_base_for_another_account(self):
+        """Nothing more, and no other account depends on it."""
+        wanted = load("base/role.yaml")
+        wanted["metadata"]["name"] += "-mine"
+
+        assert wanted == role("", "mine")
+        assert "n" == role("n", "mine")["metadata"]["namespace"]
 
     def test_the_binding_is_that_of_the_base_for_another_account(self):
         """The account's namespace is the Job's."""
         wanted = load("base/rolebinding.yaml")
         wanted["metadata"]["name"] += "-mine"
+        wanted["roleRef"]["name"] += "-mine"
         wanted["subjects"][0]["name"] = "mine"
 
         assert wanted == role_binding("", "mine")
@@ -29,13 +33,13 @@ class TestRights:
         [
             ({}, True),
             ({"rules": []}, False),
-            ({"rules": [{}, *role("")["rules"][1:]]}, False),
+            ({"rules": [{}, *role("", "a")["rules"][1:]]}, False),
             ({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}, True),
         ],
     )
     def test_whether_a_role_gives_it(self, changes, expected):
         """One that gives more does too."""
-        assert expected == gives(role("") | changes, role(""))
+        assert expected == gives(role("", "a") | changes, role("", "a"))
 
     @pytest.mark.parametrize(
         ("changes", "expected"),

@@ -219,7 +219,7 @@ def test_rights_of_the_name_that_are_others():
     )
     role = (
         "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
-        "metadata: {name: status-reporter}\nrules: []\n"
+        "metadata: {name: status-reporter-default}\nrules: []\n"
     )
 
     made = injected(job + role, Wishes("i"), lambda labels: True, with_rights=True)
@@ -227,7 +227,7 @@ def test_rights_of_the_name_that_are_others():
     assert ["Job", "Role", "RoleBinding"] == [
         each["kind"] for each in yaml.safe_load_all(made.text)
     ]
-    what = "Role status-reporter is in the manifests, but not as the reporter needs it"
+    what = "Role status-reporter-default is in the manifests, but not as the reporter needs it"
     assert what == made.said[-1].what
 
 
