@@ -5,9 +5,6 @@ Everything but the policies, their namespaces and accounts is a dry run.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,6 +16,7 @@ import yaml
 
 from tests.bed.api import ApiError
 from tests.bed.controlplane import ControlPlane
+from tests.contract.labelled_jobs import ADMISSION, changed, injected, left_alone
 from tests.unit.core.lint.manifests import (
     Change,
     all_of,
@@ -34,7 +32,6 @@ from tests.unit.core.lint.manifests import (
 
 pytestmark = pytest.mark.cluster
 
-ADMISSION = Path(__file__).resolve().parents[2] / "deploy" / "admission"
 LABEL = "test.status-reporter.io/admission"
 
 
@@ -236,57 +233,11 @@ def test_an_account_without_the_right(controlplane: ControlPlane) -> None:
         admission.end()
 
 
-IMAGE = "registry.example.org/team/status-reporter:0.1.0"
-
-
-def plain(form: str, deadline: int | None, **more: Any) -> dict[str, Any]:
-    """A labelled Job without a reporter."""
-    adapter = {"name": "work", "image": "x", **more.pop("adapter", {})}
-    spec_of = {"template": {"spec": {"restartPolicy": "Never", "containers": [adapter], **more}}}
-    metadata = {"name": "nightly", "labels": {"status-reporter.io/inject": form}}
-    timed = {} if deadline is None else {"activeDeadlineSeconds": deadline}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": metadata,
-        "spec": timed | spec_of,
-    }
-
-
-def injected(value: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
-    """Return what `status-ctl inject` makes of it."""
-    file = tmp_path / "job.json"
-    file.write_text(json.dumps(value))
-    script = str(ADMISSION.parents[1] / "cmd" / "status-ctl.py")
-    done = subprocess.run(
-        [sys.executable, script, "inject", "-f", str(file), "--image", IMAGE],
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
-    made: dict[str, Any] = json.loads(done.stdout)
-    return made
-
-
 def test_the_mutating_policy_does_what_inject_does(
     controlplane: ControlPlane, tmp_path: Path
 ) -> None:
     """The same Job, whether its manifest was changed or it was changed on its way in."""
-    cache = {"name": "cache", "mountPath": "/cache"}
-    situations = [
-        plain("native", 600),
-        plain("native", 50),
-        plain("native", 5),
-        plain("classic", None),
-        plain(
-            "native",
-            None,
-            activeDeadlineSeconds=120,
-            adapter={"volumeMounts": [cache]},
-            volumes=[{"name": "cache", "emptyDir": {}}],
-            initContainers=[{"name": "setup", "image": "x"}],
-        ),
-    ]
+    situations = changed()
     admission = Admission(controlplane, "mutate.yaml")
     try:
         wait_for(
@@ -297,7 +248,7 @@ def test_the_mutating_policy_does_what_inject_does(
         )
         for value in situations:
             assert admission.created(injected(value, tmp_path)) == admission.created(value)
-        for left in (plain("disabled", None), plain("native", 1)):
+        for left in left_alone():
             spec_of = admission.created(left)["spec"]["template"]["spec"]
             assert (1, False) == (len(spec_of["containers"]), "initContainers" in spec_of)
     finally:

@@ -1,0 +1,65 @@
+"""Jobs that ask for a reporter by label, and what `status-ctl inject` makes of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ADMISSION = Path(__file__).resolve().parents[2] / "deploy" / "admission"
+IMAGE = "registry.example.org/team/status-reporter:0.1.0"
+
+
+def plain(form: str, deadline: int | None, **more: Any) -> dict[str, Any]:
+    """A labelled Job without a reporter."""
+    adapter = {"name": "work", "image": "x", **more.pop("adapter", {})}
+    spec_of = {"template": {"spec": {"restartPolicy": "Never", "containers": [adapter], **more}}}
+    metadata = {"name": "nightly", "labels": {"status-reporter.io/inject": form}}
+    timed = {} if deadline is None else {"activeDeadlineSeconds": deadline}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": timed | spec_of,
+    }
+
+
+def changed() -> list[dict[str, Any]]:
+    """Jobs that get a reporter, one of each situation."""
+    cache = {"name": "cache", "mountPath": "/cache"}
+    return [
+        plain("native", 600),
+        plain("native", 50),
+        plain("native", 5),
+        plain("classic", None),
+        plain(
+            "native",
+            None,
+            activeDeadlineSeconds=120,
+            adapter={"volumeMounts": [cache]},
+            volumes=[{"name": "cache", "emptyDir": {}}],
+            initContainers=[{"name": "setup", "image": "x"}],
+        ),
+    ]
+
+
+def left_alone() -> list[dict[str, Any]]:
+    """Jobs that do not."""
+    return [plain("disabled", None), plain("native", 1)]
+
+
+def injected(value: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
+    """Return what `status-ctl inject` makes of it."""
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(value))
+    script = str(ADMISSION.parents[1] / "cmd" / "status-ctl.py")
+    done = subprocess.run(
+        [sys.executable, script, "inject", "-f", str(file), "--image", IMAGE],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    made: dict[str, Any] = json.loads(done.stdout)
+    return made
