@@ -108,7 +108,8 @@ def test_a_job_that_does_not_exist_yet(at_home: Home, fake: FakeKube) -> None:
 
     assert (0, "job.batch/one  Available=True  Fine: 12 of 12\n") == (code, out)
     assert [
-        "status-ctl: job.batch/one: not found in namespace 'default' yet (-n for another one); waiting",
+        "status-ctl: job.batch/one: not found in namespace 'default' yet (-n for another one);"
+        " waiting",
         "status-ctl: job.batch/one: Available=True Fine: 12 of 12 (it may still change); waiting",
     ] == err.splitlines()
 
