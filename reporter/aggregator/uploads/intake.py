@@ -250,8 +250,10 @@ class Intake:
             recover, self._layout, self._blobs, self._quarantine, snapshot
         )
         for key in found.lost:
-            log.get().error("Stored result is missing", key=str(key))
-            await self._store.lose(key, "the stored result is missing", at=self._wall())
+            log.get().error("Stored result is missing or incomplete", key=str(key))
+            await self._store.lose(
+                key, "the stored result is missing or incomplete", at=self._wall()
+            )
         return found
 
     async def quiet(self) -> None:

@@ -87,9 +87,14 @@ def check(
             *(pool.submit(_object, api, namespace, each) for each in objects),
             *(pool.submit(_pod, api, namespace, each, own) for each in templates),
             *(
-                pool.submit(_pull_secret, api, namespace, whose, name)
-                for whose, name in _pull_secrets(templates, pull_secrets)
+                pool.submit(_pull_secret, api, namespace, "--image-pull-secret", name)
+                for name in pull_secrets
             ),
+        ]
+        # The kubelet tries without them, and a controller may yet copy them into the namespace.
+        doubts = [
+            pool.submit(_pull_secret, api, namespace, whose, name)
+            for whose, name in _pull_secrets(templates, pull_secrets)
         ]
         strangers = pool.submit(_strangers, api, namespace) if shared else None
         for answer in answers:
@@ -101,6 +106,7 @@ def check(
                 found.conditions = False
             elif said and said not in found.problems:
                 found.problems.append(said)
+    found.remarks += [remark for doubt in doubts if (remark := doubt.result())]
     if strangers is not None and (remark := strangers.result()):
         found.remarks.append(remark)
     return found
@@ -174,8 +180,7 @@ def _pod(api: "KubeApi", namespace: str, template: Template, own: frozenset[str]
 
 
 def _pull_secrets(templates: Sequence[Template], given: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield whose they are, and their names: those of the option, then what templates have too."""
-    yield from (("--image-pull-secret", name) for name in given)
+    """Yield whose they are, and their names: what templates have beside those of the option."""
     for template in templates:
         for each in items(section(template.pod, "spec"), "imagePullSecrets"):
             if (name := text(each, "name")) and name not in given:

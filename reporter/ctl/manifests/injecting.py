@@ -30,7 +30,7 @@ _ABOUT = re.compile(r"Job|Workflow|List|\brbac\.authorization\.k8s\.io\b")
 _PLACEHOLDER = re.compile(r"\{\{[^{}\n]*\}\}")
 _RIGHTS: Final = "rights"
 _MARK: Final = "\ufeff"  # of the byte order, which some editors write
-_REWRITTEN: Final = "rewritten without its comments: it has aliases or an unsupported YAML layout"
+_REWRITTEN: Final = "rewritten without its comments: it has aliases or an unusual YAML layout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,8 @@ def _changed(
     try:
         document = read(piece)
     except Unreadable as error:
-        what = f"unchanged: {error}"
+        template = " (is this a Helm template? Use the output of `helm template`)"
+        what = f"unchanged: {error}{template if '{{' in piece else ''}"
         made.said.append(Said(line + error.line - 1, "the document", what, failed=True))
         return piece
     out, put_in = changes(document, line + document.line - 1, made)

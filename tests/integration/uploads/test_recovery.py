@@ -83,7 +83,7 @@ def test_a_row_without_its_bytes(stopped: Scene, how: str) -> None:
         entry = here.store.entry(NODE1)
         assert (State.FAILED, Cause.LOST) == (entry.state, entry.record.cause)
         found = json.loads(here.files()["sysd/errors/node1/error.json"])
-        assert "the stored result is missing" == found["error"]
+        assert "the stored result is missing or incomplete" == found["error"]
         assert "sysd/results/node1/a.json" not in here.files()
         assert stored(sha(b"1")) == await here.put(NODE1, b"1", JSON)
         assert b"1" == here.files()["sysd/results/node1/a.json"]
