@@ -37,10 +37,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A Job with a reporter that was looked at, and its file."""
+    """A Job that was looked at, and its file: with a reporter, or with a label that asks for it."""
 
     file: str
     object: str
+    reporter: bool
 
 
 def as_data(found: Sequence[Found], checked: Sequence[Checked]) -> dict[str, Any]:

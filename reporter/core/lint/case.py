@@ -49,11 +49,17 @@ class Case:
     world: World
 
 
+def nothing(_: object) -> Iterator[Hit]:
+    """Find nothing."""
+    yield from ()
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule. `partial` says that it fits Jobs that are only a part of one, as a patch is.
 
-    `summary` says in the documents what is found.
+    `summary` says in the documents what is found. `check` is for each reporter of a Job, `without`
+    for a Job that asks for one and has none.
     """
 
     id: str
@@ -61,6 +67,7 @@ class Rule:
     summary: str
     check: Callable[[Case], Iterator[Hit]]
     partial: bool = False
+    without: Callable[[Job], Iterator[Hit]] = nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +86,17 @@ def findings(rules: Sequence[Rule], job: Job, world: World) -> list[Finding]:
         Finding(rule, *hit)
         for rule in rules
         if job.whole or rule.partial
-        for reporter in job.reporters
-        for hit in rule.check(Case(job, reporter, world))
+        for hit in _hits(rule, job, world)
     ]
     # What is wrong with the Pod is found once for each reporter.
     return list(dict.fromkeys(found))
+
+
+def _hits(rule: Rule, job: Job, world: World) -> Iterator[Hit]:
+    if not job.reporters:
+        yield from rule.without(job)
+    for reporter in job.reporters:
+        yield from rule.check(Case(job, reporter, world))
 
 
 def shown(names: Iterable[Any]) -> str:

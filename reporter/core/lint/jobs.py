@@ -1,4 +1,4 @@
-"""Jobs in manifests: which have a reporter, and how it was set up."""
+"""Jobs in manifests: which have a reporter or ask for one, and how it was set up."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from typing import Any, Final
 from reporter.core.diagnosis.setting import reporters_in
 from reporter.core.facts import Form
 from reporter.core.inject.edits import get
-from reporter.core.inject.jobs import jobs
+from reporter.core.inject.jobs import Found, jobs
 from reporter.core.inject.template import account_of
+from reporter.core.inject.wishes import LABEL
 from reporter.core.objects import section, text
 from reporter.core.pod import Names
 
@@ -29,6 +30,7 @@ _DEFAULTS: Final = {
     "REPORTER_FORM": "auto",
     "ADAPTER_CONTAINER_NAME": "",
 }
+_FORMS: Final = frozenset({Form.NATIVE.value, Form.CLASSIC.value})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
@@ -91,7 +93,8 @@ class Job:
     """A Job, or what a CronJob or a part of a JobSet makes. Places are those in the document.
 
     `name` is the Job's own, empty where only the cluster knows it; `part` is that of a JobSet.
-    `elsewhere` is the namespace of a manifest that names none.
+    `elsewhere` is the namespace of a manifest that names none. `asked` is the place of the label
+    that asks for a reporter; empty without one.
     """
 
     kind: str
@@ -103,6 +106,7 @@ class Job:
     spec_place: Place
     spec: Object
     reporters: tuple[Reporter, ...]
+    asked: Place
 
     @property
     def title(self) -> str:
@@ -155,7 +159,7 @@ class Job:
 
 
 def read_jobs(value: Object, place: Place, elsewhere: str = "") -> Iterator[Job]:
-    """Yield the Jobs of an object, or what it makes, that have a reporter."""
+    """Yield the Jobs of an object, or what it makes, that have a reporter or ask for one."""
     kind, metadata = text(value, "kind"), section(value, "metadata")
     forms = {"initContainers": Form.NATIVE, "containers": Form.CLASSIC}
     for each in jobs(value):
@@ -166,12 +170,32 @@ def read_jobs(value: Object, place: Place, elsewhere: str = "") -> Iterator[Job]
             for listed, at, container in reporters_in(section(spec, "template", "spec"))
         )
         name = {"Job": each.name, "JobSet": _name(each.name, part)}.get(kind, "")
-        shown = text(part, "name")
-        if reporters:
-            yield Job(kind, name, shown, metadata, elsewhere, place, spec_place, spec, reporters)
+        asked = _asked(value, each)
+        if reporters or asked:
+            yield Job(
+                kind,
+                name,
+                text(part, "name"),
+                metadata,
+                elsewhere,
+                place,
+                spec_place,
+                spec,
+                reporters,
+                (*place, *asked) if asked else (),
+            )
 
 
 def _name(whole: str, part: Object) -> str:
     """Return the name of the Job of a JobSet's part, if it is one."""
     one = whole and part.get("replicas") in (None, 1)
     return f"{whole}-{text(part, 'name')}-0" if one else ""
+
+
+def _asked(value: Object, found: Found) -> Place:
+    """Return where a label asks for a reporter: the template's counts before the object's."""
+    for at in (found.job, found.at):
+        labels = section(get(value, at), "metadata", "labels")
+        if LABEL in labels:
+            return (*at, "metadata", "labels", LABEL) if text(labels, LABEL) in _FORMS else ()
+    return ()

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from reporter.core.facts import Form
 from reporter.core.lint.case import Case, Hit, shown
+from reporter.core.lint.jobs import Job
 from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right
 from reporter.core.mounts import declared, mount_of, shares, volume_of, writes
 from reporter.core.objects import items, number, section, text
@@ -14,6 +15,17 @@ from reporter.core.quantity import quantity
 PEAK: Final = 51_000_000
 """Bytes: what a reporter needs at most (docs/benchmarks.md)."""
 _ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def not_injected(job: Job) -> Iterator[Hit]:
+    """A Job without a reporter never has a verdict, and nobody notices."""
+    yield Hit(
+        job.asked,
+        "The label asks for a reporter, and there is none in the Pod template.",
+        "Run status-ctl inject, or check what kubectl kustomize prints with the component of "
+        "deploy/components. If the policy of deploy/admission adds it in the cluster, use --ignore "
+        "not-injected.",
+    )
 
 
 def classic_not_first(case: Case) -> Iterator[Hit]:

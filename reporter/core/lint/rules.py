@@ -1,24 +1,25 @@
 """The table of all rules. Their ids are published: a rule may go, its id never means another."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from reporter.core.lint import name_rules, pod_rules, time_rules
-from reporter.core.lint.case import Case, Hit, Rule, Severity
+from reporter.core.lint.case import Rule, Severity, nothing
 
 _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
 
 
-def _read_already(_: Case) -> Iterator[Hit]:
-    """Find nothing more in a file that could be read."""
-    yield from ()
-
-
 UNREADABLE: Final = Rule(
-    "unreadable", _ERROR, "the file is not valid YAML, or a key appears twice", _read_already
+    "unreadable", _ERROR, "the file is not valid YAML, or a key appears twice", nothing
 )
 RULES: Final = (
     UNREADABLE,
+    Rule(
+        "not-injected",
+        _ERROR,
+        "the label `status-reporter.io/inject` asks for a reporter, and the Pod template has none",
+        nothing,
+        without=pod_rules.not_injected,
+    ),
     Rule(
         "settings",
         _ERROR,

@@ -29,9 +29,10 @@ from reporter.ctl.show.table import paint, wants_colour
 from reporter.ctl.show.tell import tell
 
 DESCRIPTION = """\
-Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter, and says what would
-go wrong: file, line, field, and what to do. Other objects are skipped, but for RBAC objects and
-ServiceAccounts, which say what the reporter may do. docs/lint.md lists the rules.
+Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter, or the label
+status-reporter.io/inject that asks for one, and says what would go wrong: file, line, field, and
+what to do. Other objects are skipped, but for RBAC objects and ServiceAccounts, which say what the
+reporter may do. docs/lint.md lists the rules.
 
 exit codes:
   0    no errors (there may be warnings)
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     _put(found, checked, options)
     errors = sum(each.rule.severity is Severity.ERROR for each in found)
     if options.output == "text":
-        tell(_summary(len(checked), errors, len(found) - errors))
+        tell(_summary(sum(each.reporter for each in checked), errors, len(found) - errors))
     return FAILED if errors or (options.strict and found) else GOOD
 
 
@@ -113,7 +114,7 @@ def _lint(files: Sequence[File], options: argparse.Namespace) -> tuple[list[Foun
             ]
         for at, manifest in enumerate(file.manifests):
             for job in jobs[(file.name, at)]:
-                checked.append(Checked(file.shown, job.title))
+                checked.append(Checked(file.shown, job.title, bool(job.reporters)))
                 found += [
                     Found(
                         each.rule,
@@ -135,7 +136,7 @@ def _denied(
     """Ask the cluster what the accounts may not do. Raises CannotTell."""
     api, namespace = open_cluster(options)
     assert namespace is not None
-    asked = {(Account(job.namespace, job.account), job.name) for job in jobs}
+    asked = {(Account(job.namespace, job.account), job.name) for job in jobs if job.reporters}
     with closing(api), asking():
         for account, job in sorted(asked):
             where = account.namespace or namespace

@@ -60,6 +60,20 @@ def test_no_job_at_all(home: Home) -> None:
     assert "no Job with a status reporter in it" in err
 
 
+def test_a_label_without_a_reporter(home: Home) -> None:
+    """No verdict would ever come; where a policy of the cluster adds the reporter, it is right."""
+    labels = {"labels": {"status-reporter.io/inject": "native"}}
+    asking = broken(pod(initContainers=[]), lambda value: value["metadata"].update(labels))
+    write(home.folder, "job.yaml", asking)
+    code, out, err = home.run("lint", "-f", "job.yaml")
+
+    assert 1 == code
+    assert "job.yaml:7: error: The label asks for a reporter, and there is none" in out
+    assert "status-ctl: no Job with a status reporter in it; 1 error, 0 warnings\n" == err
+    ignored = home.run("lint", "-f", "job.yaml", "--ignore", "not-injected", "-o", "json")
+    assert (0, []) == (ignored[0], json.loads(ignored[1])["findings"])
+
+
 def test_an_error_and_a_warning(home: Home) -> None:
     """Each with file, line, field, and what to do."""
     write(home.folder, "job.yaml", broken(LATE, pod(terminationGracePeriodSeconds=1)))

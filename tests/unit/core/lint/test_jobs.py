@@ -4,7 +4,17 @@ import pytest
 
 from reporter.core.inject.jobs import objects_in
 from reporter.core.lint.jobs import read_jobs
-from tests.unit.core.lint.manifests import cron_job, env, ids, job, job_set, lint, pod_of
+from tests.unit.core.lint.manifests import cron_job, env, ids, job, job_set, lint, pod, pod_of
+
+LABEL = "status-reporter.io/inject"
+
+
+def bare(form="native"):
+    """A Job without a reporter, with a label."""
+    value = job()
+    pod(initContainers=[])(value)
+    value["metadata"]["labels"] = {LABEL: form}
+    return value
 
 
 def test_a_list_is_its_objects():
@@ -95,3 +105,50 @@ def test_what_is_wrong_in_a_job_set():
     assert [] == ids(lint(job_set(value, 1)))
     assert ["job-name"] == ids(lint(job_set(value, 2)))
     assert [] == list(read_jobs(job_set(value), ()))
+
+
+@pytest.mark.parametrize("form", ["native", "classic"])
+def test_a_job_that_was_not_injected(form):
+    """It asks for a reporter and has none: that, at its label, and nothing else."""
+    (found,) = lint(bare(form))
+
+    assert ("not-injected", "error") == (found.rule.id, found.rule.severity)
+    assert ("metadata", "labels", LABEL) == found.place
+    assert "The label asks for a reporter, and there is none in the Pod template." == found.what
+
+
+def test_a_label_of_what_makes_jobs():
+    """Of a CronJob or its template, of a JobSet: wherever `status-ctl inject` reads it."""
+    inside = cron_job(bare())
+    inside["metadata"].pop("labels")
+    inside["spec"]["jobTemplate"]["metadata"] = {"labels": {LABEL: "native"}}
+    place = ("spec", "jobTemplate", "metadata", "labels", LABEL)
+    (read,) = read_jobs(inside, ("items", 2))
+
+    assert [place] == [each.place for each in lint(inside)]
+    assert ("items", 2, *place) == read.asked
+    for outside in (cron_job(bare()), job_set(bare(), 1)):
+        assert [("metadata", "labels", LABEL)] == [each.place for each in lint(outside)]
+
+
+def test_a_template_that_wants_none():
+    """Its label counts before that of the CronJob."""
+    value = cron_job(bare())
+    value["spec"]["jobTemplate"]["metadata"] = {"labels": {LABEL: "disabled"}}
+
+    assert [] == list(read_jobs(value, ()))
+
+
+@pytest.mark.parametrize("form", ["disabled", "", 5])
+def test_a_label_that_asks_for_none(form):
+    """Nothing is missing."""
+    assert [] == list(read_jobs(bare(form), ()))
+
+
+def test_a_label_and_a_reporter():
+    """As `status-ctl inject` leaves it; a patch with the label alone is no Job yet."""
+    injected, patch = job(), bare()
+    injected["metadata"]["labels"] = {LABEL: "native"}
+    pod(restartPolicy=None)(patch)
+
+    assert [] == lint(injected) == lint(patch)
