@@ -1,4 +1,4 @@
-"""deploy/monitoring at work: a real Prometheus, kube-state-metrics, reporter and run."""
+"""deploy/monitoring at work: a real Prometheus, kube-state-metrics, reporter, run and reaper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import yaml
@@ -152,6 +152,38 @@ class Deployed:
         return Forked([str(LAUNCHER)], env=environ, stdout=subprocess.DEVNULL)
 
 
+class Reaper:
+    """The container of deploy/reaper as a process, at one namespace and without a minute's pause.
+
+    It has the administrator's rights: those of its own account are tests/cluster/test_reap.py's.
+    """
+
+    def __init__(self, controlplane: ControlPlane, namespace: str, folder: Path) -> None:
+        self.port = free_port()
+        deployed = yaml.safe_load((ROOT / "deploy" / "reaper" / "deployment.yaml").read_text())
+        (container,) = deployed["spec"]["template"]["spec"]["containers"]
+        (port,) = container["ports"]
+        self.port_name = port["name"]
+        instead = {"-A": f"--namespace={namespace}", str(port["containerPort"]): str(self.port)}
+        program, *words = (instead.get(word, word) for word in container["command"])
+        assert list(instead.values()) == [word for word in words if word in instead.values()]
+        self._command = [str(ROOT / "cmd" / f"{program}.py"), *words, "--interval=1s"]
+        self._env = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(folder),
+            "KUBECONFIG": str(controlplane.kubeconfig),
+        }
+
+    def __enter__(self) -> Self:
+        self._process = Forked(self._command, env=self._env, stdout=subprocess.DEVNULL)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(60)
+
+
 def test_alerts_fire_for_a_job_and_a_run_whose_pods_are_gone(
     controlplane: ControlPlane, namespace: str, kit: Kit, tmp_path: Path
 ) -> None:
@@ -160,18 +192,25 @@ def test_alerts_fire_for_a_job_and_a_run_whose_pods_are_gone(
         (pytest.fail if os.environ.get("REQUIRE_CLUSTER") == "1" else pytest.skip)(reason)
     run = Aggregator(tmp_path / "run", plan("e2e", ["n1", "n2"]))
     deployed = Deployed(controlplane, namespace, tmp_path)
+    reaper = Reaper(controlplane, namespace, tmp_path)
     with (
         Prometheus(tmp_path / "prometheus", kit.config()) as watching,
         run,
         deployed.reporter() as reporter,
+        reaper,
     ):
         named = {"pod_container_name": "status-reporter", "pod_container_port_name": "metrics"}
         found = pod_labels(namespace, deployed.pod, pod_label_job_name=JOB, **named)
         kit.point("status-reporter", deployed.port, **found)
         found = pod_labels("runs", "agg-0", pod_container_port_name="status")
         kit.point("status-aggregator", run.status_port, **found)
+        found = pod_labels("status-reaper", "reaper-0", pod_container_port_name=reaper.port_name)
+        kit.point("status-reaper", reaper.port, **found)
         series = f'{{namespace="{namespace}", job_name="{JOB}"}}'
         watching.wait_for(lambda: watching.query(f"status_reporter_condition{series}"))
+        ours = '{namespace="status-reaper", pod="reaper-0", job="status-reaper"}'
+        open_jobs = f"status_reporter_reaper_open_jobs{ours}"
+        watching.wait_for(lambda: watching.query(f"{open_jobs} == 1"))
         assert [] == watching.firing()
 
         deployed.ends()
@@ -179,6 +218,7 @@ def test_alerts_fire_for_a_job_and_a_run_whose_pods_are_gone(
         adapter = "status-reporter.io/adapter-result.v1"
         assert 200 == run.worker("e2e").put("by-node/n1/e2e", body, Result_Format=adapter).status
         assert 0 == reporter.wait(60)
+        watching.wait_for(lambda: watching.query(f"{open_jobs} == 0"))
 
         def failed(name: str, **labels: str) -> list[Object]:
             alerts = [each for each in watching.firing() if name == each["alertname"]]
