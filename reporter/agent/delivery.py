@@ -70,7 +70,7 @@ class Link:
             delivery = Delivery(Outcome.REFUSED, text=str(error))
         facts = {"outcome": delivery.outcome, **delivery.facts}
         if failure is not None:
-            log.get().error("Nothing but a failure to deliver", reason=failure.text, **facts)
+            log.get().error("Collecting failed, no result to deliver", reason=failure.text, **facts)
         elif delivery.delivered:
             log.get().info("Result delivered", **facts)
         else:

@@ -205,5 +205,5 @@ class Annotator:
 
     def _recovered(self) -> None:
         if self._said:
-            log.get().info("The status annotation is written again", failures=self._failures)
+            log.get().info("The status annotation can be written again", failures=self._failures)
         self._failures, self._said = 0, False

@@ -159,7 +159,7 @@ class Assembly:
             authority = Authority.open(tls, plan, names, now=now, hand_out=hand_out)
         if authority.fresh:
             exported = [path for path in (chosen.export_certs, chosen.export_secrets) if path]
-            self._log.info("Certificates made", names=names, exported=exported)
+            self._log.info("Certificates created", names=names, exported=exported)
         else:
             self._log.info("Certificates of this run are kept, nothing is exported")
         if authority.uncovered:
@@ -241,7 +241,7 @@ class Assembly:
 
     def _certificate_changed(self, error: str | None) -> None:
         if error is None:
-            self._log.info("The status listener's certificate was read again")
+            self._log.info("The status listener's certificate was reloaded")
         else:
             self._log.warning(
                 "The status listener's new certificate cannot be used; the previous one still is",

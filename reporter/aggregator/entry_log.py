@@ -80,7 +80,7 @@ class EntryLog:
     def _failed(self, key: Key, attempts: int, window: Window) -> None:
         until = datetime.fromtimestamp(window.until, UTC).isoformat(timespec="seconds")
         self._log.warning(
-            "Upload failed, may be tried again",
+            "Upload failed, may be retried",
             key=str(key),
             attempts=attempts,
             until=until,

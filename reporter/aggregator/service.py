@@ -101,7 +101,7 @@ class Service:
         try:
             async with AsyncExitStack() as parts:
                 code = await self._serve(parts, stopping)
-                self._log.info("Aggregator stops")
+                self._log.info("Aggregator stopping")
         finally:
             loop.remove_reader(wake)
         self._log.info("Aggregator ended", exit_code=code)
@@ -217,7 +217,7 @@ class Service:
         self._make.run_log.open(layout.run_log, layout.check_room)
         await asyncio.to_thread(self._make.keep_launch)
         if self._package_again and await store.package_again():
-            self._log.info("The run is packed once more")
+            self._log.info("Packing the run again")
         if upload is not None:
             await upload.resume(store, lasting_at_most)
         else:
@@ -240,7 +240,7 @@ class Service:
         found = await intake.recover(store.snapshot())
         self._make.metrics.count("lost_results", len(found.lost))
         if not known:
-            self._log.info("Run begins")
+            self._log.info("Run started")
             return
         self._log.info(
             "Run resumed",
@@ -308,7 +308,7 @@ class Service:
             over = closed is not None and now - closed >= self._settings.linger_seconds
             if over and not health.done_listening:
                 health.done_listening = True
-                self._log.info("Workers are no longer served: the run is closed")
+                self._log.info("Worker listener closed: the run is closed")
                 await self._close(workers)
             await asyncio.sleep(_TICK)
 

@@ -211,7 +211,7 @@ def opened(
         for warning in config.warnings:
             log.get().warning("Setting ignored", problem=warning)
         for line in config.ignored:
-            log.get().info("Not a setting", variable=line)
+            log.get().info("Unknown setting", variable=line)
         return link
     metrics.set_link(up=False)
     return None

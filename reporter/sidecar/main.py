@@ -61,7 +61,7 @@ def main(
     for warning in chosen.warnings:
         log.get().warning("Setting ignored", problem=warning)
     for line in chosen.ignored:
-        log.get().info("Not a setting", variable=line)
+        log.get().info("Unknown setting", variable=line)
     return Sidecar(chosen, api, stop, environ).run()
 
 

@@ -85,7 +85,7 @@ def _work(
     for warning in config.warnings:
         log.get().warning("Setting ignored", problem=warning)
     for line in config.ignored:
-        log.get().info("Not a setting", variable=line)
+        log.get().info("Unknown setting", variable=line)
     return Worker(config, stop, _auto_tar(config, connect)).run(command.sleep)
 
 

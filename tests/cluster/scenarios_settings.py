@@ -28,7 +28,7 @@ def _never_reported(run: Run) -> None:
 def _kubernetes_named_a_port(run: Run) -> None:
     """The kubelet set the variable, the reporter did not take it for a setting."""
     given = [line for line in run.output(run.pod(), ADAPTER) if line.startswith("METRICS_PORT=tcp")]
-    said = [line["variable"] for line in run.log() if line["message"] == "Not a setting"]
+    said = [line["variable"] for line in run.log() if line["message"] == "Unknown setting"]
     assert (1, 1) == (len(given), len(said))
     assert said[0].startswith("METRICS_PORT='tcp://")
     assert said[0].endswith("set by Kubernetes for a Service, not a setting; using 9464")

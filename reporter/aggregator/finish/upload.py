@@ -121,7 +121,7 @@ class Upload:
         assert upload is not None, "`resume` has noted one"
         begun = replace(upload, state=UploadState.UPLOADING, at=now, error="", since=now)
         await store.note_upload(begun, tar)
-        self._log.info("Upload begins", host=upload.host, bytes=tar.size)
+        self._log.info("Upload started", host=upload.host, bytes=tar.size)
 
     async def drop(self, store: Store) -> None:
         """Note that there will be no tarball. Raises StoreError."""
@@ -177,7 +177,7 @@ class Upload:
         await store.note_upload(replace(upload, state=state, error=error, at=self._wall()))
         if error:
             self._log.error(
-                "Upload given up, the results stay with the aggregator",
+                "Upload given up; the results remain on the aggregator",
                 host=upload.host,
                 error=error,
             )
@@ -200,7 +200,7 @@ class Upload:
         if self._wall() + delay >= end:
             return await self._ended(store, upload, f"{self._too_long(upload)}: {error}")
         self._log.warning(
-            "Upload failed, it is tried again",
+            "Upload failed, retrying",
             host=upload.host,
             error=error,
             next_try_seconds=round(delay, 1),

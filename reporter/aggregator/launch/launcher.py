@@ -232,9 +232,9 @@ class Launcher:
             self.through = True
             stays |= {f"Secret {name}": why for name, why in requests.failing_secrets().items()}
             if stays:
-                self._log.warning("Objects of the run stay", stays=stays)
+                self._log.warning("Some objects of the run were not deleted", stays=stays)
             else:
-                self._log.info("Nothing of the plugins is left in the cluster")
+                self._log.info("Plugin objects deleted from the cluster")
         self._show(decision.shown, stays)
         return _LOOK if decision.next_look is None else min(_LOOK, decision.next_look - now)
 
@@ -285,7 +285,7 @@ class Launcher:
             requests.delete_secret(name)
         if decision.begin:
             await self._store.begin_launching()
-            self._log.info("Launching begins", expected=len(self._plan.keys))
+            self._log.info("Launching started", expected=len(self._plan.keys))
             self._changed.set()
         for key in decision.create:
             requests.create(key)

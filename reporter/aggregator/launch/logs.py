@@ -98,7 +98,7 @@ class Logs:
             size = sum(map(len, tail))
             if size > self._room:
                 log.get().warning(
-                    "A log is left out: the logs of the run are too large",
+                    "Log skipped: the logs of the run are too large",
                     pod=pod,
                     container=container,
                 )

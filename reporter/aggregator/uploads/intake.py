@@ -204,7 +204,9 @@ class Intake:
                 await self._store.mark_failed(key, failure)
             except StoreError as error:
                 if ended.outcome is not UploadOutcome.UNAVAILABLE:
-                    log.get().error("Failed upload was not noted", key=str(key), error=str(error))
+                    log.get().error(
+                        "Failed upload could not be recorded", key=str(key), error=str(error)
+                    )
         return ended
 
     def _put_away(self, key: Key, incoming: Incoming, ended: Ended) -> None:
@@ -214,7 +216,7 @@ class Intake:
             if refused and self.free_for(0):
                 self._quarantine.put(key, body, meta, ended.reason, at=self._wall())
         except OSError as error:
-            log.get().warning("Refused upload was not kept", key=str(key), error=str(error))
+            log.get().warning("Refused upload could not be stored", key=str(key), error=str(error))
         finally:
             with contextlib.suppress(OSError):
                 body.discard()

@@ -23,9 +23,10 @@ run are downloaded.
 
 exit codes:
   0    shown
-  1    there are no facts in it, or not of that node, or the archive is damaged
+  1    there are no facts in it, or none of that node, or the archive is damaged
   2    usage error
-  4    cannot tell: not reachable, forbidden, no such run, no results yet"""
+  4    cannot tell: not reachable, forbidden, no such run, no results yet
+  130  Ctrl-C"""
 FORMS = ("table", "json", "yaml", "csv")
 _NODES_SHOWN = 3
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

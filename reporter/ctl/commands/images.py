@@ -9,7 +9,7 @@ from reporter.ctl.image import OWN_IMAGE
 from reporter.ctl.show.tell import tell
 
 DESCRIPTION = """\
-Lists the images that a run of plugins needs, one a line: those of the plugin definitions, and the
+Lists the images that a run of plugins needs, one per line: those of the plugin definitions, and the
 status reporter's own. Pipe it into the tool that copies images to a mirror.
 
 exit codes:

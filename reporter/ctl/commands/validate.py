@@ -32,7 +32,8 @@ Sonobuoy's): every problem is printed with its line and field.
 exit codes:
   0    all files are valid (there may be warnings and notes)
   1    a file is invalid
-  2    usage error, or a file cannot be read"""
+  2    usage error, or a file cannot be read
+  130  Ctrl-C"""
 
 VALID, INVALID = 0, 1
 CONDITION = "Available"

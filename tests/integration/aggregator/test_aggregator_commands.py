@@ -276,7 +276,7 @@ class TestCommands:
         reader.load_verify_locations(here.folder / "st" / "ca.pem")
         reader.load_cert_chain(here.folder / "st" / "client.crt", here.folder / "st" / "client.key")
         assert 200 == status(reader, "/status")
-        running.wait_log("The status listener's certificate was read again")
+        running.wait_log("The status listener's certificate was reloaded")
 
         file = here.folder / "st" / "connection.json"
         fields = json.loads(file.read_text())

@@ -62,15 +62,15 @@ class TestRun:
         assert [
             "Aggregator started",
             "Status listener ready",
-            "Run begins",
-            "Certificates made",
+            "Run started",
+            "Certificates created",
             "Worker listener ready",
             "Result stored",
             "Result stored",
             "Result stored",
             "Run closed: the set of results is final",
             "Run finished",
-            "Aggregator stops",
+            "Aggregator stopping",
             "Aggregator ended",
         ] == [event["message"] for event in running.events]
         assert running.events[:9] == list(map(json.loads, members["meta/run.log"].splitlines()))
@@ -193,7 +193,7 @@ class TestRun:
         """LINGER_SECONDS; the status stays, and so does the process."""
         here.write_plan({"run": "empty", "plugins": []})
         running = here.start(LINGER_SECONDS="0").ready()
-        running.wait_log("Workers are no longer served: the run is closed")
+        running.wait_log("Worker listener closed: the run is closed")
         wait(lambda: closed(running.port))
 
         assert 200 == running.get("/readyz").status

@@ -57,11 +57,11 @@ class TestStart:
         running, fifo, _ = stuck
         with fifo.open("wb"):
             running.process.send_signal(signal.SIGTERM)
-            running.wait_log("Aggregator stops")
+            running.wait_log("Aggregator stopping")
         code, errors = running.end()
 
         assert (0, "") == (code, errors)
-        assert ["Aggregator stops", "Aggregator ended"] == [
+        assert ["Aggregator stopping", "Aggregator ended"] == [
             event["message"] for event in running.events[-2:]
         ]
         assert [] == running.said("Worker listener ready")

@@ -37,7 +37,7 @@ def moment(event: dict) -> datetime:
 def block_tarball(running) -> list[Path]:
     """Put a directory where the tarball will be, which has the minute of the run's start."""
     blocked = []
-    for event in ("Aggregator started", "Run begins"):
+    for event in ("Aggregator started", "Run started"):
         minute = datetime.fromisoformat(running.wait_log(event)["time"]).strftime("%Y%m%d%H%M")
         blocked.append(running.folder / "out" / f"{minute}_sonobuoy_run-1.tar.gz")
         blocked[-1].mkdir(exist_ok=True)
@@ -166,7 +166,7 @@ class TestStop:
             connection.endheaders(b"la")
             wait(lambda: b"status_aggregator_uploads 1.0" in running.get("/metrics").body)
             running.process.send_signal(signal.SIGTERM)
-            running.wait_log("Aggregator stops")
+            running.wait_log("Aggregator stopping")
             connection.send(b"te")
             assert 200 == connection.getresponse().status
         assert (0, "") == running.end()

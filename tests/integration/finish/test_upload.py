@@ -28,7 +28,7 @@ def test_it_arrives_whole(world: World):
     assert {"host": world.bucket.host, "content-length": str(len(BODY))} == request.headers
     assert BODY == request.body
     assert TarUpload(world.bucket.host, UploadState.UPLOADED, NOW, "", NOW) == ended
-    assert ["Upload begins", "Tarball uploaded"] == [each["message"] for each in world.events]
+    assert ["Upload started", "Tarball uploaded"] == [each["message"] for each in world.events]
 
 
 def test_azure_is_told_what_it_makes_of_it(world: World):
@@ -225,7 +225,7 @@ def test_a_tarball_that_cannot_be_uploaded(case: str, world: World):
         left.st_mtime_ns,
     )
     (given_up,) = [each for each in world.events if each["level"] == "error"]
-    assert "Upload given up, the results stay with the aggregator" == given_up["message"]
+    assert "Upload given up; the results remain on the aggregator" == given_up["message"]
     assert words == given_up["error"]
 
 

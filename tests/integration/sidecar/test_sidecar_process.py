@@ -84,7 +84,7 @@ def test_settings_that_cannot_change_the_verdict_never_cost_one(scene: Scene) ->
     assert ("True", "AllGood", True) == scene.history()[-1]
     events = logged(output)
     problems = [event["problem"] for event in events if event["message"] == "Setting ignored"]
-    (link,) = [event for event in events if event["message"] == "Not a setting"]
+    (link,) = [event for event in events if event["message"] == "Unknown setting"]
     assert ["LOG_LEVEL", "PROGRESS_PATH"] == sorted(p.split("=")[0] for p in problems)
     assert "info" == link["level"]
     assert link["variable"].startswith("METRICS_PORT='tcp://10.0.0.1:9090': set by Kubernetes")

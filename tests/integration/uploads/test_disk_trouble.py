@@ -123,7 +123,7 @@ def test_a46_at_the_commit(
         broken.append(error)
         with log.capture() as events:
             assert verdict == await here.put(E2E, body, meta)
-        assert "Failed upload was not noted" in [event["message"] for event in events]
+        assert "Failed upload could not be recorded" in [event["message"] for event in events]
         assert ({}, []) == (here.files(), here.leftovers())
         assert ({sha(body)} if kept else set()) == here.blobs()
         broken.clear()

@@ -112,7 +112,7 @@ def test_no_room_for_it(tmp_path: Path) -> None:
     async def story(here: Scene) -> None:
         with log.capture() as events:
             assert refused("not gzip") == await here.put(E2E, b"x", ARCHIVE)
-        assert ["Refused upload was not kept"] == [event["message"] for event in events]
+        assert ["Refused upload could not be stored"] == [event["message"] for event in events]
 
     done = play(tmp_path, story, step=no_room)
 

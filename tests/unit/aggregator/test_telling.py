@@ -168,7 +168,7 @@ class TestEntryLog:
                 Entry(E2E, window=Window(0.0, 120.0, "bad archive"), attempts=1),
                 {
                     "level": "warning",
-                    "message": "Upload failed, may be tried again",
+                    "message": "Upload failed, may be retried",
                     "key": "e2e/global",
                     "attempts": 1,
                     "until": "1970-01-01T00:02:00+00:00",
