@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from tests.bed.binaries import program
+from tests.bed.controlplane import ControlPlane
 from tests.bench.figures import Percentiles
 from tests.cluster.scene import BOUND, FIRST, SONOBUOYS, Person, write
 from tests.ports import free_port
@@ -42,19 +43,19 @@ Object = dict[str, Any]
 class Pods:
     """When a watch first showed plugins' Pods and that an image is missing, monotonic, by name."""
 
-    def __init__(self, person: Person) -> None:
+    def __init__(self, cluster: ControlPlane) -> None:
         self.seen: dict[str, float] = {}
         self.waiting: dict[str, float] = {}
-        threading.Thread(target=self._watch, args=(person,), daemon=True).start()
+        threading.Thread(target=self._watch, args=(cluster,), daemon=True).start()
 
     def first_after(self, began: float) -> float:
         """Return when the first Pod came that was not there at that time."""
         return min(at for at in [*self.seen.values()] if at > began)
 
-    def _watch(self, person: Person) -> None:
+    def _watch(self, cluster: ControlPlane) -> None:
         path = "/api/v1/pods?labelSelector=status-reporter.io/plugin"
         with suppress(OSError, http.client.HTTPException):  # the cluster ends before
-            for event in person.cluster.api.watch(path, 3600):
+            for event in cluster.api.watch(path, 3600):
                 now, pod = time.monotonic(), event["object"]
                 name = pod["metadata"]["name"]
                 self.seen.setdefault(name, now)
@@ -78,9 +79,9 @@ def troubles(person: Person, pods: Pods) -> Percentiles:
     shown: dict[str, float] = {}
     end = time.monotonic() + BOUND
     with _asked(person, "troubles") as status:
-        before = _named(status())
+        before = waiting_for_images(status())
         while len(shown.keys() | before) < PULLED:
-            for name in _named(status()) - before:
+            for name in waiting_for_images(status()) - before:
                 shown.setdefault(name, time.monotonic())
             assert time.monotonic() < end, shown
             time.sleep(POLL)
@@ -89,8 +90,8 @@ def troubles(person: Person, pods: Pods) -> Percentiles:
     return Percentiles.of([at - pods.waiting[name] for name, at in shown.items()])
 
 
-def _named(status: Object) -> set[str]:
-    """Return the names of the Pods that a status says to wait for their image."""
+def waiting_for_images(status: Object) -> set[str]:
+    """Return the names of the Pods that a status shows so."""
     found = (each["pod"] or {} for each in status["plugins"])
     return {pod["name"] for pod in found if pod.get("reason") in NO_IMAGE}
 

@@ -130,7 +130,7 @@ def main() -> int:
 
 
 def _measure(person: Person, runs: int) -> None:
-    pods = Pods(person)
+    pods = Pods(person.cluster)
     both = Both(person, pods)
     took: dict[Callable[[], float], list[float]] = {both.ours: [], both.sonobuoys: []}
     for _ in range(runs):
