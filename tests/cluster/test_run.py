@@ -6,6 +6,7 @@ The cluster is the one of `make cluster`: with a scheduler, Services, names and 
 from __future__ import annotations
 
 import json
+import tarfile
 import time
 from typing import Any
 
@@ -26,6 +27,8 @@ from tests.cluster.scene import (
     wait_pods,
     write,
 )
+from tests.cluster.two_readers import check_both
+from tests.plugin_definitions import KUBE_BENCH
 
 DAEMONS = "---".join(
     f"""
@@ -48,6 +51,27 @@ echo -n $RESULTS_DIR/a >$RESULTS_DIR/done; sleep 3600 & wait"]
     for name, cleanup in (("goes", "always"), ("stays", "never"))
 )
 """As Sonobuoy's plugins for each node are: they sleep after the done file."""
+REPORT = (
+    "<testsuite name='kubelet'><testcase name='4.1.1 of $KUBERNETES_VERSION'/>"
+    "<testcase name='4.1.2 of $KUBERNETES_VERSION'><failure>is 0644</failure></testcase>"
+    "</testsuite>"
+)
+WRITES = f"""cd $RESULTS_DIR && echo \\"{REPORT}\\" >a.xml && echo -n $PWD/a.xml >done"""
+BENCH = (
+    KUBE_BENCH.replace("kube-bench-node", "kube-bench")
+    .replace("sonobuoy/kube-bench:$SONOBUOY_K8S_VERSION", BUSYBOX)
+    .replace("[-c, /run-kube-bench.sh;", f'[-c, "{WRITES};')
+    .replace("sleep 3600; done]", 'sleep 3600; done"]')
+)
+"""In the shape of Sonobuoy's kube-bench, with a small program: it sleeps for ever, too."""
+VERDICTS = {
+    "greeting/global": ("complete", "passed"),
+    "quota/global": ("complete", "failed"),
+    "kernel/node1": ("complete", "passed"),
+    "systemd-logs/node1": ("complete", "passed"),
+    "kube-bench/node1": ("complete", "failed"),
+}
+CONDITIONS = {"greeting": "True Greeted", "quota": "False QuotaMissing"}
 pytestmark = [
     pytest.mark.node,
     pytest.mark.timeout(900),
@@ -57,37 +81,66 @@ pytestmark = [
 
 
 class TestFromNothingToATarballAndBack:
-    """L1: adapters that pass and fail, a plugin for each node, one of Sonobuoy's."""
+    """L1, L2, L21: adapters that pass and fail, a plugin for each node, two of Sonobuoy's."""
 
     def test_verdicts_conditions_and_tarball(self, person: Person, run: str) -> None:
-        sonobuoys = write(person.home, "systemd-logs.yaml", SONOBUOYS)
-        files = ("-f", str(FIRST), "-f", sonobuoys)
         code, out, err = person.run(
-            *("run", *files, "--name", run, "--storage", "none", "--cleanup", "never"),
+            *("run", *self.files(person), "--name", run, "--storage", "none"),
             *("--wait", "--timeout", "4m", "-o", "json"),
         )
 
-        assert 1 == code, err
-        assert {
-            "greeting/global": ("complete", "passed"),
-            "quota/global": ("complete", "failed"),
-            "kernel/node1": ("complete", "passed"),
-            "systemd-logs/node1": ("complete", "passed"),
-        } == entries(out), err
-        namespace = f"status-reporter-{run}"
-        assert {
-            "greeting": "True Greeted",
-            "quota": "False QuotaMissing",
-        } == conditions(person, namespace)
-
-        code, out, err = person.run("retrieve", run, "--extract", str(person.home / "got"))
+        for name in ("systemd-logs", "kube-bench"):
+            replaced = "is replaced by --service-account or the run's own"
+            assert f"plugin {name}: the service account sonobuoy-serviceaccount {replaced}" in err
+        self.check(person, run, code, out)
+        code, out, err = person.run("retrieve", run)
         assert 0 == code, err
-        kernel = person.home / "got" / "plugins" / "kernel" / "results" / "node1" / "kernel.txt"
-        assert kernel.read_text().startswith("Linux ")
+        tarball = person.home / out.strip()
+        raw = ("kernel", "systemd-logs")
+        said = {name: check_both(tarball, name, raw) for name in (*CONDITIONS, *raw, "kube-bench")}
+        with tarfile.open(tarball) as packed:
+            kernel = packed.extractfile("plugins/kernel/results/node1/kernel.txt")
+            assert kernel is not None
+            assert kernel.read().startswith(b"Linux ")
+        assert {"4.1.1 of v1.34.4": "passed", "4.1.2 of v1.34.4": "failed"} == {
+            each["name"]: each["status"] for each in said["kube-bench"]["tests"]
+        }
 
         code, _, err = person.run("delete", run)
         assert 0 == code, err
         assert [] == person.left_of(run)
+
+    def test_printed_manifests_need_no_command_afterwards(self, person: Person, run: str) -> None:
+        """Another client creates them, as a GitOps tool does."""
+        code, manifests, err = person.run(
+            *("run", *self.files(person), "--name", run, "--storage", "none"),
+            *("--dry-run", "-o", "yaml"),
+        )
+        assert 0 == code, err
+        person.cluster.kubectl("create", "-f", "-", input=manifests)
+
+        code, out, _ = person.run("wait", f"run/{run}", "--timeout", "4m", "-o", "json")
+
+        self.check(person, run, code, out)
+
+    def files(self, person: Person) -> tuple[str, ...]:
+        """Write the definitions; the Jobs of the adapters stay, because of their conditions."""
+        own = FIRST.read_text().replace(": result-file\n", ": result-file\n  cleanup: never\n")
+        written = {"own": own, "logs": SONOBUOYS, "bench": BENCH}
+        return tuple(
+            argument
+            for name, content in written.items()
+            for argument in ("-f", write(person.home, f"{name}.yaml", content))
+        )
+
+    def check(self, person: Person, run: str, code: int, out: str) -> None:
+        """Compare verdicts and conditions; of the rest no Job stays."""
+        assert (1, VERDICTS) == (code, entries(out)), out
+        namespace = f"status-reporter-{run}"
+        assert CONDITIONS == conditions(person, namespace)
+        listed = person.cluster.kubectl("get", "jobs", "-n", namespace, "-o", "json")
+        labels = [job["metadata"]["labels"] for job in json.loads(listed)["items"]]
+        assert [*CONDITIONS] == sorted(each["status-reporter.io/plugin"] for each in labels)
 
 
 def test_plugins_with_a_daemon_set(person: Person, run: str) -> None:
@@ -119,24 +172,6 @@ def test_plugins_with_a_daemon_set(person: Person, run: str) -> None:
     code, _, err = person.run("delete", run, "--yes")
     assert 0 == code, err
     assert [] == person.left_of(run)
-
-
-def test_printed_manifests_need_no_command_afterwards(person: Person, run: str) -> None:
-    """L2: another client creates them, as a GitOps tool does."""
-    code, manifests, err = person.run(
-        *("run", "-f", str(FIRST), "--name", run, "--storage", "none", "--dry-run", "-o", "yaml")
-    )
-    assert 0 == code, err
-    person.cluster.kubectl("create", "-f", "-", input=manifests)
-
-    code, out, err = person.run("wait", f"run/{run}", "--timeout", "4m", "-o", "json")
-
-    assert 1 == code, err
-    assert {
-        "greeting/global": ("complete", "passed"),
-        "quota/global": ("complete", "failed"),
-        "kernel/node1": ("complete", "passed"),
-    } == entries(out)
 
 
 def test_the_aggregators_pod_is_deleted_while_plugins_run_on_two_nodes(

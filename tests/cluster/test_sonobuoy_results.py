@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
-from collections import Counter
 from pathlib import Path
-from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.snapshot import Phase
-from tests.aggregators.served import ROOT
-from tests.bed.binaries import program
+from tests.cluster.two_readers import check_both
 from tests.integration.uploads.scene import ARCHIVE, JSON, Scene, play
 from tests.integration.uploads.test_judging import judged, judging, packed
 
@@ -103,41 +98,7 @@ def tarball(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def sonobuoy(tarball: Path, plugin: str, mode: str) -> str:
-    """What the real one prints."""
-    command = [str(program("sonobuoy")), "results", str(tarball), "-p", plugin, "-m", mode]
-    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
-
-
-def ours(tarball: Path, plugin: str) -> dict[str, Any]:
-    """What we print."""
-    command = [sys.executable, str(ROOT / "cmd" / "status-ctl.py"), "results", str(tarball)]
-    words = ["--plugin", plugin, "--mode", "detailed", "-o", "json"]
-    done = subprocess.run([*command, *words], capture_output=True, check=False, text=True)
-    (found,) = json.loads(done.stdout)["plugins"]
-    return dict(found)
-
-
 @pytest.mark.parametrize("plugin", FORMATS)
 def test_both_say_the_same(tarball: Path, plugin: str) -> None:
     """Status, counts, and of every test its name, status, place and details."""
-    told = ours(tarball, plugin)
-    lines = sonobuoy(tarball, plugin, "report").splitlines()
-    summary = dict(line.split(": ", 1) for line in lines[:7] if ": " in line)
-    counts = Counter(told["counts"])
-    assert (plugin, told["status"]) == (summary["Plugin"], summary["Status"])
-    assert [counts.total(), counts["passed"], counts["failed"], counts["skipped"]] == [
-        int(summary[name]) for name in ("Total", "Passed", "Failed", "Skipped")
-    ]
-    if plugin == "raw":
-        return  # its details are the files themselves
-
-    def facts(name: str, status: str, path: str, details: dict[str, Any]) -> tuple[str, ...]:
-        return name, status, path, json.dumps(details, sort_keys=True)
-
-    theirs = [json.loads(line) for line in sonobuoy(tarball, plugin, "detailed").splitlines()]
-    assert sorted(
-        facts(t["name"], t["status"], t["meta"]["path"], t.get("details", {})) for t in theirs
-    ) == sorted(
-        facts(t["name"], t["status"], "|".join(t["path"]), t["details"]) for t in told["tests"]
-    )
+    check_both(tarball, plugin)
