@@ -107,13 +107,13 @@ class Connection:
 
 
 class HttpServer:
-    """Listens on 127.0.0.1 with a thread for each connection; a context manager.
+    """Listens on an address with a thread for each connection; a context manager.
 
     A subclass overrides `exchange`, for TLS `context` too, and calls `listen` once it is ready.
     Until then connections are refused. `close` ends every connection and thread.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, address: str = "127.0.0.1") -> None:
         self.changed = threading.Condition()
         """Notified when anything below has changed."""
         self.connections = 0
@@ -125,7 +125,7 @@ class HttpServer:
         self._accepting: threading.Thread | None = None
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._listener.bind(("127.0.0.1", port))  # who only binds, refuses
+        self._listener.bind((address, port))  # who only binds, refuses
         self.port: int = self._listener.getsockname()[1]
 
     def exchange(self, connection: Connection, request: Request) -> None:

@@ -86,8 +86,8 @@ Act = Say | Silence | Cut | Hold | HangUp
 class ScriptedServer(HttpServer):
     """A subclass says which act is next. `requests` are recorded as they came, before the act."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        super().__init__(address=address)
         self.requests: list[Request] = []
 
     def next_act(self, request: Request) -> Act:

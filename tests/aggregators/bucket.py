@@ -21,14 +21,17 @@ class Bucket(ScriptedServer):
     connections are refused until `listen`.
     """
 
-    def __init__(self, folder: Path, *acts: Act, listening: bool = True) -> None:
-        super().__init__()
+    def __init__(
+        self, folder: Path, *acts: Act, address: str = "127.0.0.1", listening: bool = True
+    ) -> None:
+        super().__init__(address)
+        self._address = address
         folder.mkdir(exist_ok=True)
         self._acts = [*(acts or (Say(),))]
         authority = Authority("a CA of the store")
         self.url_file, self.ca, self._own = folder / "url", folder / "store.pem", folder / "own.pem"
         self.ca.write_text(authority.pem)
-        self.present(authority.issue("store", ("127.0.0.1", "localhost"), purpose=SERVER))
+        self.present(authority.issue("store", (address, "localhost"), purpose=SERVER))
         self.point(QUERY)
         if listening:
             self.listen()
@@ -36,7 +39,7 @@ class Bucket(ScriptedServer):
     @property
     def host(self) -> str:
         """What may be shown of the URL."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self._address}:{self.port}"
 
     @property
     def flags(self) -> tuple[str, ...]:

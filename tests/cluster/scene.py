@@ -138,6 +138,12 @@ def conditions(person: Person, namespace: str) -> dict[str, str]:
     return found
 
 
+def gateway(cluster: ControlPlane) -> str:
+    """Return the address of this machine that Pods reach."""
+    path = "jsonpath={.status.addresses[?(@.type=='InternalIP')].address}"
+    return cluster.kubectl("get", "node", "node1", "-o", path).strip()
+
+
 def write(folder: Path, name: str, content: str) -> str:
     """Write a file; return its path."""
     path = folder / name

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import os
 import subprocess
+from time import monotonic
 from typing import Any
 
 import pytest
 
-from tests.cluster.scene import BOUND, FIRST, SLEEPS, SONOBUOYS, Person, phases, wait_pods, write
+from tests.aggregators.bucket import Bucket
+from tests.cluster.scene import (
+    BOUND,
+    FIRST,
+    SLEEPS,
+    SONOBUOYS,
+    Person,
+    gateway,
+    phases,
+    wait_pods,
+    write,
+)
+from tests.scripted_server import Silence
 
 OBEYS = SONOBUOYS.replace(
     "&& while true; do sleep 3600; done", "; trap 'exit 0' TERM; sleep 3600 & wait"
@@ -77,6 +90,27 @@ class TestDeletesInEachPhase:
         code, _, err = person.run("delete", run, "--yes")
         assert 0 == code, err
         assert [] == person.left_of(run)
+
+    def test_while_its_upload_hangs(self, person: Person, run: str, time: int) -> None:
+        """The store takes the tarball and never answers: nobody waits for it."""
+        greeting = write(person.home, "greeting.yaml", FIRST.read_text().partition("\n---\n")[0])
+        address = gateway(person.cluster)
+        with Bucket(person.home / "store", Silence(), address=address) as store:
+            code, _, err = person.run(
+                *("run", "-f", greeting, "--name", run, "--storage", "none"), *store.flags
+            )
+            assert 0 == code, err
+            (request,) = store.heard(1, timeout=BOUND)
+            assert "PUT" == request.method
+
+            code, _, err = person.run("delete", run)
+            assert (1, True) == (code, "it is still running" in err)
+            began = monotonic()
+            code, _, err = person.run("delete", run, "--yes")
+            print(f"deleted while its upload hung: {monotonic() - began:.1f} s")
+            assert 0 == code, err
+            assert [] == person.left_of(run)
+            assert 1 == len(store.requests)
 
     def test_when_it_is_over(self, person: Person, run: str, time: int) -> None:
         with self.start(person, run, "--wait") as process:

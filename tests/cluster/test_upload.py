@@ -14,7 +14,7 @@ from tests.aggregators.object_store import ObjectStore
 from tests.aggregators.served import Aggregator, plan
 from tests.bed.binaries import BedUnavailable, program
 from tests.bed.controlplane import ControlPlane
-from tests.cluster.scene import Person, write
+from tests.cluster.scene import Person, gateway, write
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(600)]
@@ -102,12 +102,6 @@ def test_a_run_that_ends_with_its_verdict(person: Person, run: str, tmp_path: Pa
         assert not [each for each in seen if secret in each]
     assert 0 == person.run("delete", run)[0]
     assert [] == person.left_of(run)
-
-
-def gateway(cluster: ControlPlane) -> str:
-    """Return the address of this machine that Pods reach."""
-    path = "jsonpath={.status.addresses[?(@.type=='InternalIP')].address}"
-    return cluster.kubectl("get", "node", "node1", "-o", path).strip()
 
 
 def everything(cluster: ControlPlane, namespace: str, run: str) -> Iterator[str]:
