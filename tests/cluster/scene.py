@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from reporter.core.launch.names import PLUGIN_LABEL, RUN_LABEL
 from tests.aggregators.served import ROOT
+from tests.bed.api import ApiError
 from tests.bed.controlplane import ControlPlane
 from tests.bed.product_image import PRODUCT_IMAGE
 
@@ -67,6 +71,8 @@ SLEEPS = yaml.safe_dump_all(
 )
 """Both go on when there is a file /tmp/go in their containers."""
 BOUND = 300.0
+REFUSAL = "plugins of this kind are not allowed here"
+"""What a policy says."""
 
 
 class Person:
@@ -149,6 +155,54 @@ def write(folder: Path, name: str, content: str) -> str:
     path = folder / name
     path.write_text(content)
     return str(path)
+
+
+@contextmanager
+def refusing(cluster: ControlPlane, run: str, *, pod: str, job: str) -> Iterator[None]:
+    """Have a policy that refuses the Pod of one plugin of a run, and the Job of another."""
+    name = f"refuses-{run}"
+    plugin = f"object.metadata.labels['{PLUGIN_LABEL}']"
+    rule = {"apiGroups": ["", "batch"], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    refused = f"{plugin} != (request.kind.kind == 'Pod' ? '{pod}' : '{job}')"
+    policy = {
+        "matchConstraints": {"resourceRules": [rule | {"resources": ["pods", "jobs"]}]},
+        "validations": [{"expression": refused, "message": REFUSAL}],
+    }
+    of_plugins = [
+        {"key": RUN_LABEL, "operator": "In", "values": [run]},
+        {"key": PLUGIN_LABEL, "operator": "Exists"},
+    ]
+    binding = {
+        "policyName": name,
+        "validationActions": ["Deny"],
+        "matchResources": {"objectSelector": {"matchExpressions": of_plugins}},
+    }
+    group = "/apis/admissionregistration.k8s.io/v1"
+    made = {"validatingadmissionpolicies": policy, "validatingadmissionpolicybindings": binding}
+    for resource, spec in made.items():
+        cluster.request("POST", f"{group}/{resource}", {"metadata": {"name": name}, "spec": spec})
+    trial = {
+        "metadata": {"name": "trial", "labels": {RUN_LABEL: run, PLUGIN_LABEL: pod}},
+        "spec": {"containers": [{"name": "main", "image": BUSYBOX}]},
+    }
+    try:
+        end = time.monotonic() + BOUND
+        while REFUSAL not in _refusal(cluster, trial):
+            assert time.monotonic() < end  # the API server follows policies with a delay of its own
+            time.sleep(0.1)
+        yield
+    finally:
+        for resource in reversed(made):
+            cluster.request("DELETE", f"{group}/{resource}/{name}")
+
+
+def _refusal(cluster: ControlPlane, pod: dict[str, Any]) -> str:
+    """Create a Pod as a dry run; return why it is refused."""
+    try:
+        cluster.request("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod)
+    except ApiError as error:
+        return str(error)
+    return ""
 
 
 def wait_pods(person: Person, run: str, wanted: Callable[[list[Any]], bool]) -> list[Any]:

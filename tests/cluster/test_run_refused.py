@@ -11,7 +11,18 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.cluster.scene import BOUND, BUSYBOX, FIRST, SONOBUOYS, Person, conditions, entries, write
+from tests.cluster.scene import (
+    BOUND,
+    BUSYBOX,
+    FIRST,
+    REFUSAL,
+    SONOBUOYS,
+    Person,
+    conditions,
+    entries,
+    refusing,
+    write,
+)
 
 pytestmark = [
     pytest.mark.node,
@@ -71,6 +82,17 @@ class TestSaidBeforeTheStart:
 
         assert 3 == err.count("error looking up service account")
         assert "the aggregator: " not in err
+
+    def test_a_policy(self, person: Person, run: str, team: str) -> None:
+        """Which refuses a plugin's Pod, or only the Job that would make it."""
+        with refusing(person.cluster, run, pod="kernel", job="quota"):
+            err = self.refused(person, run, team)
+
+        assert 2 == err.count(REFUSAL)
+        for plugin, kind in (("kernel", "Pod"), ("quota", "Job")):
+            assert re.search(
+                rf"plugin {plugin}: its {kind} would be refused: .* denied request: {REFUSAL}", err
+            )
 
     def test_a_name_that_a_stranger_has(self, person: Person, run: str, team: str) -> None:
         person.cluster.kubectl("create", "configmap", run, "--from-literal=a=b", "-n", team)
