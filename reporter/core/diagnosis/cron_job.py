@@ -53,19 +53,20 @@ def _schedule(cron_job: Object, runs: list[Object]) -> Iterator[Finding]:
 
 def _run(job: Object) -> Finding:
     metadata = section(job, "metadata")
-    verdicts = [
-        f"{each.type}={each.status} {each.reason}: {each.message}" for each in standing(job)
-    ]
+    found = standing(job)
+    verdicts = [f"{each.type}={each.status} {each.reason}: {each.message}" for each in found]
     said = "; ".join(verdicts) or "no condition"
     what = f"Job {text(metadata, 'name')} of {text(metadata, 'creationTimestamp')}: {said}"
-    found = outcome(job)
-    if found is JobOutcome.GOOD:
+    became = outcome(job)
+    if became is JobOutcome.GOOD:
         return info("run", what)
-    if found is JobOutcome.FAILED:
+    if became is JobOutcome.FAILED:
         return problem("run", what)
     if ended(job):
         return warning("run", f"{what} (it ended without a final verdict)")
-    return info("run", f"{what} (it may still change)")
+    what = f"{what} (it may still change)"
+    failing = any(not each.good and not each.running for each in found)
+    return problem("run", what) if failing else info("run", what)
 
 
 def _created(job: Object) -> tuple[float, str]:

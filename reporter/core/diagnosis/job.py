@@ -7,6 +7,7 @@ from reporter.core.diagnosis.alive import kept_alive
 from reporter.core.diagnosis.events import last_event
 from reporter.core.diagnosis.finding import Finding, Object, Objects, info, problem, warning
 from reporter.core.diagnosis.pod import diagnose_pod
+from reporter.core.diagnosis.repeats import repeats
 from reporter.core.diagnosis.setting import find_setup, judge
 from reporter.core.diagnosis.written_verdict import WrittenVerdict, tell, written_verdicts
 from reporter.core.objects import items, moment, section, text
@@ -39,6 +40,7 @@ def findings(objects: Objects) -> list[Finding]:
     said: list[Finding] = []
     for verdict in found:
         said += [tell(verdict), *_doubts(verdict, objects, newest)]
+    said += repeats(job, found)
     if newest is not None and setup is None:
         # Something may put it into Pods that the template does not show.
         setup = find_setup(section(newest, "spec"))

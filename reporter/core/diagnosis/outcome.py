@@ -5,11 +5,9 @@ from enum import StrEnum
 
 from reporter.core.diagnosis.finding import Object
 from reporter.core.diagnosis.job import ended, standing
+from reporter.core.diagnosis.repeats import is_last
 from reporter.core.diagnosis.setting import find_setups
-from reporter.core.diagnosis.written_verdict import WrittenVerdict
-from reporter.core.objects import items, number, section, text
-
-_ENDING = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})
+from reporter.core.objects import section, text
 
 
 class JobOutcome(StrEnum):
@@ -27,32 +25,6 @@ def outcome(job: Object) -> JobOutcome:
     if len(found) < max(reporters, 1) or not all(is_last(each, job) for each in found):
         return JobOutcome.OPEN
     return JobOutcome.GOOD if all(each.good for each in found) else JobOutcome.FAILED
-
-
-def is_last(verdict: WrittenVerdict, job: Object) -> bool:
-    """Return whether this verdict stays.
-
-    A final one is the last of its Pod. Unless it is good, the Job may start another Pod, whose
-    verdict replaces it.
-    """
-    # An older reporter writes its verdicts once, and says of none that it is final.
-    settled = verdict.final is not False and not verdict.running
-    return settled and (verdict.good or no_pod_follows(job))
-
-
-def no_pod_follows(job: Object) -> bool:
-    """Return whether the Job starts no further Pod: it is ending, or does not retry."""
-    spec = section(job, "spec")
-    conditions = items(section(job, "status"), "conditions")
-    if any(text(each, "type") in _ENDING and text(each, "status") == "True" for each in conditions):
-        return True
-    if spec.get("suspend") is True or number(spec, "backoffLimit") != 0:
-        return False
-    if (number(spec, "completions") or 1) > 1 or (number(spec, "parallelism") or 1) > 1:
-        return False
-    # Failures that a rule ignores are not counted.
-    rules = items(section(spec, "podFailurePolicy"), "rules")
-    return not any(text(rule, "action") == "Ignore" for rule in rules)
 
 
 def open_because(job: Object) -> str:

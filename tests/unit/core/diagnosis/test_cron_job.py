@@ -9,11 +9,12 @@ from tests.verdicts import with_verdicts
 
 CRON = {"metadata": {"name": "nightly", "uid": "u"}, "spec": {"schedule": "@daily"}}
 GOOD = rows.result(ResultPayload(True, "Fine", "m"))
+BAD = rows.result(ResultPayload(False, "Bad", "m"))
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
-def run(day, *reports, owner="u", **more):
-    made = with_verdicts(*reports, name=f"n-{day}", spec={"backoffLimit": 0}, **more)
+def run(day, *reports, owner="u", limit=0, **more):
+    made = with_verdicts(*reports, name=f"n-{day}", spec={"backoffLimit": limit}, **more)
     stamp = f"2030-01-{day:02}T00:00:00Z"
     made["metadata"] |= {"ownerReferences": [{"uid": owner}], "creationTimestamp": stamp}
     return made
@@ -33,6 +34,10 @@ def test_the_newest_come_first():
         (run(1, GOOD), "info", "Available=True Fine: m"),
         (run(1, rows.timeout(300)), "problem", "within 5m0s"),
         (run(1), "info", "no condition (it may still change)"),
+        (run(1, rows.running(None, None), final=False), "info", "(it may still change)"),
+        (run(1, BAD, final=False, limit=6), "problem", "Bad: m (it may still change)"),
+        (run(1, BAD, limit=6), "problem", "Bad: m (it may still change)"),
+        (run(1, GOOD, final=False, limit=6), "info", "Fine: m (it may still change)"),
         (run(1, status=COMPLETE), "warning", "no condition (it ended without a final verdict)"),
     ],
 )

@@ -5,11 +5,11 @@ import pytest
 from reporter.core import rows
 from reporter.core.diagnosis.outcome import (
     JobOutcome,
-    no_pod_follows,
     nobody_writes,
     open_because,
     outcome,
 )
+from reporter.core.diagnosis.repeats import no_pod_follows
 from reporter.core.payloads import ResultPayload
 from tests.fakekube import make_job, make_pod
 from tests.verdicts import with_verdicts
