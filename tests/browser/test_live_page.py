@@ -127,7 +127,7 @@ def test_what_the_launcher_shows(browser):
     assert "e2e skips node win1: not Linux" == first
     assert held_up.endswith(": watching Jobs: 403 · e2e skips node win1: not Linux")
     received = "1 of 1 result received"
-    assert [f"{received} · removing the plugins", f"{received} · packing the results"] == ends
+    assert [f"{received} · removing the plugins", f"{received} · finishing"] == ends
     assert "Job r1 could not be removed: it is being deleted · " in stays
     assert [] == browser.complaints()
 

@@ -12,7 +12,7 @@ export function headline({ status, counts }) {
   return { word, kind: status };
 }
 
-const ENDS = { removing: "removing the plugins", done: "packing the results" };
+const ENDS = { removing: "removing the plugins", done: "finishing" };
 
 /** What is done between the last decision and the end of the run. */
 function ending({ status, counts, final, launcher, upload, "tar-info": tar }) {

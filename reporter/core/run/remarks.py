@@ -9,7 +9,7 @@ from reporter.core.run.tar_upload import UploadState
 from reporter.core.run.view import Document, counts, over
 
 REMOVING: Final = "removing the plugins"
-PACKING: Final = "packing the results"
+FINISHING: Final = "finishing"
 UPLOADING: Final = "uploading the results"
 
 
@@ -29,9 +29,9 @@ def ending(document: Document) -> str:
         case Step.REMOVING:
             return REMOVING
         case Step.DONE:
-            return PACKING
+            return FINISHING
         case "" if text(document, "status") == Status.POST_PROCESSING:
-            return PACKING
+            return FINISHING
         case _:
             return ""
 

@@ -152,8 +152,9 @@ class RunBar(Bar):
         counted = counts(document)
         full = round(_BAR * counted["decided"] / max(counted["entries"], 1))
         shown = self.put(f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document)}")
-        before, self._ending = self._ending, ending(document)
-        if not shown and self._ending and self._ending != before:
+        # The annotations do not tell of it: that is no other phase.
+        before, self._ending = self._ending, ending(document) or self._ending
+        if not shown and self._ending != before:
             tell(self._ending)
 
 

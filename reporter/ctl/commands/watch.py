@@ -145,8 +145,10 @@ class Lines:
 
     def _remark(self, document: Document) -> list[str]:
         """Return what is new about the whole run."""
-        told, self._remarks = set(self._remarks), own_words(document) + hindrances(document)
-        found = [each for each in self._remarks if each not in told]
+        told, words = set(self._remarks), own_words(document) + hindrances(document)
+        found = [each for each in words if each not in told]
+        # The annotations do not have all of it: what they leave out is not over.
+        self._remarks = [*self._remarks, *found] if document.get("partial") else words
         if trouble := launcher_trouble(document):
             self._held_up = trouble
         elif self._held_up and launcher_at_work(document):

@@ -69,10 +69,10 @@ def summary(document: Document) -> str:
     parts = [f"{_headline(document)}: {done}"]
     if over(document):
         parts.append("final")
-    elif doing := ending(document):
-        parts.append(doing)
     elif failed(document):
         parts.append("may still change if a late result arrives")
+    if doing := ending(document):
+        parts.append(doing)
     if run := text(document, "run"):
         parts.append(f"run {clean(run, 253)}")
     return ", ".join(parts)

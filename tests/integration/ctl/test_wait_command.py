@@ -285,7 +285,7 @@ class TestTerminal:
             _, shown = home.terminal("wait", "--url", server.url, "--no-color")
 
         assert 0 == code
-        assert "status-ctl: removing the plugins\nstatus-ctl: packing the results\n" == err
+        assert "status-ctl: removing the plugins\nstatus-ctl: finishing\n" == err
         assert "1 of 1 done (100%), removing the plugins, run" in shown
         assert "status-ctl: removing" not in shown
 

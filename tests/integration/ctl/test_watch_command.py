@@ -92,7 +92,7 @@ class TestPipe:
             running,
             "e2e/global  complete",
             "Job r1 could not be removed: it is being deleted",
-            "post-processing: 1 of 1 done (100%), packing the results, run 5e1f0c6a",
+            "post-processing: 1 of 1 done (100%), finishing, run 5e1f0c6a",
             "uploading the results to store",
             "post-processing: 1 of 1 done (100%), uploading the results, run 5e1f0c6a",
             "uploading the results to store; it is tried again: 503",
@@ -100,6 +100,23 @@ class TestPipe:
             "the results were uploaded to store",
             "complete: 1 of 1 done (100%), final, run 5e1f0c6a",
         ] == told(out)
+
+    def test_a_document_without_all_of_it(self, home: Home) -> None:
+        """As the annotations give it: what it leaves out is not told again afterwards."""
+        whole = {**BEGUN, "skipped": [{"name": "e2e", "node": "win1", "reason": "not Linux"}]}
+        with server(whole, {**BEGUN, "partial": True}, whole, DONE) as asked:
+            _, out, _ = home.run("watch", "--url", asked.url)
+
+        assert 1 == [line.endswith("skips node win1: not Linux") for line in told(out)].count(True)
+
+    def test_a_failure_at_the_end_may_still_change(self, home: Home) -> None:
+        """Until the run is over; what is done meanwhile stands beside it."""
+        late = entry("e2e", status="timed_out", result_status="timeout")
+        ended = {**run_status("failed", late), "launcher": launcher("removing")}
+        with server(ended, {**ended, "final": True}) as asked:
+            _, out, _ = home.run("watch", "--url", asked.url)
+
+        assert "may still change if a late result arrives, removing the plugins, run" in out
 
     def test_the_phases_of_the_end(self, home: Home) -> None:
         """Each is a line, although no entry changes any more."""
@@ -114,7 +131,7 @@ class TestPipe:
         assert [
             "e2e/global  complete",
             "post-processing: 1 of 1 done (100%), removing the plugins, run 5e1f0c6a",
-            "post-processing: 1 of 1 done (100%), packing the results, run 5e1f0c6a",
+            "post-processing: 1 of 1 done (100%), finishing, run 5e1f0c6a",
             "complete: 1 of 1 done (100%), final, run 5e1f0c6a",
         ] == told(out)
 

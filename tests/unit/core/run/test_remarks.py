@@ -3,7 +3,7 @@
 import pytest
 
 from reporter.core.run.remarks import (
-    PACKING,
+    FINISHING,
     REMOVING,
     UPLOADING,
     ending,
@@ -76,12 +76,12 @@ def test_what_the_aggregator_says_of_itself():
         (run("watching"), ""),  # the launcher has not looked yet
         (run("removing"), REMOVING),
         (run("removing", "failed", ("complete", "failed")), REMOVING),
-        (run("done"), PACKING),
-        (run("done", "failed", ("complete", "timed_out")), PACKING),
+        (run("done"), FINISHING),
+        (run("done", "failed", ("complete", "timed_out")), FINISHING),
         (run("of the future"), ""),
-        (run(), PACKING),  # nobody launches
+        (run(), FINISHING),  # nobody launches
         (run(status="failed", entries=("failed",)), ""),  # a late result may still come
-        (run("done", upload={"state": "waiting"}), PACKING),
+        (run("done", upload={"state": "waiting"}), FINISHING),
         (run("done", upload={"state": "uploading"}), UPLOADING),
         (run(upload={"state": "uploading"}), UPLOADING),
         (run("done", upload={"state": "uploaded"}, **{"tar-info": {"name": "x"}}), ""),
