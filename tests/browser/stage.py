@@ -26,11 +26,14 @@ from reporter.core.run.upload_head import Meta
 from reporter.metrics.page import Page
 from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore
+from tests.browser.webdriver import Browser
 from tests.integration.aggregator_http.test_files import Sender
 
 T = TypeVar("T")
 BOUND = 60.0
 RUN = "6b1d0f0e-6d3c-4f7d-9d7e-0f3f4f0c1a2b"
+ROWS = "[...document.querySelectorAll('#rows tr')]"
+LINK = "document.querySelector('#link-text').textContent"
 
 
 @dataclass
@@ -268,3 +271,9 @@ PLUGINS = [
     {"name": "systemd-logs", "nodes": nodes(120)},
     {"name": "node-benchmark", "nodes": nodes(40)},
 ]
+
+
+def opened(browser: Browser, url: str, rows: int) -> None:
+    """Open the page and wait until it shows the run, live."""
+    browser.open(url)
+    browser.until(f"{ROWS}.length === arguments[0] && {LINK} === 'Live'", rows)

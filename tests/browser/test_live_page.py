@@ -14,19 +14,16 @@ from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.tar_upload import TarUpload, UploadState
 from tests.aggregators.served import Aggregator, plan
-from tests.browser.stage import PLUGINS, Stage, nodes, rehearse
-from tests.browser.webdriver import Browser
+from tests.browser.stage import LINK, PLUGINS, ROWS, Stage, opened, rehearse
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 E2E = Key("e2e", "global")
 SMALL = [{"name": "e2e"}, {"name": "sysd", "nodes": ["node1", "node2", "node3"]}]
-ROWS = "[...document.querySelectorAll('#rows tr')]"
 KEYS = (
     f"{ROWS}.map(row => row.querySelector('b').textContent"
     " + '/' + row.querySelector('.mono').textContent)"
 )
-LINK = "document.querySelector('#link-text').textContent"
 ENTER, TAB = "\ue007", "\ue004"
 
 
@@ -35,12 +32,6 @@ def stage() -> Iterator[Stage]:
     """A small run that has just begun."""
     with Stage(SMALL) as small:
         yield small
-
-
-def opened(browser: Browser, url: str, rows: int) -> None:
-    """Open the page and wait until it shows the run, live."""
-    browser.open(url)
-    browser.until(f"{ROWS}.length === arguments[0] && {LINK} === 'Live'", rows)
 
 
 def row(key: Key) -> str:
@@ -450,58 +441,6 @@ def test_no_screen_is_too_narrow(browser, width):
         browser.run("for (const each of document.querySelectorAll('.expand')) each.click()")
 
         assert width >= browser.run("return document.documentElement.scrollWidth")
-
-
-def test_two_thousand_entries(browser):
-    """On the screen in less than a second, all of them soon after, and found at once."""
-    with Stage([{"name": "e2e", "nodes": nodes(2000)}]) as large:
-        for key in large.keys[::3]:
-            large.progress(key, msg="Reading the journal", total=24, completed=7, failures=("x",))
-        for key in large.keys[1::3]:
-            large.receive(key)
-        shown = []
-        # Again where the machine has other things to do: who is always slow stays so.
-        while not shown or (min(shown) >= 1000 and len(shown) < 10):
-            opened(browser, large.url, 2000)
-            shown.append(browser.run("return performance.getEntriesByName('shown')[0].startTime"))
-        browser.click("#search")
-        browser.press(*"0-7-249")
-        browser.until(f"{ROWS}.length === 1")
-        print(f"first rows after {[round(each) for each in shown]} ms")
-
-        assert min(shown) < 1000
-
-
-def test_a_hundred_updates_a_second(browser):
-    """Memory does not grow, and the last update is what is seen in the end."""
-    with Stage([{"name": "e2e", "nodes": nodes(500)}]) as busy:
-        opened(browser, busy.url, 500)
-
-        def updates(first: int, number: int) -> None:
-            began = time.monotonic()
-            for update in range(first, first + number):
-                threading.Event().wait(began + 0.01 * (update - first) - time.monotonic())
-                key = busy.keys[update % 500]
-                texts = (f"failure {update}", "y" * 200)
-                busy.progress(
-                    key, msg=f"update {update}", total=10**6, completed=update, failures=texts
-                )
-            last = f"update {first + number - 1}"
-            browser.until(
-                "document.querySelector('#rows').textContent.includes(arguments[0])", last
-            )
-
-        updates(0, 1000)  # every entry has been told of, twice
-        before, elements = (
-            browser.heap(),
-            browser.run("return document.querySelectorAll('*').length"),
-        )
-        updates(1000, 2000)
-        after = browser.heap()
-        print(f"heap {before} bytes, {after} after 2,000 updates")
-
-        assert elements == browser.run("return document.querySelectorAll('*').length")
-        assert after < before + 512 * 1024
 
 
 @pytest.mark.parametrize(
