@@ -9,6 +9,7 @@ import json
 import re
 import threading
 import time
+from contextlib import ExitStack
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ import yaml
 
 from tests.bed.controlplane import ControlPlane
 from tests.bed.hollow import KEEPS_OUT, HollowNodes
-from tests.cluster.scene import BUSYBOX, Person
+from tests.cluster.scene import BUSYBOX, Person, refusing
 
 Object = dict[str, Any]
 
@@ -34,6 +35,8 @@ ABSENT = {"configMapKeyRef": {"name": "absent", "key": "a"}}
 CONTAINERS: dict[str, Object] = {
     "job-refused": {"volumeMounts": [{"name": "absent", "mountPath": "/x"}]},
     "pod-refused": {},
+    "policy-job": {},
+    "policy-pod": {},
     "unschedulable": {},
     "image-name": {"image": "NOT/A:::NAME"},
     "never-pulled": {"image": "nowhere.invalid/a:1", "imagePullPolicy": "Never"},
@@ -104,7 +107,7 @@ class SlowRun:
 
     def __init__(self, cluster: ControlPlane, folder: Path) -> None:
         self.person, self.cluster = Person(cluster, folder), cluster
-        self.nodes = HollowNodes(cluster)
+        self.nodes, self._policy = HollowNodes(cluster), ExitStack()
         self._disturbing = threading.Thread(target=self._disturb)
         self._failed: BaseException | None = None
 
@@ -126,11 +129,13 @@ class SlowRun:
         self.nodes.cordon("cordoned")
         for name in ("joined", "cordoned", "tainted"):
             self.nodes.lose(name)  # or the runs of other tests would choose them
+        self._policy.enter_context(refusing(self.cluster, NAME, pod="policy-pod", job="policy-job"))
         self.cluster.kubectl("create", "-f", "-", input=manifests)
         self._disturbing.start()
 
     def end(self) -> None:
         """Leave nothing."""
+        self._policy.close()
         self._disturbing.join(BOUND)
         self.person.run("delete", NAME, "--yes")
         for name in ("joined", "cordoned", "tainted"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cluster.scene import REFUSAL
 from tests.cluster.slow_run import LEFT_OUT, SlowRun, moment
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(900)]
@@ -19,6 +20,7 @@ LATER = {
         "start_failed",
         'serviceaccount "nobody" not found',
     ),
+    "policy-pod": (60, "start_failed", f"denied request: {REFUSAL}"),
     "unschedulable": (
         70,
         "start_failed",
@@ -39,6 +41,7 @@ LATER = {
 
 AT_ONCE = {
     "job-refused": ("start_failed", 'volumeMounts[0].name: Not found: "absent"'),
+    "policy-job": ("start_failed", f"denied request: {REFUSAL}"),
     "evicted": ("pod_failed", "was disrupted (EvictionByEvictionAPI: "),
     "deleted": ("pod_failed", "was deleted before its result came"),
     "job-deleted": ("pod_failed", "was deleted before its result came"),
@@ -59,7 +62,7 @@ def test_a_failure_that_takes_its_time(slow_run: SlowRun, plugin: str) -> None:
     error = found["error"]
     assert (cause, True) == (error["cause"], words in error["text"]), error
     began = moment(slow_run.job(plugin)["metadata"]["creationTimestamp"])
-    if plugin not in {"pod-refused", "unschedulable"}:
+    if plugin not in {"pod-refused", "policy-pod", "unschedulable"}:
         (container,) = slow_run.pod(plugin)["status"]["containerStatuses"]
         state = container["state"]
         if cause == "pod_failed":
