@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import random
+import ssl
 import subprocess
 import sys
 import threading
@@ -31,6 +32,7 @@ from reporter.core.launch.names import selector
 from tests.aggregators import load
 from tests.aggregators.load import Target
 from tests.aggregators.served import ROOT, Usage, usage
+from tests.aggregators.worker import Worker
 from tests.bed import binaries
 from tests.bed.attached import attached
 from tests.bed.controlplane import ControlPlane
@@ -87,15 +89,24 @@ def hollow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HollowNodes]:
 class Launched:
     """A run as `status-ctl run` prints it, whose aggregator is a process outside of the cluster."""
 
-    def __init__(self, cluster: ControlPlane, folder: Path, name: str, nodes: int) -> None:
+    def __init__(
+        self,
+        cluster: ControlPlane,
+        folder: Path,
+        name: str,
+        nodes: int,
+        *,
+        at_once: int = NODES,
+        definition: str = DEFINITION,
+    ) -> None:
         self.cluster, self.name, self.folder = cluster, name, folder
         self.namespace = f"status-reporter-{name}"
         self._port, self._status_port = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True)
-        (folder / "plugin.yaml").write_text(DEFINITION)
+        (folder / "plugin.yaml").write_text(definition)
         chosen = ",".join(f"n{number}" for number in range(nodes))
-        self._create(self._printed("--node", chosen))
+        self._create(self._printed("--node", chosen, "--max-nodes-at-once", str(at_once)))
 
     def status_ctl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command as an administrator."""
@@ -123,8 +134,6 @@ class Launched:
 
     def _create(self, objects: list[Object]) -> None:
         (config,) = (each for each in objects if each["kind"] == "ConfigMap")
-        launch = json.loads(config["data"]["launch.json"])
-        config["data"]["launch.json"] = json.dumps({**launch, "maxNodesAtOnce": NODES})
         for name in ("plan.json", "launch.json"):
             (self.folder / name).write_text(config["data"][name])
         self.cluster.kubectl("create", "-f", "-", input=yaml.safe_dump_all(objects))
@@ -185,15 +194,26 @@ class Launched:
             assert time.monotonic() < end, (self.folder / "log").read_text()[-3000:]
             threading.Event().wait(pause)
 
-    def upload(self, count: int) -> load.Load:
-        """Send a result for each of the first nodes, with the certificate of the plugin."""
+    def certificates(self) -> list[Path]:
+        """Return the files of the plugin's Secret: CA, certificate and key."""
         listed = self.listed("secrets")
         (secret,) = (each for each in listed if each["type"] == "kubernetes.io/tls")
         for name, data in secret["data"].items():
             (self.folder / name).write_bytes(base64.b64decode(data))
-        files = (self.folder / name for name in ("ca.crt", "tls.crt", "tls.key"))
-        target = Target(f"https://127.0.0.1:{self._port}", *files, "load")
+        return [self.folder / name for name in ("ca.crt", "tls.crt", "tls.key")]
+
+    def upload(self, count: int) -> load.Load:
+        """Send a result for each of the first nodes, with the certificate of the plugin."""
+        target = Target(f"https://127.0.0.1:{self._port}", *self.certificates(), "load")
         return load.run(target, "results", count=count, size=1024)
+
+    def worker(self) -> Worker:
+        """Return one that speaks for the plugin."""
+        ca, *pair = self.certificates()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(ca)
+        context.load_cert_chain(*pair)
+        return Worker(self._port, context)
 
     def listed(self, kind: str) -> list[Object]:
         """Return the run's objects of a kind that the launcher has made."""
@@ -294,6 +314,54 @@ def test_a_plugin_on_1000_nodes(
     assert max(created, removed) < SLOWEST
     assert late.p95 < LATEST
     assert peak < LARGEST
+
+
+def running(status: Object) -> set[str]:
+    """Return the nodes whose Pod is seen to run."""
+    found = status["plugins"]
+    return {each["node"] for each in found if (each["pod"] or {}).get("phase") == "Running"}
+
+
+def test_300_nodes_in_waves_of_50(
+    hollow: HollowNodes, tmp_path: Path, figures: Callable[[str], None]
+) -> None:
+    """L22: never more at once, and nobody's time begins before its turn.
+
+    All waves together take longer than one entry may.
+    """
+    nodes, at_once, seconds = min(300, NODES), 50, 120
+    definition = DEFINITION.replace("timeoutSeconds: 3600", f"timeoutSeconds: {seconds}")
+    sent: set[str] = set()
+    most, began = 0, time.monotonic()
+    cluster, folder = hollow.controlplane, tmp_path / "run"
+    with Launched(cluster, folder, "waves", nodes, at_once=at_once, definition=definition) as run:
+        seen = Seen(cluster, run.namespace)
+
+        def whole_wave(status: Object) -> bool:
+            nonlocal most
+            # What has a Job and was sent no result is at work, whatever is known of it by now.
+            at_work = {node for kind, node in list(seen.uids) if kind == "Job"} - sent
+            most = max(most, len(at_work), len(running(status) - sent))
+            return len(running(status) - sent) >= min(at_once, nodes - len(sent))
+
+        run.start()
+        while len(sent) < nodes:
+            wave = running(run.wait(whole_wave)) - sent
+            # The time that the programs of a wave take: a part of what each of them may take.
+            threading.Event().wait(seconds * at_once / nodes)
+            run.wait(whole_wave)
+            worker = run.worker()
+            for node in sorted(wave):
+                sent.add(node)
+                assert 200 == worker.put(f"by-node/{node}/load", b"done").status
+        whole = time.monotonic() - began
+        over = run.wait(lambda status: status["final"])
+
+    figures(f"{nodes} nodes, {at_once} at once: {whole:.0f} s, at most {most} at work")
+    assert at_once == most
+    assert all_are("complete")(over)
+    assert nodes == len(over["plugins"]) == sum(kind == "Job" for kind, _ in seen.uids)
+    assert whole > seconds
 
 
 class Seen:
