@@ -104,7 +104,7 @@ def test_what_the_launcher_shows(browser):
         browser.until(f"!{row(E2E)}.textContent.includes('ErrImagePull')")
         launched.receive(E2E)
         ends = []
-        for step, doing in ((Step.REMOVING, "removing"), (Step.DONE, "packing")):
+        for step, doing in ((Step.REMOVING, "removing"), (Step.DONE, "finishing")):
             launched.launch(step, stays={"Job r1": "it is being deleted"})
             browser.until(
                 "document.querySelector('#hero-sub').textContent.includes(arguments[0])", doing
