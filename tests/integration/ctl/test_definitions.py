@@ -48,7 +48,7 @@ def test_every_problem_of_every_file_is_told_with_its_place(tmp_path):
         f"# {bad}: line 3: error: spec.template: is required",
         f"# {other}: line 4: error: another plugin is named 'quota-check'",
         f"# {other}: line 1: note: the service account sonobuoy-serviceaccount is replaced by "
-        "the run's own",
+        "--service-account or the run's own",
     ] == out
 
 
