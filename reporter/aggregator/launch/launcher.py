@@ -211,6 +211,7 @@ class Launcher:
             if not self._given_up():
                 self._show({}, {})
             return _LOOK
+        old = mirrors.old(self._clock())
         world, now = self._world(mirrors, requests), self._wall()
         entries, begun = self._store.snapshot().entries, self._store.launching
         # With thousands of entries it takes long enough for workers to notice. What changes
@@ -219,7 +220,9 @@ class Launcher:
             decide, run, entries, world, self._memory, now=now, begun=begun
         )
         self._memory = decision.memory
-        if decision.fail and mirrors.refreshed(self._clock()):
+        if decision.fail and old:
+            for mirror in old:
+                mirror.refresh()
             decision = replace(decision, fail={})
         await self._act(decision, world, requests)
         requests.check_owner()

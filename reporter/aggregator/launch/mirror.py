@@ -208,15 +208,17 @@ class Mirror(Generic[Seen]):
         if self._stop.is_set() or self._anew.is_set():
             return version
         for event, each in watch:
-            self._heard_at = time.monotonic()
+            came = time.monotonic()
             version = text(section(each, "metadata"), "resourceVersion") or version
             if event == "BOOKMARK":
+                self._heard_at = came
                 continue
             with self._lock:
                 if event == "DELETED":
                     self._seen.pop(_name(each), None)
                 else:
                     self._keep(self._seen, each)
+                self._heard_at = came
             self._tell()
         if time.monotonic() - began < _BRIEF and not self._anew.is_set():
             self._stop.wait(_BRIEF)

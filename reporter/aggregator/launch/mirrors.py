@@ -85,12 +85,9 @@ class Mirrors:
         found = (*self.jobs.seen().values(), *sets.values())
         return {Maker(each.kind, each.name): each for each in found}
 
-    def refreshed(self, now: float) -> bool:
-        """Have read anew what may be the past: a dead connection is told from silence only late.
+    def old(self, now: float) -> list[Mirror[Any]]:
+        """Return those that may show the past: a dead connection is told from silence only late.
 
-        `now` is monotonic.
+        Ask before looking at what they show: they may hear news at any moment. `now` is monotonic.
         """
-        old = [mirror for mirror in self._needed if now >= mirror.heard_at + _FRESH]
-        for mirror in old:
-            mirror.refresh()
-        return bool(old)
+        return [mirror for mirror in self._needed if now >= mirror.heard_at + _FRESH]
