@@ -28,7 +28,7 @@ from reporter.errors import Forbidden, NotFound, Unavailable
 from reporter.kube.objects import SILENCE, Page
 from reporter.pki.issuing import Pair
 from tests.fakekube import Answer, FakeKube
-from tests.integration.launch.cluster import ends, runs, waits
+from tests.integration.launch.cluster import runs, waits
 from tests.integration.launch.world import (
     CHECK,
     DISKS,
@@ -39,29 +39,6 @@ from tests.integration.launch.world import (
     on_loop,
     plan_of,
 )
-
-
-class Stalled:
-    """The API, whose first watch of Pods is dead: nothing comes, and nobody says so."""
-
-    def __init__(self, api: Any) -> None:
-        self._api, self._over, self._watches = api, threading.Event(), 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._api, name)
-
-    def watch(self, kind: str, *args: Any, **kwargs: Any) -> Any:
-        self._watches += kind == "Pod"
-        return (
-            self if (kind, self._watches) == ("Pod", 1) else self._api.watch(kind, *args, **kwargs)
-        )
-
-    def __iter__(self) -> Iterator[Any]:
-        self._over.wait(HANG)
-        return iter(())
-
-    def close(self) -> None:
-        self._over.set()
 
 
 class Unwatchable:
@@ -97,15 +74,6 @@ def two(tmp_path: Path) -> Iterator[World]:
     """A run of two entries, of the same group."""
     with FakeKube() as fake:
         made = World(fake, tmp_path, plan_of(Plugin("check"), Plugin("other")))
-        with made.prepared():
-            yield made
-
-
-@pytest.fixture
-def one(tmp_path: Path) -> Iterator[World]:
-    """A run of a single entry that ends by itself."""
-    with FakeKube() as fake:
-        made = World(fake, tmp_path, plan_of(Plugin("check")))
         with made.prepared():
             yield made
 
@@ -182,26 +150,6 @@ async def test_the_key_of_the_authority_is_lost(one: World) -> None:
         record = one.entry(CHECK).record
         assert Cause.START_FAILED is record.cause
         assert "certificate authority is not kept" in record.text
-
-
-@on_loop
-async def test_the_past_fails_nobody(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A watch is dead long before it counts as such: the present is asked for before a failure."""
-    monkeypatch.setattr("reporter.aggregator.launch.mirrors._FRESH", 0.5)
-    one.api, one.passes = Stalled, lambda key: False
-    one.cluster.fates["check"] = ends
-    over = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
-    async with one.begun():
-        await one.until(lambda: one.entry(CHECK).launched_at and one.names("Pod"))
-        job = one.fake.store.get("Job", "default", CHECK_JOB)
-        one.fake.store.replace("Job", {**job, "status": {"conditions": [over]}})
-        await one.until(
-            lambda: (
-                one.entry(CHECK).terminal
-                or "exit code 1" in str(one.store.snapshot().pods.get(CHECK))
-            )
-        )
-        assert not one.entry(CHECK).terminal
 
 
 def test_a_list_that_takes_long_is_not_old_when_it_is_read() -> None:

@@ -1,0 +1,21 @@
+"""What several files of tests here begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reporter.core.run.plan import Plugin
+from tests.fakekube import FakeKube
+from tests.integration.launch.world import World, plan_of
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Iterator[World]:
+    """A run of a single entry that ends by itself."""
+    with FakeKube() as fake:
+        made = World(fake, tmp_path, plan_of(Plugin("check")))
+        with made.prepared():
+            yield made
