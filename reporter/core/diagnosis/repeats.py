@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reporter.core.diagnosis.finding import Finding, Object, warning
+from reporter.core.diagnosis.finding import Finding, Object, info
 from reporter.core.diagnosis.written_verdict import WrittenVerdict
 from reporter.core.objects import items, number, section, text
 
@@ -50,7 +50,7 @@ def repeats(job: Object, verdicts: Sequence[WrittenVerdict]) -> Iterator[Finding
     how = "restarts it" if restarts else "starts another Pod"
     count = "once" if limit == 1 else f"up to {limit} times, with growing pauses"
     never = "restartPolicy: Never and " if restarts else ""
-    yield warning(
+    yield info(
         "repeated",
         f"If the check exits with an error, the Job {how}, {count}: the verdict may change until "
         "then.",

@@ -26,7 +26,7 @@ def test_restarts(report):
     """As in Kubernetes' own example of a CronJob: minutes pass until the verdict stays."""
     (found,) = said(repeating(report, policy="OnFailure", final=False))
 
-    assert "warning" == found.weight
+    assert "info" == found.weight
     assert found.what == (
         "If the check exits with an error, the Job restarts it, up to 6 times, with growing "
         "pauses: the verdict may change until then."
