@@ -133,10 +133,13 @@ def deadline(
 
 
 def after_deadline(report: Report, owner: str, seconds: float) -> Report:
-    """Return a row that a deadline made final; what the adapter itself reported is not changed."""
-    if report.from_file:
-        return report
+    """Return a row that a deadline made final; what the adapter itself reported is not changed.
+
+    Nor is a message that says it already: it may be read back from the Job.
+    """
     ending = f"; the {_limit(owner, seconds)} passed"
+    if report.from_file or report.message.endswith(ending):
+        return report
     kept = clean(report.message, MESSAGE_LIMIT - len(ending.encode()))
     return replace(report, message=kept + ending)
 

@@ -268,3 +268,12 @@ def test_every_row_of_the_contract_has_its_reason():
     letters = ["R", "T", "O", "I", "X", "S", "W1", "W2", "W3", "C", "D", "E", "N", "M", "A"]
 
     assert set(letters) - {"R", "X"} == set(rows.REASONS)
+
+
+def test_a_deadline_is_said_once():
+    """Also of words that were read back from the Job, whole or cut."""
+    for text in ("ErrImagePull: not found", "x" * 5000):
+        once = rows.after_deadline(rows.trouble("W1", text), "Job", 600)
+
+        assert once.message.endswith("; the Job's activeDeadlineSeconds (10m0s) passed")
+        assert once == rows.after_deadline(once, "Job", 600)
