@@ -1,5 +1,6 @@
 """An answer that goes on, on a connection of its own: it ends when told to. A container's log."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import Any, Generic, TypeVar
@@ -13,7 +14,7 @@ Part = TypeVar("Part")
 _READ = 64 * 1024
 
 
-class Stream(Generic[Part]):
+class Stream(ABC, Generic[Part]):
     """Iterate once for its parts; the connection is made by the first step.
 
     `silence` is how long nothing may come, in seconds; None means for ever. It ends normally at
@@ -46,9 +47,9 @@ class Stream(Generic[Part]):
             api.close()
             self._cutoff.release()
 
+    @abstractmethod
     def _parts(self, pieces: Generator[bytes, None, None]) -> Generator[Part, None, None]:
         """Make parts out of the pieces of the body, and close these at the end."""
-        raise NotImplementedError
 
     def _pieces(self, api: Any) -> Generator[bytes, None, None]:
         response = self._client.send(api, self._request, (CONNECT_SECONDS, self._silence))

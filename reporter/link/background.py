@@ -1,10 +1,11 @@
 """Work on a thread of its own that is told when it is over."""
 
 import threading
+from abc import ABC, abstractmethod
 
 
-class Background:
-    """Works from `start` to `close`. A subclass has `_run`, which waits on `over` in its pauses."""
+class Background(ABC):
+    """Works from `start` to `close`."""
 
     def __init__(self, name: str, over: threading.Event | None = None) -> None:
         self._over = over or threading.Event()
@@ -23,5 +24,6 @@ class Background:
         self.stop()
         self._thread.join()
 
+    @abstractmethod
     def _run(self) -> None:
-        raise NotImplementedError
+        """Work, and wait on `_over` in the pauses."""
