@@ -70,7 +70,9 @@ class Secrets:
                 await self.provide(plugin, key, name)
 
     async def delete(self, name: str) -> None:
-        """Delete it, if it is there and ours."""
+        """Delete it, if it is there and ours; not again what was deleted since that was decided."""
+        if name not in self.kept:
+            return
         uid = self._made.pop(name, None) or await self._uid_of_ours(name)
         if uid:
             await self._asking.remove("Secret", name, uid)

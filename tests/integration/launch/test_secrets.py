@@ -1,0 +1,35 @@
+"""The Secrets of a run, made and removed by requests of their own."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from reporter.aggregator.launch.asking import Asking
+from reporter.aggregator.launch.secrets import Secrets
+from reporter.core.launch.job import secret_name
+from reporter.core.launch.spec import Place
+from reporter.core.run.plan import Plugin
+from reporter.kube.api import KubeApi
+from reporter.pki.issuing import Pair
+from tests.fakekube import FakeKube
+from tests.integration.launch.world import CHECK, NAMESPACE, RUN, World, on_loop
+
+
+@on_loop
+async def test_what_is_decided_twice_is_deleted_once(tmp_path: Path) -> None:
+    """A decision takes time: the Secret that it removes may have gone meanwhile."""
+    with FakeKube() as fake, World(fake, tmp_path).prepared(), ThreadPoolExecutor() as threads:
+        api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": RUN, "uid": "1"}
+        place = Place(RUN, NAMESPACE, owner, "https://r1.default.svc:8080")
+        secrets = Secrets(
+            Asking(api, NAMESPACE, threads), place, ca=b"CA", client=lambda _: Pair(b"c", b"k")
+        )
+        name = secret_name(RUN, Plugin("check"), CHECK)
+        await secrets.provide(Plugin("check"), CHECK, name)
+        await secrets.delete(name)
+        assert set() == secrets.kept
+        await secrets.delete(name)
+        api.close()
+        assert ["POST", "DELETE"] == [entry.method for entry in fake.requests()]
