@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 PATIENCE = 120.0
 _PAUSE = 0.25
 _QUIET = 10.0  # seconds after which it is said what is waited for
+_GRACE: Final = 5
+"""Seconds of grace for an aggregator: what it has still to store is deleted with it.
+
+One that is only just starting has no signal handler yet, and would use up all of its usual grace.
+"""
 _AT_ONCE = 8
 _LOCK: Final = PLAN
 """The plan is the last to go: while it is there, nobody starts another run of that name."""
@@ -89,7 +94,7 @@ class Removal:
             lambda: [
                 *self._listed("StatefulSet"),
                 *self._one("Job", self._run),
-                *self._listed("Pod", own),
+                *self._listed("Pod", own, grace=_GRACE),
             ]
         )
 
@@ -146,11 +151,11 @@ class Removal:
                 self._tell(f"waiting: {self._why(found[0])}")
             self._times.sleep(_PAUSE)
 
-    def _listed(self, kind: str, labelled: str = "") -> list["_Found"]:
+    def _listed(self, kind: str, labelled: str = "", grace: int | None = None) -> list["_Found"]:
         labelled = labelled or selector(self._run)
         listed = self._api.list_all(kind, self._namespace, labelled, timeout=TIMEOUT)
         try:
-            return self._noted((kind, each) for each in listed)
+            return self._noted(((kind, each) for each in listed), grace)
         except Forbidden as error:
             if kind != "DaemonSet" or self._has_daemon_sets():
                 self._unread[f"{kind.lower()}s"] = words(error)
@@ -177,9 +182,11 @@ class Removal:
             return []
         return self._noted([(kind, found)])
 
-    def _noted(self, listed: Iterable[tuple[str, Mapping[str, Any]]]) -> list["_Found"]:
+    def _noted(
+        self, listed: Iterable[tuple[str, Mapping[str, Any]]], grace: int | None = None
+    ) -> list["_Found"]:
         kept = [
-            _Found(kind, each, self._namespace)
+            _Found(kind, each, self._namespace, grace)
             for kind, each in listed
             if belongs(each, self._run, self._namespace)
         ]
@@ -204,9 +211,14 @@ class Removal:
 
 
 class _Found:
-    """An object that is still there; `place` is its namespace."""
+    """An object that is still there; `place` is its namespace.
 
-    def __init__(self, kind: str, found: Mapping[str, Any], namespace: str) -> None:
+    `grace` is what a Pod gets, in seconds; without it, what a plugin's Pod says itself.
+    """
+
+    def __init__(
+        self, kind: str, found: Mapping[str, Any], namespace: str, grace: int | None
+    ) -> None:
         found = {**found, "kind": kind}  # lists do not say it of each
         self.place, self.shown = place(found, namespace), shown(found, namespace)
         self._metadata = section(found, "metadata")
@@ -214,8 +226,8 @@ class _Found:
         self.kind = kind
         self.name, self.uid = text(self._metadata, "name"), text(self._metadata, "uid")
         self.deleting = bool(text(self._metadata, "deletionTimestamp"))
-        # The rest of the period is for an upload, and nobody takes one any more.
-        self.grace = own_grace(found) if kind == "Pod" else None
+        # The rest of a plugin's period is for an upload, and nobody takes one any more.
+        self.grace = (grace or own_grace(found)) if kind == "Pod" else None
 
     def held_by(self) -> str:
         """Say what keeps an object that is being deleted."""

@@ -102,6 +102,15 @@ def test_a_pod_has_its_own_grace_period_and_not_what_ours_was_given_for_an_uploa
     assert 5 <= world.now < 7
 
 
+def test_an_aggregator_that_is_only_just_starting_does_not_use_up_its_grace_period() -> None:
+    """It has no signal handler yet, and what it could store is deleted with it."""
+    world = Leaving("")
+
+    assert [] == Removal(world, "default", "first", tell=print, times=world.times).aggregator()
+    assert ("Pod", 5) == world.deleted[0]
+    assert 5 <= world.now < 7
+
+
 @pytest.mark.parametrize("own", ["", "0", "-1", "soon", "1e9", "9" * 30])
 def test_a_grace_period_that_somebody_has_made_up_is_ignored(own: str) -> None:
     """Never 0: that would take the object away and leave the containers."""
