@@ -94,10 +94,14 @@ class Network:
                 if node_port := port.get("nodePort"):
                     wanted[self._node.controlplane.gateway, node_port] = backends
         self._backends, self.names = wanted, Names(names)
+        for place in self._listening.keys() - wanted.keys():
+            # Without that the kernel goes on listening for the thread that waits in accept(), and
+            # the address could not be used again.
+            listening = self._listening.pop(place)
+            listening.shutdown(socket.SHUT_RDWR)
+            listening.close()
         for place in wanted.keys() - self._listening.keys():
             self._listen(place)
-        for place in self._listening.keys() - wanted.keys():
-            self._listening.pop(place).close()
 
     def _backends_of(
         self, metadata: dict[str, Any], port: dict[str, Any], own: list[Any]

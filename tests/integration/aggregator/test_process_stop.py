@@ -174,6 +174,9 @@ class TestStop:
         assert ["e2e/global"] == [event["key"] for event in running.said("Result stored")]
         assert "complete" == here.start().ready().entries()["e2e/global"]["status"]
 
+    # A peer that resets the connection before the handshake: the standard library's own client
+    # forgets its socket then, still open (SSLSocket._create).
+    @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
     def test_uploads_race_with_it(self, here):
         """What was answered with 200 is there afterwards, bytes and tree; others may try again."""
         nodes = [f"node{number}" for number in range(24)]
