@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Final
 
 from reporter.core.diagnosis.finding import Object
 from reporter.core.diagnosis.job import ended, standing
@@ -16,6 +17,13 @@ class JobOutcome(StrEnum):
     OPEN = "open"
     GOOD = "good"
     FAILED = "failed"
+
+
+_NOT_FINAL: Final = {
+    **dict.fromkeys("RSCX", "not final: the adapter may run again"),
+    **dict.fromkeys(("W1", "W2", "W3"), "not final: the adapter may still start"),
+    **dict.fromkeys("EDN", "not final: a result may still come"),
+}
 
 
 def outcome(job: Object) -> JobOutcome:
@@ -36,8 +44,9 @@ def open_because(job: Object) -> str:
         return "no status reporter in its Pod template; waiting"
     for each in found:
         if not each.running and not is_last(each, job):
-            settled = each.final is not False
-            why = "the Job may start another Pod" if settled else "it may still change"
+            why = "the Job may start another Pod"
+            if each.final is False:
+                why = _NOT_FINAL.get("" if ended(job) else each.row, "not final yet")
             return f"{each.type}={each.status} {each.reason}: {each.message} ({why}); waiting"
     return ""
 

@@ -140,7 +140,24 @@ def test_the_word_of_an_older_reporter_counts():
         (job(RUNNING, final=False), ""),
         (job(TRUE), ""),
         (job(FALSE), "Available=False Bad: bad (the Job may start another Pod); waiting"),
-        (job(TRUE, final=False), "Available=True Fine: fine (it may still change); waiting"),
+        (
+            job(TRUE, final=False),
+            "Available=True Fine: fine (not final: the adapter may run again); waiting",
+        ),
+        (
+            job(TRUE, final=False, status=ends("Complete")),
+            "Available=True Fine: fine (not final yet); waiting",
+        ),
+        (
+            job(rows.trouble("W1", "no such image"), final=False),
+            "Available=False AdapterImagePullFailed: no such image (not final: the adapter may "
+            "still start); waiting",
+        ),
+        (
+            job(rows.timeout(300.0, refused=False), final=False),
+            "Available=False AdapterTimeout: Adapter did not produce results within 5m0s (not "
+            "final yet); waiting",
+        ),
         (job(FALSE, spec={"suspend": True}), "suspended; waiting"),
         (
             job(spec={"template": {"spec": {"containers": [{"name": "adapter"}]}}}),
