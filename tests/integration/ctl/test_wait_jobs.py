@@ -110,7 +110,8 @@ def test_a_job_that_does_not_exist_yet(at_home: Home, fake: FakeKube) -> None:
     assert [
         "status-ctl: job.batch/one: not found in namespace 'default' yet (-n for another one);"
         " waiting",
-        "status-ctl: job.batch/one: Available=True Fine: 12 of 12 (not final: the adapter may run again); waiting",
+        "status-ctl: job.batch/one: Available=True Fine: 12 of 12 (not final: the adapter may run"
+        " again); waiting",
     ] == err.splitlines()
 
 
