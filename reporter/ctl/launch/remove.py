@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from reporter.core.launch.aggregator_pod import EVERY_RUN, LAUNCH_FILE
@@ -140,9 +141,8 @@ class Removal:
                 left = [f"{what}: {why}" for what, why in unread.items()]
                 return left if self._unseen_too else left + self.unseen()
             with ThreadPoolExecutor(_AT_ONCE, "delete") as pool:
-                # Before the garbage collector does it: no kubelet takes back the time it has given.
-                for first in (True, False):
-                    listed_now = (each for each in found if (each.grace is not None) == first)
+                for turn in _Turn:
+                    listed_now = (each for each in found if each.turn is turn)
                     list(pool.map(self._delete, (each for each in listed_now if not each.deleting)))
             if self._times.clock() >= self._end:
                 return [trouble] if trouble else [self._why(each) for each in found]
@@ -210,6 +210,18 @@ class Removal:
         return f"{found.shown}: {found.held_by() or refused or 'still there'}"
 
 
+class _Turn(Enum):
+    """In which order objects are deleted.
+
+    Pods that get less time than usual go before the garbage collector deletes them: no kubelet takes
+    back the time it has given. But an aggregator whose StatefulSet is there would come back.
+    """
+
+    PLUGIN = 0
+    OTHER = 1
+    AGGREGATOR = 2
+
+
 class _Found:
     """An object that is still there; `place` is its namespace.
 
@@ -228,6 +240,9 @@ class _Found:
         self.deleting = bool(text(self._metadata, "deletionTimestamp"))
         # The rest of a plugin's period is for an upload, and nobody takes one any more.
         self.grace = (grace or own_grace(found)) if kind == "Pod" else None
+        self.turn = _Turn.OTHER
+        if self.grace is not None:
+            self.turn = _Turn.AGGREGATOR if grace else _Turn.PLUGIN
 
     def held_by(self) -> str:
         """Say what keeps an object that is being deleted."""
