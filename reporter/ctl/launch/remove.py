@@ -213,8 +213,8 @@ class Removal:
 class _Turn(Enum):
     """In which order objects are deleted.
 
-    Pods that get less time than usual go before the garbage collector deletes them: no kubelet takes
-    back the time it has given. But an aggregator whose StatefulSet is there would come back.
+    Pods that get less time than usual go before the garbage collector deletes them: no kubelet
+    takes back the time it has given. But an aggregator whose StatefulSet is there would come back.
     """
 
     PLUGIN = 0
