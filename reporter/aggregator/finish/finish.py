@@ -17,7 +17,7 @@ from reporter.aggregator.finish.package import (
     sync_name,
 )
 from reporter.aggregator.finish.summary import Summaries
-from reporter.aggregator.judging.process import Judge, Stopped
+from reporter.aggregator.judging.process import Judge, JudgingStopped
 from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
@@ -71,7 +71,7 @@ class Finish:
         except asyncio.CancelledError:
             await asyncio.wait((work,))
             raise
-        except Stopped as error:
+        except JudgingStopped as error:
             raise Interrupted(str(error)) from error
         except (OSError, BadArchive) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
@@ -113,7 +113,7 @@ class Finish:
             if self._contents is not None:
                 try:
                     await self._contents.keep(snapshot)
-                except Stopped:
+                except JudgingStopped:
                     return  # the next process does it
             await self._intake.clear()
             await asyncio.to_thread(shutil.rmtree, self._layout.podlogs, ignore_errors=True)

@@ -42,7 +42,7 @@ class UploadFailed(ReporterError):
         self.retry_after = retry_after
 
 
-class Stopped(Exception):
+class UploadStopped(Exception):
     """The process is to stop, or the time is over."""
 
 
@@ -120,7 +120,8 @@ class ObjectStore:
     def put(self, tar: Tar, end: float) -> None:
         """Put it once, until `end` (Unix time) at most.
 
-        Raises UploadRefused, UploadFailed, and Stopped when `end` or the process's end has come.
+        Raises UploadRefused, UploadFailed, and UploadStopped when `end` or the process's end has
+        come.
         """
         try:
             destination = self.destination()
@@ -153,7 +154,7 @@ class ObjectStore:
             nonlocal sent
             while sent < size:
                 if left() <= 0:
-                    raise Stopped
+                    raise UploadStopped
                 piece = file.read(min(_PIECE, size - sent))
                 if not piece:
                     raise UploadRefused("the tarball was cut off while it was uploaded")
@@ -173,7 +174,7 @@ class ObjectStore:
                 answer = connection.exchange(request, left)
         except NoAnswer as error:
             if left() <= 0:
-                raise Stopped from None
+                raise UploadStopped from None
             raise UploadFailed(_plain(error.__cause__)) from None
         outcome = put_outcome(answer.status)
         if outcome is PutOutcome.DONE and sent == size:

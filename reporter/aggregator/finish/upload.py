@@ -18,9 +18,9 @@ from typing import Final
 from reporter.aggregator.finish.object_store import (
     LIMITS,
     ObjectStore,
-    Stopped,
     UploadFailed,
     UploadRefused,
+    UploadStopped,
 )
 from reporter.aggregator.store import Store
 from reporter.core.retry import next_delay
@@ -149,7 +149,7 @@ class Upload:
         end = max(upload.since + self._give_up, self._first + settling)
         try:
             await self._in_thread(tar, max(end, self._first + self._give_up))
-        except Stopped:
+        except UploadStopped:
             if self._stopping.is_set():
                 return False  # the next process begins again
             return await self._ended(store, upload, self._too_long(upload))

@@ -12,7 +12,7 @@ from aiohttp import web
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.encoded import encode
-from reporter.aggregator.judging.process import Stopped
+from reporter.aggregator.judging.process import JudgingStopped
 from reporter.aggregator.store.kept import KeptDocuments
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.contents import Contents, Missing
@@ -51,7 +51,7 @@ class Shown:
         """Answer the request; 404 where the path is none of these."""
         try:
             found = await self._document(path, snapshot)
-        except (Stopped, OSError, MemoryError, RuntimeError):  # the last one: no new thread
+        except (JudgingStopped, OSError, MemoryError, RuntimeError):  # the last one: no new thread
             return _UNREADABLE
         if isinstance(found, Missing):
             return _MISSING[found]

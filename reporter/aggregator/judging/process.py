@@ -23,7 +23,7 @@ _KILLED: Final = f"the process that read it was killed {_TRIES} times"
 _DEADLY: Final = f"the aggregator was killed {_TRIES} times while it was read"
 
 
-class Stopped(ReporterError):
+class JudgingStopped(ReporterError):
     """We are to end; the next process judges it."""
 
 
@@ -49,8 +49,8 @@ class Judge:
 
         Both are files without a buffer of ours; the body is read from its beginning. A body whose
         reading fails is unknown, and so is one whose reader was killed some times, or with whose
-        reading we were; it is known by its `digest`. Raises `Stopped`, and OSError when no process
-        can be started.
+        reading we were; it is known by its `digest`. Raises `JudgingStopped`, and OSError when no
+        process can be started.
         """
         with self._turn:
             name = f"{digest}.{task.result_format}{'' if listing is None else '.items'}"
@@ -67,7 +67,7 @@ class Judge:
     def look(self, what: str, archives: IO[bytes]) -> bytes | None:
         """Look for what `looking.main` finds in archives; None when that has failed.
 
-        `archives` is a file of lines as it reads them. Raises `Stopped`, and OSError when no
+        `archives` is a file of lines as it reads them. Raises `JudgingStopped`, and OSError when no
         process can be started.
         """
         with self._turn:
@@ -107,7 +107,7 @@ class Judge:
                 process.kill()
                 answer, _ = process.communicate()
         if self._stopped.is_set():
-            raise Stopped("stopped while a result was judged")
+            raise JudgingStopped("stopped while a result was judged")
         return None if late else process.returncode, answer
 
     @contextlib.contextmanager
@@ -116,7 +116,7 @@ class Judge:
     ) -> Iterator[subprocess.Popen[bytes]]:
         with self._lock:
             if self._stopped.is_set():
-                raise Stopped("stopped before a result was judged")
+                raise JudgingStopped("stopped before a result was judged")
             process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-c", _PROGRAM.format(module), *arguments],
                 stdin=stdin,

@@ -73,7 +73,10 @@ class Contents:
         return await self._document(SNAPSHOT, snapshot, plugin)
 
     async def keep(self, snapshot: Snapshot) -> None:
-        """Keep the documents of all plugins, for when the results are gone. Raises `Stopped`."""
+        """Keep the documents of all plugins, for when the results are gone.
+
+        Raises `JudgingStopped`.
+        """
         for plugin in snapshot.plan.plugins:
             if plugin.result_format in PARSED or not (plugin.nodes or plugin.name == PLUGIN):
                 continue

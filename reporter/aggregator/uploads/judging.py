@@ -8,7 +8,7 @@ import contextlib
 import errno
 from typing import Final
 
-from reporter.aggregator.judging.process import Judge, Stopped
+from reporter.aggregator.judging.process import Judge, JudgingStopped
 from reporter.aggregator.judging.task import Judgement, Task
 from reporter.aggregator.store import Store, StoreError
 from reporter.aggregator.store.blobs import BlobStore
@@ -82,7 +82,7 @@ class Judging:
 
     async def _one(self, key: Key, record: Record) -> None:
         """Judge one result and note it."""
-        with contextlib.suppress(Stopped):
+        with contextlib.suppress(JudgingStopped):
             said = verdict(await self._judgement(key, record))
             while True:
                 with contextlib.suppress(StoreError):

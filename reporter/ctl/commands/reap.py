@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     api, namespace = open_cluster(options)
     api.hurry_after(lambda: stop.requested_at)
 
-    from reporter.ctl.reap.reaper import Reaper, Stopped
+    from reporter.ctl.reap.reaper import Reaper, ReapStopped
 
     shown = Shown(options, everywhere=namespace is None)
     metrics = _metrics() if options.watch else None
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
         if metrics is None:
             return _once(reaper, shown)
         return _watch(reaper, metrics, pace, stop, options)
-    except (Stopped, CannotTell):
+    except (ReapStopped, CannotTell):
         # A request that a signal has broken off is no trouble.
         if not stop.requested:
             raise
@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class Pace:
-    """Called before each request: waits for its turn, and raises Stopped after a signal."""
+    """Called before each request: waits for its turn, and raises ReapStopped after a signal."""
 
     def __init__(
         self, rate: float, stop: "Stop", clock: Callable[[], float] = time.monotonic
@@ -140,13 +140,13 @@ class Pace:
         return self._clock() > self._next + patience
 
     def __call__(self) -> None:
-        """Wait. Raises Stopped."""
-        from reporter.ctl.reap.reaper import Stopped
+        """Wait. Raises ReapStopped."""
+        from reporter.ctl.reap.reaper import ReapStopped
 
         while not self._stop.requested and (left := self._next - self._clock()) > 0:
             self._stop.wake.wait(left)
         if self._stop.requested:
-            raise Stopped
+            raise ReapStopped
         self._next = max(self._next, self._clock()) + self._gap
 
 
@@ -227,7 +227,7 @@ def _watch(
     stop: "Stop",
     options: argparse.Namespace,
 ) -> int:
-    from reporter.ctl.reap.reaper import Stopped
+    from reporter.ctl.reap.reaper import ReapStopped
 
     patience = options.interval + _LONGEST_SILENCE
     with ExitStack() as stack:
@@ -264,7 +264,7 @@ def _watch(
             while not stop.requested and (left := end - time.monotonic()) > 0:
                 stop.wake.wait(left)
             if stop.requested:
-                raise Stopped
+                raise ReapStopped
 
 
 def _metrics() -> "ReaperMetrics":

@@ -42,7 +42,7 @@ EVENT_PATIENCE = 2.0  # seconds for the one try to announce a verdict
 MOST_FAILURES = 5  # in a row, before a look whether the API server is away
 
 
-class Stopped(Exception):
+class ReapStopped(Exception):
     """We were asked to end."""
 
 
@@ -88,7 +88,7 @@ class Reaper:
     """Passes over the Jobs of a namespace, or of all (None), with a label selector.
 
     `settle` is how long in seconds a reporter may still write after its Job's end. `pause` is
-    called before each request: it keeps the pace, and raises Stopped. With `dry_run` nothing is
+    called before each request: it keeps the pace, and raises ReapStopped. With `dry_run` nothing is
     written.
     """
 

@@ -14,7 +14,7 @@ import pytest
 
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.http import Audience, Shown, StatusApp
-from reporter.aggregator.judging.process import Judge, Stopped
+from reporter.aggregator.judging.process import Judge, JudgingStopped
 from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
@@ -330,7 +330,7 @@ async def test_bytes_that_go_while_they_are_read(tmp_path):
 @situation
 async def test_results_that_cannot_be_read_now(tmp_path):
     """503, and the next one who asks may be luckier."""
-    fails = [OSError(12, "no memory"), Stopped("stopping")]
+    fails = [OSError(12, "no memory"), JudgingStopped("stopping")]
 
     def fail() -> None:
         if fails:

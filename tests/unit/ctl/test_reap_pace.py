@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from reporter.ctl.commands.reap import Pace
-from reporter.ctl.reap.reaper import Stopped
+from reporter.ctl.reap.reaper import ReapStopped
 from reporter.runtime.lifecycle import Stop, Wake
 
 
@@ -70,5 +70,5 @@ def test_nothing_is_asked_after_a_stop() -> None:
     pace = Pace(1.0, stop)
     pace()
     stop.request()
-    with pytest.raises(Stopped):
+    with pytest.raises(ReapStopped):
         pace()
