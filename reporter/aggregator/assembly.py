@@ -19,7 +19,7 @@ from reporter.aggregator.certificates.run import LONGER, Authority
 from reporter.aggregator.certificates.tls import read_ca, stand_in_context, worker_context
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.finish import Finish
-from reporter.aggregator.finish.upload import Upload
+from reporter.aggregator.finish.upload import TarballUploader
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Events, Listener, ResultFiles, Shown, StatusApp, WorkerApp
 from reporter.aggregator.judging.process import Judge
@@ -130,12 +130,12 @@ class Assembly:
             wall=self.wall,
         )
 
-    def upload(self) -> Upload | None:
+    def upload(self) -> TarballUploader | None:
         """Make what uploads the tarball, if that is asked for."""
         chosen = self.chosen
         if not chosen.upload_url_file:
             return None
-        return Upload(
+        return TarballUploader(
             self.layout.output,
             Path(chosen.upload_url_file),
             chosen.upload_ca,
@@ -300,7 +300,7 @@ class Assembly:
         workers: Listener,
         launcher: Launcher | None,
         *,
-        upload: Upload | None = None,
+        upload: TarballUploader | None = None,
     ) -> Control:
         """Make what carries the run through its phases."""
         return Control(

@@ -38,7 +38,7 @@ class Packing(Protocol):
         """Remove what the tarball has made superfluous. Raises OSError."""
 
 
-class Delivery(Protocol):
+class Uploading(Protocol):
     """What control wants of the upload of the tarball."""
 
     async def foresee(self, store: Store) -> None:
@@ -90,7 +90,7 @@ class Control:
         excused: Callable[[], Collection[Key]] = tuple,
         full: Callable[[], float] = float,
         removed: Callable[[], bool] | None = None,
-        upload: Delivery | None = None,
+        upload: Uploading | None = None,
         count: Callable[[str], None],
         clock: Callable[[], float],
         wall: Callable[[], float],

@@ -20,7 +20,7 @@ from reporter.aggregator.assembly import Assembly
 from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.command_line import FAILED, GOOD, UNFINISHED
 from reporter.aggregator.control import Control
-from reporter.aggregator.finish.upload import Upload, give_up_unwanted
+from reporter.aggregator.finish.upload import TarballUploader, give_up_unwanted
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Listener
 from reporter.aggregator.launch.launcher import Launcher
@@ -206,7 +206,7 @@ class Service:
         return lasting
 
     async def _open(
-        self, parts: AsyncExitStack, upload: Upload | None, lasting_at_most: float
+        self, parts: AsyncExitStack, upload: TarballUploader | None, lasting_at_most: float
     ) -> SqliteStore:
         """Open the run, and take up what is to become of its tarball."""
         store = self._make.store()

@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from reporter.aggregator.finish.upload import Upload
+from reporter.aggregator.finish.upload import TarballUploader
 from reporter.aggregator.store import SqliteStore
 from reporter.core.run.plan import Plan
 from reporter.core.run.snapshot import Phase, Tar
@@ -52,7 +52,7 @@ async def uploaded(folder: Path, url_file: Path, ca: Path) -> dict[str, float]:
     store = SqliteStore(folder / "run.db")
     await store.open_run(Plan("bench", (), 60), now=time.time())
     await store.advance_run(Phase.POST_PROCESSING)
-    upload = Upload(folder, url_file, str(ca))
+    upload = TarballUploader(folder, url_file, str(ca))
     await asyncio.to_thread(upload.check, time.time(), 60.0)
     await upload.resume(store, 60.0)
     await upload.begin(store, Tar("tarball", "", "", size))

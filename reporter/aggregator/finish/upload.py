@@ -35,11 +35,11 @@ _REACHED_WITHIN: Final = 30.0  # seconds: a new Pod's network and name service m
 _FIRST_DELAY, _LONGEST_DELAY = 2.0, 60.0  # seconds between two tries
 
 
-class Upload:
-    """The upload of one run's tarball, which lies in `folder`.
+class TarballUploader:
+    """Uploads one run's tarball, which lies in `folder`.
 
     `url_file` has the URL, `ca` the CA of its host where that is not one of the system's. After
-    `give_up` seconds, all tries included, it has failed; but each process tries it once at least,
+    `give_up` seconds, all tries included, it has failed; but each process tries once at least,
     however long there was none, and no try takes longer. `clock` is monotonic, `wall` Unix time.
     """
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from reporter.aggregator.finish.upload import Upload
+from reporter.aggregator.finish.upload import TarballUploader
 from reporter.core.run.plan import Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.status import tar_upload
@@ -33,10 +33,10 @@ class World:
         self.events: list[dict] = []
         (folder / TAR.name).write_bytes(BODY)
 
-    def upload(self) -> Upload:
+    def upload(self) -> TarballUploader:
         """Make one, as a new process does."""
         given = {"give_up": 3600.0, "limits": LIMITS, "reached_within": 0.0, **self.options}
-        return Upload(
+        return TarballUploader(
             self.folder,
             self.bucket.url_file,
             str(self.bucket.ca),
