@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from reporter.gather.limits import exceeded
-from reporter.gather.record import COMPLETE, FAILED, NOT_APPLICABLE, PARTIAL, Record
+from reporter.gather.record import COMPLETE, FAILED, NOT_APPLICABLE, PARTIAL, GathererRecord
 from reporter.gather.shelf import STDOUT, Site
 from reporter.runtime.orphans import end_orphans
 
@@ -61,7 +61,7 @@ class Run:
         self._end = self._began + site.limits.seconds
         self._stderr = b""
 
-    def run(self) -> Record:
+    def run(self) -> GathererRecord:
         """Start it, wait for its end, and end what it has left behind."""
         try:
             with (self._place / STDOUT).open("xb") as stdout, _largest_file(self._limits.bytes):
@@ -151,8 +151,8 @@ class Run:
             process.stderr.close()
         return code
 
-    def _record(self, status: str, **more: Any) -> Record:
-        return Record(
+    def _record(self, status: str, **more: Any) -> GathererRecord:
+        return GathererRecord(
             self._program.name,
             status,
             seconds=time.monotonic() - self._began,

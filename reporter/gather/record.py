@@ -14,7 +14,7 @@ _TOO_MUCH: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class GathererRecord:
     """What became of one gatherer, as its `gather.json` has it.
 
     `status` is complete, partial, not_applicable or failed; `exit` its code, None if it did not end

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reporter.gather.limits import GathererLimits
 from reporter.gather.one import Gatherer, Run, Stop
-from reporter.gather.record import Record
+from reporter.gather.record import GathererRecord
 from reporter.gather.shelf import Site, keep, put_in_place, reopen
 from reporter.runtime.orphans import adopt
 
@@ -42,7 +42,7 @@ def run_all(
     *,
     limits: GathererLimits | None = None,
     before_exec: Callable[[], None] | None = None,
-) -> Iterator[Record]:
+) -> Iterator[GathererRecord]:
     """Run gatherers, and yield a record after each; after `stop` no further one is started.
 
     The output has its names when the iterator has ended. Nothing else may be a child of this

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from reporter.gather.limits import GathererLimits, remove, settle
-from reporter.gather.record import COMPLETE, FAILED, PARTIAL, Record
+from reporter.gather.record import COMPLETE, FAILED, PARTIAL, GathererRecord
 
 RECORD: Final = "gather.json"
 STDOUT: Final = "stdout.txt"
@@ -26,7 +26,7 @@ class Site:
     limits: GathererLimits
 
 
-def keep(record: Record, work: Path, site: Site) -> Record:
+def keep(record: GathererRecord, work: Path, site: Site) -> GathererRecord:
     """Put the output on the shelf, with the record in it; whatever the gatherer has done to it."""
     try:
         if not reopen(work):
@@ -80,7 +80,7 @@ def _clear(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _settled(record: Record, place: Path, limits: GathererLimits) -> Record:
+def _settled(record: GathererRecord, place: Path, limits: GathererLimits) -> GathererRecord:
     """Bring the output within the limits, and write the record into it."""
     with suppress(OSError):
         # As far as it goes: what cannot be kept must not cost what can.
@@ -103,7 +103,7 @@ def _settled(record: Record, place: Path, limits: GathererLimits) -> Record:
     return _written(record, place)
 
 
-def _written(record: Record, place: Path) -> Record:
+def _written(record: GathererRecord, place: Path) -> GathererRecord:
     try:
         _clear(place / RECORD)
         document = json.dumps(record.document(), ensure_ascii=False, indent=1)

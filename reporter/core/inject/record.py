@@ -9,7 +9,7 @@ ANNOTATION: Final = "status-reporter.io/injected"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class InjectionRecord:
     """`added` names the lists and objects that were made for what was put in."""
 
     added: tuple[str, ...] = field(default=())
@@ -19,7 +19,7 @@ class Record:
         return json.dumps({"added": list(self.added)}, separators=(",", ":"))
 
 
-def read(annotations: Mapping[str, Any]) -> Record | None:
+def read(annotations: Mapping[str, Any]) -> InjectionRecord | None:
     """Read it; None if there is none. One that somebody has changed names nothing."""
     value = annotations.get(ANNOTATION)
     if not isinstance(value, str):
@@ -27,7 +27,7 @@ def read(annotations: Mapping[str, Any]) -> Record | None:
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):
-        return Record()
+        return InjectionRecord()
     added = found.get("added") if isinstance(found, dict) else None
     listed = added if isinstance(added, list) else []
-    return Record(tuple(each for each in listed if isinstance(each, str)))
+    return InjectionRecord(tuple(each for each in listed if isinstance(each, str)))

@@ -10,7 +10,7 @@ from reporter.core.inject import record
 from reporter.core.inject.container import NAME, Beside, container
 from reporter.core.inject.edits import Add, Edit, Path, Put, Remove, get, put
 from reporter.core.inject.jobs import Found
-from reporter.core.inject.record import ANNOTATION, Record
+from reporter.core.inject.record import ANNOTATION, InjectionRecord
 from reporter.core.inject.results import VOLUME, Results, results
 from reporter.core.inject.wishes import DISABLED, LABEL, Wishes, wanted_form
 from reporter.core.launch import added_container
@@ -224,7 +224,7 @@ def _annotation(value: Any, found: Found, added: list[str]) -> Edit:
     path = (*found.job, "metadata", "annotations")
     if not isinstance(get(value, path), dict):
         added.append("annotations")
-    return put(value, (*path, ANNOTATION), Record(tuple(sorted(added))).text())
+    return put(value, (*path, ANNOTATION), InjectionRecord(tuple(sorted(added))).text())
 
 
 def _mount(
@@ -283,7 +283,7 @@ def _named(value: Any, path: Path, names: tuple[str, ...]) -> Iterator[int]:
             yield index
 
 
-def _without(value: Any, own: dict[Path, set[Any]], known: Record) -> Iterator[Remove]:
+def _without(value: Any, own: dict[Path, set[Any]], known: InjectionRecord) -> Iterator[Remove]:
     """Take out each part, or the whole of what was made for our parts alone."""
     gone: set[Path] = set()
     for path, parts in own.items():

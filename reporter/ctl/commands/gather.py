@@ -13,7 +13,7 @@ from reporter.ctl.show.tell import tell
 from reporter.gather.limits import add_options, chosen_limits
 from reporter.gather.one import Gatherer
 from reporter.gather.record import FAILED as NOT_GATHERED
-from reporter.gather.record import Record
+from reporter.gather.record import GathererRecord
 from reporter.gather.run import gatherers, run_all
 from reporter.runtime.lifecycle import Ending, install
 from reporter.runtime.orphans import die_with_parent, end_when_killed
@@ -102,7 +102,7 @@ def _programs(options: argparse.Namespace) -> list[Gatherer]:
     ]
 
 
-def _show(records: list[Record], options: argparse.Namespace) -> None:
+def _show(records: list[GathererRecord], options: argparse.Namespace) -> None:
     if options.output != "table":
         documents = [each.document() for each in records]
         show.put_data(options.output, {"api_version": "v1", "gatherers": documents})

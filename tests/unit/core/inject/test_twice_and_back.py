@@ -7,7 +7,7 @@ import pytest
 from reporter.core.facts import Form
 from reporter.core.inject.decide import covers, decide
 from reporter.core.inject.edits import apply
-from reporter.core.inject.record import ANNOTATION, Record, read
+from reporter.core.inject.record import ANNOTATION, InjectionRecord, read
 from reporter.core.inject.template import Refused, uninject
 from reporter.core.inject.wishes import LABEL, Wishes
 from tests.unit.core.inject.scene import CRON, WISHES, job, made, one, pod, reporter
@@ -96,11 +96,11 @@ class TestTwiceAndBack:
         ("value", "expected"),
         [
             (None, None),
-            ("rights", Record()),
-            ("[" * 100_000, Record()),
-            ("[]", Record()),
-            ('{"added":5}', Record()),
-            ('{"added":["a",5]}', Record(("a",))),
+            ("rights", InjectionRecord()),
+            ("[" * 100_000, InjectionRecord()),
+            ("[]", InjectionRecord()),
+            ('{"added":5}', InjectionRecord()),
+            ('{"added":["a",5]}', InjectionRecord(("a",))),
         ],
     )
     def test_a_record_that_somebody_has_changed(self, value, expected):
@@ -135,5 +135,5 @@ class TestTwiceAndBack:
 
 def test_the_record_is_compact():
     """It is shown to people on every Job."""
-    assert '{"added":["labels"]}' == Record(("labels",)).text()
-    assert {"added": ["labels"]} == json.loads(Record(("labels",)).text())
+    assert '{"added":["labels"]}' == InjectionRecord(("labels",)).text()
+    assert {"added": ["labels"]} == json.loads(InjectionRecord(("labels",)).text())
