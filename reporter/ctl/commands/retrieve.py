@@ -15,7 +15,7 @@ from reporter.core.run.plan import GLOBAL
 from reporter.ctl.exits import FAILED, GOOD, CannotTell
 from reporter.ctl.run import origin
 from reporter.ctl.run.download import fetch, find_tarball
-from reporter.ctl.run.server import NoAnswer, StatusServer
+from reporter.ctl.run.server import RequestFailed, StatusServer
 from reporter.ctl.show import output as show
 from reporter.ctl.show.tell import tell
 from reporter.ctl.snapshot_index import contents_lines, snapshot_lines
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         )
     try:
         return _deliver(server, announced, path, directory, options)
-    except NoAnswer as error:
+    except RequestFailed as error:
         raise CannotTell(str(error)) from None
     except OSError as error:
         raise CannotTell(f"cannot write {error.filename or path}: {error.strerror}") from None
@@ -135,7 +135,7 @@ def _of_the_snapshot(server: StatusServer) -> tuple[str, ...]:
     """Ask what the run's snapshot lacks, if it has one: finding it in the tarball takes long."""
     try:
         answer = server.get(f"/results/{PLUGIN}/{GLOBAL}/snapshot", timeout=_COURTESY)
-    except NoAnswer:
+    except RequestFailed:
         return ()
     return contents_lines(answer.body) if answer.status == 200 else ()
 

@@ -8,7 +8,7 @@ from reporter.core.run.reading import Found
 from reporter.core.run.status import API_VERSION
 from reporter.core.run.view import Look, read_document
 from reporter.core.text import clean
-from reporter.ctl.run.server import ANSWER, CertificateRefused, NoAnswer, StatusServer
+from reporter.ctl.run.server import ANSWER, CertificateRefused, RequestFailed, StatusServer
 
 PAUSE = 1.0  # seconds between two looks, or four times as long as one took
 AGES = 10.0  # seconds after which a document is asked for anew, changed or not
@@ -36,7 +36,7 @@ class ByHttp:
             answer = self.server.get(path, tag=tag, timeout=timeout)
         except CertificateRefused as error:
             return Look(Found.FORBIDDEN, detail=str(error))
-        except NoAnswer as error:
+        except RequestFailed as error:
             return Look(Found.UNREACHABLE, detail=str(error))
         match answer.status:
             case 200:

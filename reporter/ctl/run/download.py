@@ -12,7 +12,7 @@ from reporter.core.run.view import over
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_http import refusal
 from reporter.ctl.run.origin import Origin
-from reporter.ctl.run.server import NoAnswer, StatusServer
+from reporter.ctl.run.server import RequestFailed, StatusServer
 from reporter.ctl.show import output as show
 from reporter.ctl.show.bar import Bar
 
@@ -45,7 +45,7 @@ def download(chosen: Origin, file: BinaryIO) -> bool:
     try:
         # Else `delete` would take the results for downloaded.
         found = fetch(server, file, number(info, "size") or 0, {"Results-Kept": "no"})
-    except NoAnswer as error:
+    except RequestFailed as error:
         raise CannotTell(str(error)) from None
     return found == text(info, "sha256")
 
@@ -58,7 +58,7 @@ def fetch(
 ) -> str:
     """Write the body to the file and return its SHA-256, empty once it is longer than `size`.
 
-    What was cut off is resumed, as long as each time more of it comes. Raises NoAnswer,
+    What was cut off is resumed, as long as each time more of it comes. Raises RequestFailed,
     CannotTell, OSError.
     """
     digest, bar = hashlib.sha256(), _SizeBar(sys.stderr, size)
@@ -78,7 +78,7 @@ def fetch(
                         return ""
                     bar.draw(written)
                 return digest.hexdigest()
-            except NoAnswer:
+            except RequestFailed:
                 if written <= most:
                     raise
                 most = written
@@ -105,7 +105,7 @@ def _pieces(
             yield at, piece
             at += len(piece)
         if end is not None and at != end:
-            raise NoAnswer(f"{server.url}: the results were cut off after {at} bytes")
+            raise RequestFailed(f"{server.url}: the results were cut off after {at} bytes")
 
 
 def _write(file: BinaryIO, piece: bytes) -> None:

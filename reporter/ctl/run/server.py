@@ -27,11 +27,11 @@ _CHUNK = 256 * 1024
 _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
-class NoAnswer(Exception):
+class RequestFailed(Exception):
     """The server could not be asked, or its answer did not come whole."""
 
 
-class CertificateRefused(NoAnswer):
+class CertificateRefused(RequestFailed):
     """The server does not accept our certificate; asking again changes nothing."""
 
 
@@ -69,7 +69,7 @@ class StatusServer:
     def get(self, path: str, *, tag: str = "", timeout: float = ANSWER) -> StatusAnswer:
         """Return the answer, at most 64 MiB also when unpacked; `tag` makes it 304 while unchanged.
 
-        `timeout` in seconds is for all of it. Raises NoAnswer.
+        `timeout` in seconds is for all of it. Raises RequestFailed.
         """
         end = self._clock() + timeout
         headers = {"Accept-Encoding": "gzip"} | ({"If-None-Match": tag} if tag else {})
@@ -86,14 +86,15 @@ class StatusServer:
     ) -> Iterator[http.client.HTTPResponse]:
         """Give the answer, its body unread. `timeout` is for the head and for each read.
 
-        Raises NoAnswer, CertificateRefused among them, also for what goes wrong while it is read.
+        Raises RequestFailed, CertificateRefused among them, also for what goes wrong while
+        it is read.
         """
         try:
             with self._asked(path, headers or {}, timeout) as response:
                 yield response
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            kind = CertificateRefused if is_refusal(error) else NoAnswer
+            kind = CertificateRefused if is_refusal(error) else RequestFailed
             raise kind(_said(error, self.url)) from error
 
     @contextmanager
