@@ -40,7 +40,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Trouble:
+class DiscoveryTrouble:
     """Why it is not known what a version of a group offers."""
 
     group: str
@@ -63,7 +63,7 @@ class Discovered:
     """Each resource once, and every version of a group that could not be looked into."""
 
     resources: tuple[Resource, ...]
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[DiscoveryTrouble, ...]
 
 
 def preferred(offers: Iterable[Offer]) -> Discovered:
@@ -74,7 +74,7 @@ def preferred(offers: Iterable[Offer]) -> Discovered:
         for resource in offer.resources:
             found.setdefault((resource.group, resource.plural), resource)
         if offer.trouble:
-            troubles.append(Trouble(offer.group, offer.version, offer.trouble))
+            troubles.append(DiscoveryTrouble(offer.group, offer.version, offer.trouble))
     return Discovered(tuple(sorted(found.values(), key=_place)), tuple(sorted(troubles)))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reporter.core.run.launched import PodShown, Step, Trouble
+from reporter.core.run.launched import LauncherTrouble, PodShown, Step
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase, Tar
@@ -98,7 +98,7 @@ def test_what_the_launcher_shows(browser):
         browser.until("document.querySelectorAll('.more').length === 1")
         details = browser.text(".more")
         first = browser.text("#run-error")
-        launched.launch(Step.WATCHING, degraded=Trouble(1.0, "watching Jobs: 403"))
+        launched.launch(Step.WATCHING, degraded=LauncherTrouble(1.0, "watching Jobs: 403"))
         browser.until("document.querySelector('#run-error').textContent.includes('blocked since')")
         held_up = browser.text("#run-error")
         browser.until(f"!{row(E2E)}.textContent.includes('ErrImagePull')")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from reporter.aggregator.launch.mirror import Lost
 from reporter.aggregator.rate_limited_log import RateLimitedLog
-from reporter.core.run.launched import Trouble
+from reporter.core.run.launched import LauncherTrouble
 from reporter.errors import KubeError
 from reporter.runtime import log
 
@@ -14,11 +14,11 @@ class Troubles:
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         self._clock, self._wall = clock, wall
-        self._found: dict[str, Trouble] = {}
+        self._found: dict[str, LauncherTrouble] = {}
         self._log, self._seldom = log.get(), RateLimitedLog()
 
     @property
-    def worst(self) -> Trouble | None:
+    def worst(self) -> LauncherTrouble | None:
         """The one that lasts longest; nothing where all is well."""
         return min(self._found.values(), key=lambda one: one.since, default=None)
 
@@ -27,7 +27,7 @@ class Troubles:
         if lost is None:
             self._found.pop(doing, None)
         else:
-            self._found[doing] = Trouble(lost.since, f"{doing}: {lost.reason}")
+            self._found[doing] = LauncherTrouble(lost.since, f"{doing}: {lost.reason}")
             self._tell(doing, lost.reason)
 
     def ended(self, doing: str, error: KubeError | None) -> None:
@@ -37,7 +37,7 @@ class Troubles:
             return
         before = self._found.get(doing)
         since = self._wall() if before is None else before.since
-        self._found[doing] = Trouble(since, f"{doing}: {error}")
+        self._found[doing] = LauncherTrouble(since, f"{doing}: {error}")
         self._tell(doing, str(error))
 
     def clear(self) -> None:

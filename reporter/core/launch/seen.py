@@ -48,10 +48,11 @@ class Hindrance(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """What is in a container's way: the cluster's word, its message, and both as a sentence.
+class PluginTrouble:
+    """What keeps a plugin's container from starting.
 
-    `repeated` says that the kubelet only repeats that it waits: the cause was shown before.
+    `reason` and `message` are the cluster's, `text` is both as a sentence. `repeated` says that the
+    kubelet only repeats that it waits: the cause was shown before.
     """
 
     kind: Hindrance
@@ -108,7 +109,7 @@ class SeenPod:
     container: str = ""
     waiting: str = ""
     started_at: float | None = None
-    trouble: Trouble | None = None
+    trouble: PluginTrouble | None = None
     ended: Terminated | None = None
     by_itself: bool = False
     ours_running: bool = False
@@ -228,7 +229,7 @@ def _started_at(container: Container) -> float | None:
     return None
 
 
-def _trouble(pod: Object, facts: Pod, definition: Definition) -> Trouble | None:
+def _trouble(pod: Object, facts: Pod, definition: Definition) -> PluginTrouble | None:
     if facts.phase == "Pending" and not text(section(pod, "spec"), "nodeName"):
         return _unscheduled(pod, facts)
     found = trouble_of(facts)
@@ -242,10 +243,12 @@ def _trouble(pod: Object, facts: Pod, definition: Definition) -> Trouble | None:
     reason, _, message = said.partition(": ")
     if not reason.isalpha():
         reason, message = "InitContainerFailed", said
-    return Trouble(kind, reason, clean(message, _TEXT), clean(found.text, _TEXT), found.back_off)
+    return PluginTrouble(
+        kind, reason, clean(message, _TEXT), clean(found.text, _TEXT), found.back_off
+    )
 
 
-def _unscheduled(pod: Object, facts: Pod) -> Trouble | None:
+def _unscheduled(pod: Object, facts: Pod) -> PluginTrouble | None:
     """What the scheduler says; nothing before it has said anything."""
     said: Sequence[Object] = [
         each
@@ -259,7 +262,7 @@ def _unscheduled(pod: Object, facts: Pod) -> Trouble | None:
     words = diagnose_pod(pod, None, (), "", facts.created_at or 0.0)
     sentence = next(each.what for each in words if each.code in {"unschedulable", "gated"})
     kind = Hindrance.NODE if away else Hindrance.SCHEDULING
-    return Trouble(kind, reason, clean(message, _TEXT), clean(sentence, _TEXT).rstrip("."))
+    return PluginTrouble(kind, reason, clean(message, _TEXT), clean(sentence, _TEXT).rstrip("."))
 
 
 def _taken(pod: Object, facts: Pod) -> Taken | None:

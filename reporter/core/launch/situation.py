@@ -4,7 +4,15 @@ from dataclasses import replace
 from typing import Final
 
 from reporter.core.facts import Terminated
-from reporter.core.launch.seen import DELETED, Hindrance, Refusal, SeenJob, SeenPod, Taken, Trouble
+from reporter.core.launch.seen import (
+    DELETED,
+    Hindrance,
+    PluginTrouble,
+    Refusal,
+    SeenJob,
+    SeenPod,
+    Taken,
+)
 from reporter.core.launch.world import Row, Situation, Track
 from reporter.core.run.record import Cause
 from reporter.core.run.results import ResultStatus
@@ -127,7 +135,7 @@ def ending(run: Terminated) -> str:
     return f"ended: exit code {run.exit_code}" + (f" ({said})" if said else "")
 
 
-def in_trouble(trouble: Trouble, track: Track | None, *, per_node: bool) -> Situation:
+def in_trouble(trouble: PluginTrouble, track: Track | None, *, per_node: bool) -> Situation:
     """Say what keeps a container from starting."""
     kind = trouble.kind
     if kind is Hindrance.NODE and not per_node:

@@ -28,7 +28,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class LauncherTrouble:
     """What keeps the launcher from its work since that time (Unix seconds)."""
 
     since: float
@@ -40,5 +40,5 @@ class LauncherShown:
     """How the launcher is. `stays` has, by kind and name, why an object could not be removed."""
 
     step: Step
-    degraded: Trouble | None = None
+    degraded: LauncherTrouble | None = None
     stays: Mapping[str, str] = field(default_factory=dict)

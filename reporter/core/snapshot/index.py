@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.core.objects import stamp
-from reporter.core.resources import Resource, Trouble
+from reporter.core.resources import DiscoveryTrouble, Resource
 from reporter.core.snapshot.choice import LeftOut
 from reporter.core.text import clean
 
@@ -65,7 +65,7 @@ class Told:
     server_version: str
     resources: Sequence[tuple[Resource, Collected]]
     left_out: Iterable[LeftOut]
-    troubles: Iterable[Trouble]
+    troubles: Iterable[DiscoveryTrouble]
     namespaces: Sequence[str] | None
     gone: Mapping[str, str]
     parts: dict[str, Collected]

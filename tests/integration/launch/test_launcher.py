@@ -12,7 +12,7 @@ import pytest
 
 from reporter.core.launch.names import entry_name, shared_name
 from reporter.core.run.entry import State
-from reporter.core.run.launched import Step, Trouble
+from reporter.core.run.launched import LauncherTrouble, Step
 from reporter.core.run.plan import Plugin
 from reporter.core.run.record import Cause
 from reporter.errors import Unavailable
@@ -65,7 +65,7 @@ def left(world: World) -> list[str]:
     return [name for kind in kinds for name in world.names(kind)]
 
 
-def degraded(world: World) -> Trouble | None:
+def degraded(world: World) -> LauncherTrouble | None:
     shown = world.store.snapshot().launcher
     return shown and shown.degraded
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from reporter.core.resources import (
     STALE,
+    DiscoveryTrouble,
     Offer,
     Resource,
-    Trouble,
     aggregated,
     groups,
     plain,
@@ -111,4 +111,4 @@ def test_each_resource_once_in_the_version_that_comes_first() -> None:
     )
 
     assert (PODS, new, extra) == found.resources
-    assert (Trouble("batch", "v1", "away"),) == found.troubles
+    assert (DiscoveryTrouble("batch", "v1", "away"),) == found.troubles

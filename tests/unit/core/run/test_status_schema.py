@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from reporter.core.run.beats import Beat
 from reporter.core.run.entry import Entry, Window
-from reporter.core.run.launched import LauncherShown, PodShown, Step, Trouble
+from reporter.core.run.launched import LauncherShown, LauncherTrouble, PodShown, Step
 from reporter.core.run.plan import Skipped
 from reporter.core.run.progress import Progress, combine
 from reporter.core.run.record import Cause, Record, record_of
@@ -134,7 +134,9 @@ def test_every_state_of_an_entry_in_every_phase(entry, phase):
 POD = PodShown("p-1", "node1", "Pending", "ImagePullBackOff", "x" * 5000, START, 2)
 NO_POD = PodShown("", "", "", "NoPod", "The Job has no Pod", None, 0)
 HINDERED = LauncherShown(
-    Step.REMOVING, Trouble(START, "watching Jobs: reset"), {"r1-sysd-1": "it is being deleted"}
+    Step.REMOVING,
+    LauncherTrouble(START, "watching Jobs: reset"),
+    {"r1-sysd-1": "it is being deleted"},
 )
 
 

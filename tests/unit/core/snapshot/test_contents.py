@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.core.resources import Resource, Trouble
+from reporter.core.resources import DiscoveryTrouble, Resource
 from reporter.core.snapshot.choice import LeftOut
 from reporter.core.snapshot.contents import contents_document
 from reporter.core.snapshot.index import Collected, Told, index_document
@@ -23,7 +23,7 @@ def told(**more):
                 "server_version": "v1.34.4",
                 "resources": [(PODS, Collected(count=3, size=30, redacted=2)), (JOBS, jobs)],
                 "left_out": [LeftOut(SECRETS, "not asked for")],
-                "troubles": [Trouble("metrics.k8s.io", "v1", "503")],
+                "troubles": [DiscoveryTrouble("metrics.k8s.io", "v1", "503")],
                 "namespaces": ["default"],
                 "gone": {},
                 "parts": {"podlogs": Collected(count=4, size=40, inconsistent=True)},

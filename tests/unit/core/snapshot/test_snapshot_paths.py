@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.core.resources import Resource, Trouble
+from reporter.core.resources import DiscoveryTrouble, Resource
 from reporter.core.snapshot.choice import LeftOut
 from reporter.core.snapshot.index import Collected, Told, index_document
 from reporter.core.snapshot.paths import (
@@ -112,7 +112,7 @@ def test_the_index_of_a_snapshot_with_gaps() -> None:
             (METRICS, Collected(error="503 \x1b[31m" + "x" * 9999)),
         ],
         left_out=(),
-        troubles=[Trouble("broken.example.com", "v1", "away")],
+        troubles=[DiscoveryTrouble("broken.example.com", "v1", "away")],
         namespaces=["a", "b"],
         gone={"b": "it was\ndeleted"},
         parts={"hosts": Collected(1)},
