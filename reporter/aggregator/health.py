@@ -13,7 +13,7 @@ from reporter.core.run import beats
 from reporter.core.run.beats import Beat
 from reporter.core.run.results import ended_since, result_status, run_result_status
 from reporter.core.run.snapshot import Snapshot, final, run_status
-from reporter.metrics.aggregator import ENDED_SECONDS, ENDED_SHOWN, Ended, Now
+from reporter.metrics.aggregator import ENDED_SECONDS, ENDED_SHOWN, EndedEntry, Now
 
 STALLED = 30.0
 """Seconds without a tick after which the event loop counts as stuck; one is due each second."""
@@ -86,7 +86,7 @@ class Health:
             heartbeat_age=_ages(snapshot, self._clock()),
             expiry={"run": self._authority.expires_at},
             ended=[
-                Ended(*entry.key, str(entry.state), result_status(snapshot, entry))
+                EndedEntry(*entry.key, str(entry.state), result_status(snapshot, entry))
                 for entry in ended_since(snapshot, self._wall() - ENDED_SECONDS, ENDED_SHOWN)
             ],
             status=str(run_status(snapshot)),

@@ -35,7 +35,7 @@ _REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
 _STORE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.0)
 
 
-class Ended(NamedTuple):
+class EndedEntry(NamedTuple):
     """An entry that has ended, with the verdict on it: empty while there is none."""
 
     plugin: str
@@ -59,7 +59,7 @@ class Now:
     results: Mapping[tuple[str, str], int] = field(default_factory=dict)
     heartbeat_age: Mapping[str, float] = field(default_factory=dict)
     expiry: Mapping[str, float] = field(default_factory=dict)
-    ended: Sequence[Ended] = ()
+    ended: Sequence[EndedEntry] = ()
     status: str = "running"
     result_status: str = ""
     final: bool = False

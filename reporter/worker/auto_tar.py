@@ -34,7 +34,7 @@ class AtWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class Succeeded:
     """Every container beside us has ended for good, with exit code 0."""
 
 
@@ -47,7 +47,7 @@ class Crashed:
     reason: str
 
 
-def judge(pod: Object, worker: str) -> AtWork | Ended | Crashed:
+def judge(pod: Object, worker: str) -> AtWork | Succeeded | Crashed:
     """Say how the other containers of the Pod stand; `worker` names our own."""
     declared = {text(c, "name") for c in items(section(pod, "spec"), "containers")}
     shown = {text(c, "name") for c in items(section(pod, "status"), "containerStatuses")}
@@ -60,7 +60,7 @@ def judge(pod: Object, worker: str) -> AtWork | Ended | Crashed:
             return AtWork()
         if ended.exit_code != 0 and crashed is None:
             crashed = Crashed(name, ended.exit_code, ended.reason)
-    return crashed or (Ended() if others else AtWork())
+    return crashed or (Succeeded() if others else AtWork())
 
 
 class AutoTar(Background):

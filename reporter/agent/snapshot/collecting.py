@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO, Protocol
 
-from reporter.agent.snapshot.limits import Course, Ended
+from reporter.agent.snapshot.limits import Course, SnapshotEnded
 from reporter.agent.snapshot.tree import ListFiles, Site
 from reporter.core.objects import section, text
 from reporter.core.resources import Resource
@@ -79,7 +79,7 @@ class Collecting:
                 self._whole(resource, None, files, found)
             else:
                 self._each(resource, self._namespaces, files, found)
-        except Ended as why:
+        except SnapshotEnded as why:
             found.truncated = str(why)
         except KubeError as error:
             found.error = str(error)

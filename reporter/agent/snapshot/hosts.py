@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from reporter.agent.snapshot.limits import Ended
+from reporter.agent.snapshot.limits import SnapshotEnded
 from reporter.agent.snapshot.tree import Site, encoded, write
 from reporter.core.snapshot.index import Collected
 from reporter.core.snapshot.paths import host_path
@@ -45,7 +45,7 @@ def collect_host(api: Contents, site: Site, node: str) -> Collected:
             write(site.root, host_path(node, what), data)
             found.count += 1
             found.size += len(data)
-        except Ended as why:
+        except SnapshotEnded as why:
             found.truncated = str(why)
             break
         except (KubeError, OSError, ValueError, RecursionError) as error:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 TRIES = 6
 
 
-class Ended(Exception):
+class SnapshotEnded(Exception):
     """The snapshot is to end here; the text says why."""
 
 
@@ -68,16 +68,16 @@ class Course:
         return ""
 
     def go_on(self) -> None:
-        """Raise `Ended` if nothing more is to be done."""
+        """Raise `SnapshotEnded` if nothing more is to be done."""
         if why := self.why_ended():
-            raise Ended(why)
+            raise SnapshotEnded(why)
 
     def end(self) -> None:
         """Wake those who wait to try again."""
         self._ended.set()
 
     def tried(self, request: Callable[[], T]) -> T:
-        """Make a request, again where that may help. Raises what it raises, and `Ended`."""
+        """Make a request, again where that may help. Raises what it raises, and `SnapshotEnded`."""
         attempt = 0
         while True:
             self.go_on()

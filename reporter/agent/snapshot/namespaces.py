@@ -13,11 +13,11 @@ class Documents(Protocol):
     """What is asked of the API server, again where that may help."""
 
     def __call__(self, path: str, names: Mapping[str, str], /) -> dict[str, Any]:
-        """Return the JSON object at a path. Raises KubeError, `Ended`."""
+        """Return the JSON object at a path. Raises KubeError, `SnapshotEnded`."""
 
 
 class Chosen:
-    """Finds out which of them are gone. Threads share it. Methods raise `Ended`.
+    """Finds out which of them are gone. Threads share it. Methods raise `SnapshotEnded`.
 
     `gone` says why of each, also where it cannot be told.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from reporter.agent.snapshot.limits import Ended
+from reporter.agent.snapshot.limits import SnapshotEnded
 from reporter.agent.snapshot.tree import Site, write
 from reporter.core.objects import items, number, section, text
 from reporter.core.snapshot.index import Collected
@@ -72,7 +72,7 @@ def collect_logs(api: Streams, site: Site, most: int, pod: LoggedPod) -> Collect
             data, cut = site.course.tried(partial(_tail, api, pod, container, previous, most))
         except (NotFound, InvalidRequest):
             continue
-        except Ended as why:
+        except SnapshotEnded as why:
             found.truncated = str(why)
             break
         except KubeError as error:

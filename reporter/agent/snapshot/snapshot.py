@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from reporter.agent.snapshot.collecting import Collecting, objects_of
 from reporter.agent.snapshot.hosts import collect_host
-from reporter.agent.snapshot.limits import Course, Ended, Room
+from reporter.agent.snapshot.limits import Course, Room, SnapshotEnded
 from reporter.agent.snapshot.namespaces import Chosen
 from reporter.agent.snapshot.pod_logs import LoggedPod, collect_logs, logged_pod
 from reporter.agent.snapshot.tree import Site, encoded, write
@@ -63,7 +63,7 @@ class Snapshot:
             self._look()
             self._collect()
             self._named.look()
-        except Ended as why:
+        except SnapshotEnded as why:
             self._stopped = str(why)
         except KubeError as error:
             self._error = str(error)
@@ -141,7 +141,7 @@ class Snapshot:
         asked: list[Future[Collected]] = []
         try:
             asked.extend(each(pool))  # keeps those from before it breaks off: they are written
-        except Ended as why:
+        except SnapshotEnded as why:
             whole.truncated = str(why)
         except KubeError as error:
             whole.error = str(error)

@@ -20,7 +20,7 @@ from reporter.core.payloads import ADAPTER_RESULT
 from reporter.core.run.identity import Identity, identity_of
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.target import Route, Target, Targets
-from reporter.core.run.upload import Ended, UploadOutcome
+from reporter.core.run.upload import UploadConclusion, UploadOutcome
 from reporter.core.run.upload_head import Meta, declared_digest, filename_of
 from reporter.settings.aggregator_limits import Limits
 
@@ -52,7 +52,7 @@ _ANSWERS: Final[dict[UploadOutcome, tuple[int, str, tuple[tuple[str, str], ...]]
 class Taker(Protocol):
     """The part of the intake that is needed here."""
 
-    async def take(self, key: Key, meta: Meta, sender: Sender) -> Ended:
+    async def take(self, key: Key, meta: Meta, sender: Sender) -> UploadConclusion:
         """Take one upload."""
 
     def free_for(self, length: int) -> bool:

@@ -26,7 +26,7 @@ from reporter.core.run.entry import receive
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Failure, Rank, Record
 from reporter.core.run.snapshot import Phase, Snapshot
-from reporter.core.run.upload import Allowance, Ended, Upload, UploadEnded, UploadOutcome
+from reporter.core.run.upload import Allowance, Upload, UploadConclusion, UploadEnded, UploadOutcome
 from reporter.core.run.upload_head import Meta
 from reporter.errors import InvalidPayload, ReporterError
 from reporter.runtime import log
@@ -83,7 +83,7 @@ class Intake:
 
     # -- one upload ------------------------------------------------------------------------------
 
-    async def take(self, key: Key, meta: Meta, sender: Sender) -> Ended:
+    async def take(self, key: Key, meta: Meta, sender: Sender) -> UploadConclusion:
         """Take one upload: check, wait for a slot, stage, verify, keep, commit.
 
         A failed try is noted in the store. A caller that is cancelled after the last piece leaves
@@ -165,7 +165,7 @@ class Intake:
             raise
         return pieces
 
-    async def _finish(self, key: Key, incoming: Incoming, rest: list[bytes]) -> Ended:
+    async def _finish(self, key: Key, incoming: Incoming, rest: list[bytes]) -> UploadConclusion:
         """Verify, keep and commit: the end of its sender is not the end of this."""
         try:
             await self._threads.disk(self._complete, incoming, rest)
@@ -181,7 +181,7 @@ class Intake:
         if not incoming.archive:
             self._blobs.keep(incoming.body)
 
-    async def _commit(self, key: Key, record: Record) -> Ended:
+    async def _commit(self, key: Key, record: Record) -> UploadConclusion:
         self._step("commit")
         try:
             received = await self._store.record_result(key, record)
@@ -192,9 +192,11 @@ class Intake:
         self._step("committed")
         if received.outcome is not UploadOutcome.ACCEPTED:
             await self._release(record.digest)
-        return Ended(received.outcome, digest=_held(received.outcome, received.held))
+        return UploadConclusion(received.outcome, digest=_held(received.outcome, received.held))
 
-    async def _fail(self, key: Key, incoming: Incoming, ended: Ended) -> Ended:
+    async def _fail(
+        self, key: Key, incoming: Incoming, ended: UploadConclusion
+    ) -> UploadConclusion:
         """Leave nothing but what is worth looking at, and note a failed try."""
         if incoming.body.made:
             await self._threads.disk(self._put_away, key, incoming, ended)
@@ -209,7 +211,7 @@ class Intake:
                     )
         return ended
 
-    def _put_away(self, key: Key, incoming: Incoming, ended: Ended) -> None:
+    def _put_away(self, key: Key, incoming: Incoming, ended: UploadConclusion) -> None:
         body, meta = incoming.body, incoming.meta
         try:
             refused = ended.outcome in (UploadOutcome.REFUSED, UploadOutcome.TOO_LARGE)
@@ -279,18 +281,18 @@ def _held(outcome: UploadOutcome, record: Record | None) -> str:
     return "" if record is None or outcome is UploadOutcome.CLOSED else record.digest
 
 
-def _ended_by(error: Exception) -> Ended:
+def _ended_by(error: Exception) -> UploadConclusion:
     """What an error on the way of a body means for its sender. Repeats no path of ours."""
     match error:
         case UploadEnded():
             return error.ended
         case InvalidPayload() | BadArchive():
-            return Ended(UploadOutcome.REFUSED, str(error))
+            return UploadConclusion(UploadOutcome.REFUSED, str(error))
         case StoreFull():
-            return Ended(UploadOutcome.DISK_FULL, "no space left")
+            return UploadConclusion(UploadOutcome.DISK_FULL, "no space left")
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return Ended(UploadOutcome.DISK_FULL, "no space left")
+            return UploadConclusion(UploadOutcome.DISK_FULL, "no space left")
         case OSError():
-            return Ended(UploadOutcome.UNWRITTEN, error.strerror or type(error).__name__)
+            return UploadConclusion(UploadOutcome.UNWRITTEN, error.strerror or type(error).__name__)
         case _:
-            return Ended(UploadOutcome.UNWRITTEN, str(error))
+            return UploadConclusion(UploadOutcome.UNWRITTEN, str(error))

@@ -50,7 +50,7 @@ _NO_TRY: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class UploadConclusion:
     """How an upload ended. `reason` says in words why it was not taken.
 
     `digest` is the SHA-256, in hexadecimal, of what is held for its key: its own body, or another.
@@ -66,7 +66,7 @@ class UploadEnded(ReporterError):
 
     def __init__(self, outcome: UploadOutcome, reason: str = "", digest: str = "") -> None:
         super().__init__(reason or str(outcome))
-        self.ended = Ended(outcome, reason, digest)
+        self.ended = UploadConclusion(outcome, reason, digest)
 
 
 @dataclass(frozen=True, slots=True)

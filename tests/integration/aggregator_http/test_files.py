@@ -22,7 +22,7 @@ from reporter.aggregator.uploads import Intake
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
 from reporter.core.run.snapshot import Phase
-from reporter.core.run.upload import Ended, UploadOutcome
+from reporter.core.run.upload import UploadConclusion, UploadOutcome
 from reporter.core.run.upload_head import Meta, filename_of
 from reporter.metrics.page import Page
 from tests.aggregators.listening import limited, listening
@@ -81,7 +81,7 @@ class Site:
 
     async def put(self, key: Key, body: bytes, **meta: object) -> None:
         """Take a result in."""
-        ended: Ended = await self.intake.take(key, Meta(**meta), Sender(body))
+        ended: UploadConclusion = await self.intake.take(key, Meta(**meta), Sender(body))
         assert UploadOutcome.ACCEPTED is ended.outcome, ended
 
     async def get(self, path: str, *headers: str, method: str = "GET") -> Reply:

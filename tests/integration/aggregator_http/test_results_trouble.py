@@ -4,7 +4,7 @@ import pytest
 
 from reporter.aggregator.store import StoreError
 from reporter.core.run.record import Cause, Failure
-from reporter.core.run.upload import Ended, UploadOutcome
+from reporter.core.run.upload import UploadConclusion, UploadOutcome
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http.scene import (
     E2E,
@@ -73,7 +73,7 @@ async def test_a_store_that_cannot_be_written(tmp_path):
 class Says:
     """Takes uploads unread and says what a test wants."""
 
-    def __init__(self, verdict: Ended | Exception) -> None:
+    def __init__(self, verdict: UploadConclusion | Exception) -> None:
         self.verdict = verdict
 
     async def take(self, key, meta, sender):
@@ -88,21 +88,25 @@ class Says:
 
 
 VERDICTS = [
-    (Ended(UploadOutcome.ACCEPTED, digest="ab" * 32), 200, b""),
-    (Ended(UploadOutcome.DUPLICATE), 409, b"result e2e/global already received\n"),
+    (UploadConclusion(UploadOutcome.ACCEPTED, digest="ab" * 32), 200, b""),
+    (UploadConclusion(UploadOutcome.DUPLICATE), 409, b"result e2e/global already received\n"),
     (
-        Ended(UploadOutcome.TOO_LARGE, "exceeds 7 bytes"),
+        UploadConclusion(UploadOutcome.TOO_LARGE, "exceeds 7 bytes"),
         413,
         b"result e2e/global exceeds 7 bytes\n",
     ),
     (
-        Ended(UploadOutcome.REFUSED, "not gzip"),
+        UploadConclusion(UploadOutcome.REFUSED, "not gzip"),
         500,
         b"error handling result e2e/global: not gzip\n",
     ),
-    (Ended(UploadOutcome.UNWRITTEN, "EIO"), 500, b"error handling result e2e/global: EIO\n"),
     (
-        Ended(UploadOutcome.DISK_FULL, "no space"),
+        UploadConclusion(UploadOutcome.UNWRITTEN, "EIO"),
+        500,
+        b"error handling result e2e/global: EIO\n",
+    ),
+    (
+        UploadConclusion(UploadOutcome.DISK_FULL, "no space"),
         507,
         b"error handling result e2e/global: no space\n",
     ),

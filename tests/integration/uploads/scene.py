@@ -20,7 +20,7 @@ from reporter.aggregator.uploads import Intake
 from reporter.core.run.entry import Marked
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure
-from reporter.core.run.upload import Ended, UploadOutcome
+from reporter.core.run.upload import UploadConclusion, UploadOutcome
 from reporter.core.run.upload_head import Meta
 from reporter.settings.aggregator_limits import Limits
 from tests.aggregators.stores import QuickStore, volatile
@@ -52,35 +52,35 @@ def sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def stored(digest: str) -> Ended:
+def stored(digest: str) -> UploadConclusion:
     """Taken."""
-    return Ended(UploadOutcome.ACCEPTED, digest=digest)
+    return UploadConclusion(UploadOutcome.ACCEPTED, digest=digest)
 
 
-def held(digest: str) -> Ended:
+def held(digest: str) -> UploadConclusion:
     """Not taken: something of the same or a higher rank is there."""
-    return Ended(UploadOutcome.DUPLICATE, digest=digest)
+    return UploadConclusion(UploadOutcome.DUPLICATE, digest=digest)
 
 
-def refused(reason: str) -> Ended:
+def refused(reason: str) -> UploadConclusion:
     """Not what it says it is."""
-    return Ended(UploadOutcome.REFUSED, reason)
+    return UploadConclusion(UploadOutcome.REFUSED, reason)
 
 
-def unwritten(reason: str) -> Ended:
+def unwritten(reason: str) -> UploadConclusion:
     """The disk or the store failed."""
-    return Ended(UploadOutcome.UNWRITTEN, reason)
+    return UploadConclusion(UploadOutcome.UNWRITTEN, reason)
 
 
-def too_large(limit: int) -> Ended:
+def too_large(limit: int) -> UploadConclusion:
     """Longer than it may be."""
-    return Ended(UploadOutcome.TOO_LARGE, f"exceeds {limit} bytes")
+    return UploadConclusion(UploadOutcome.TOO_LARGE, f"exceeds {limit} bytes")
 
 
-CLOSED = Ended(UploadOutcome.CLOSED)
-CUT = Ended(UploadOutcome.CUT, "upload cut off")
-STALLED = Ended(UploadOutcome.STALLED, "upload stalled")
-DISK_FULL = Ended(UploadOutcome.DISK_FULL, "no space left")
+CLOSED = UploadConclusion(UploadOutcome.CLOSED)
+CUT = UploadConclusion(UploadOutcome.CUT, "upload cut off")
+STALLED = UploadConclusion(UploadOutcome.STALLED, "upload stalled")
+DISK_FULL = UploadConclusion(UploadOutcome.DISK_FULL, "no space left")
 
 
 async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -152,11 +152,13 @@ class Scene:
             await self.intake.close()
             await self.store.close()
 
-    async def put(self, key: Key, body: bytes, meta: Meta = PLAIN, *more: bytes) -> Ended:
+    async def put(
+        self, key: Key, body: bytes, meta: Meta = PLAIN, *more: bytes
+    ) -> UploadConclusion:
         """Send one body."""
         return await self.send(key, meta, pieces(body, *more))
 
-    async def send(self, key: Key, meta: Meta, chunks: AsyncIterator[bytes]) -> Ended:
+    async def send(self, key: Key, meta: Meta, chunks: AsyncIterator[bytes]) -> UploadConclusion:
         """Send what comes by and by."""
         return await self.intake.take(key, meta, Sending(chunks))
 

@@ -13,7 +13,7 @@ import pytest
 
 from reporter.aggregator.store import StoreError, StoreFull
 from reporter.core.run.entry import State
-from reporter.core.run.upload import Ended, UploadOutcome
+from reporter.core.run.upload import UploadConclusion, UploadOutcome
 from reporter.runtime import log
 from tests.archives.tars import file, link, tgz
 from tests.integration.uploads.scene import (
@@ -35,7 +35,7 @@ from tests.integration.uploads.scene import (
 GOOD = tgz(file(b"a", b"A"), file(b"b", b"B"))
 
 
-class Trouble:
+class DiskTrouble:
     """Makes a step fail from its nth time on, until it is over."""
 
     def __init__(self, name: str, error: int, nth: int = 1) -> None:
@@ -58,7 +58,7 @@ BEFORE_THE_ROW = ["write", "sync", "rename", "sync directory"]
 @pytest.mark.parametrize("step", BEFORE_THE_ROW)
 def test_a46_before_the_row(tmp_path: Path, step: str, code: int) -> None:
     """A46: 507 or 500, earlier data intact; the retry is taken without a restart."""
-    trouble = Trouble(step, code)
+    trouble = DiskTrouble(step, code)
     trouble.over = True
 
     async def story(here: Scene) -> None:
@@ -86,7 +86,7 @@ def test_a46_before_the_row(tmp_path: Path, step: str, code: int) -> None:
 @pytest.mark.parametrize("nth", [2, 3])
 def test_a46_in_the_middle(tmp_path: Path, nth: int) -> None:
     """A46: some of the body is written already."""
-    trouble = Trouble("write", errno.ENOSPC, nth)
+    trouble = DiskTrouble("write", errno.ENOSPC, nth)
     body = os.urandom(3_000_000)
     chunks = [body[at : at + 65536] for at in range(0, len(body), 65536)]
 
@@ -109,7 +109,7 @@ def test_a46_in_the_middle(tmp_path: Path, nth: int) -> None:
 )
 @pytest.mark.parametrize("body", [b"opaque", GOOD])
 def test_a46_at_the_commit(
-    tmp_path: Path, error: StoreError, verdict: Ended, kept: bool, body: bytes
+    tmp_path: Path, error: StoreError, verdict: UploadConclusion, kept: bool, body: bytes
 ) -> None:
     """A46: the row is not written, nothing is shown; the retry is taken."""
     broken: list[StoreError] = []
@@ -213,7 +213,7 @@ def test_state_and_output_on_two_file_systems(tmp_path: Path, small: str) -> Non
 def test_f10_a_thousand_failures_leave_no_descriptor(tmp_path: Path) -> None:
     """F10, A30: archives with links that are refused, one after the other; then a good one."""
     body = tgz(file(b"a", b"A"), link(b"l", b"."), file(b"l/x", b"X"))
-    trouble = Trouble("sync", errno.EIO)
+    trouble = DiskTrouble("sync", errno.EIO)
 
     async def story(here: Scene) -> None:
         await here.put(E2E, body, ARCHIVE)

@@ -15,7 +15,7 @@ import pytest
 from reporter.kube.api import KubeApi
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
-from reporter.worker.auto_tar import AtWork, AutoTar, Crashed, Ended, judge, pack_in_place
+from reporter.worker.auto_tar import AtWork, AutoTar, Crashed, Succeeded, judge, pack_in_place
 from reporter.worker.main import Worker
 from tests.fakekube import Answer, FakeKube, make_job, make_pod, running, terminated, waiting
 from tests.integration.link.scripted import Scripted
@@ -75,9 +75,9 @@ def with_a_policy_of_its_own() -> Object:
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (pod(terminated(0)), Ended()),
-        (pod(terminated(0), terminated(0)), Ended()),
-        (pod(terminated(0), restart="OnFailure"), Ended()),
+        (pod(terminated(0)), Succeeded()),
+        (pod(terminated(0), terminated(0)), Succeeded()),
+        (pod(terminated(0), restart="OnFailure"), Succeeded()),
         (pod(terminated(1)), Crashed("adapter", 1, "Error")),
         (pod(terminated(137, "OOMKilled")), Crashed("adapter", 137, "OOMKilled")),
         (pod(terminated(0), terminated(2)), Crashed("other0", 2, "Error")),

@@ -34,7 +34,7 @@ NOW = aggregator.Now(
     heartbeat_age={"e2e": 1.0},
     expiry={"run": 1.0},
     disk_free=1,
-    ended=[aggregator.Ended("e2e", "n1", "complete", "passed")],
+    ended=[aggregator.EndedEntry("e2e", "n1", "complete", "passed")],
 )
 
 
