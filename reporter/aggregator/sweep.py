@@ -17,7 +17,7 @@ from reporter.core.run.plan import Key
 from reporter.core.run.record import Failure
 from reporter.core.run.snapshot import Snapshot
 
-Found = dict[Key, Failure]
+FailuresByKey = dict[Key, Failure]
 
 _NEVER = Beat()
 
@@ -60,7 +60,7 @@ class Silence:
         """Say whether it is time for the next sweep."""
         return self._sweep.last is None or mono - self._sweep.last >= beats.SWEEP
 
-    def look(self, now: float, mono: float) -> Found:
+    def look(self, now: float, mono: float) -> FailuresByKey:
         """Return the open entries whose workers have been silent for too long.
 
         `now` is Unix time, `mono` the monotonic clock. A sweep that comes late means that this
@@ -74,7 +74,7 @@ class Silence:
         snapshot = self._store.snapshot()
         self._expect(snapshot, mono)
         self._part(snapshot, mono)
-        found = Found()
+        found = FailuresByKey()
         for key in [*self._silent(snapshot, mono), *self._absent(snapshot, mono)]:
             beat = snapshot.beats.get(key, _NEVER)
             expected = self._expected.get(key, _NEVER).heard_at

@@ -18,7 +18,7 @@ _OF_NODE = re.compile(r"(?:^|/)plugins/([^/]+)/(?:results|errors)/([^/]+)(?:/|$)
 
 
 @dataclass
-class Found:
+class FactsByNode:
     """Facts by node, and what cannot be read, in words.
 
     `without` are the nodes of the run of which there are none; their workers have failed.
@@ -29,9 +29,9 @@ class Found:
     without: list[str] = field(default_factory=list)
 
 
-def read_facts(path: Path) -> Found:
+def read_facts(path: Path) -> FactsByNode:
     """Read every `facts.json`. Raises OSError, and BadArchive for an archive that is damaged."""
-    found = Found()
+    found = FactsByNode()
     seen, told = set(), set()
     for name, data in _in_directory(path) if path.is_dir() else _in_file(path):
         place = match.groups() if (match := _OF_NODE.search(name)) else ("", "")

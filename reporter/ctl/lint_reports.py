@@ -18,7 +18,7 @@ _MOST: Final = 4096  # bytes of one text
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocatedFinding:
     """A finding and where it is. `object` is empty for what belongs to a whole file."""
 
     rule: Rule
@@ -44,7 +44,7 @@ class Checked:
     reporter: bool
 
 
-def as_data(found: Sequence[Found], checked: Sequence[Checked]) -> dict[str, Any]:
+def as_data(found: Sequence[LocatedFinding], checked: Sequence[Checked]) -> dict[str, Any]:
     """Return the document of `-o json`."""
     return {
         "api_version": API_VERSION,
@@ -66,7 +66,7 @@ def as_data(found: Sequence[Found], checked: Sequence[Checked]) -> dict[str, Any
     }
 
 
-def as_sarif(found: Sequence[Found]) -> dict[str, Any]:
+def as_sarif(found: Sequence[LocatedFinding]) -> dict[str, Any]:
     """Return a log of SARIF 2.1.0."""
     rules = [
         {
@@ -82,7 +82,7 @@ def as_sarif(found: Sequence[Found]) -> dict[str, Any]:
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(found: Found) -> dict[str, Any]:
+def _result(found: LocatedFinding) -> dict[str, Any]:
     location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": quote(found.file.removeprefix("./"), safe="/")},
@@ -101,7 +101,9 @@ def _result(found: Found) -> dict[str, Any]:
     }
 
 
-def as_junit(found: Sequence[Found], checked: Sequence[Checked], *, strict: bool) -> Iterator[str]:
+def as_junit(
+    found: Sequence[LocatedFinding], checked: Sequence[Checked], *, strict: bool
+) -> Iterator[str]:
     """Yield a report: a suite for each file, a case for each Job in it.
 
     Warnings are failures only if they are to be.
@@ -111,7 +113,7 @@ def as_junit(found: Sequence[Found], checked: Sequence[Checked], *, strict: bool
 
 
 def _cases(
-    file: str, found: Sequence[Found], checked: Sequence[Checked], *, strict: bool
+    file: str, found: Sequence[LocatedFinding], checked: Sequence[Checked], *, strict: bool
 ) -> list[Case]:
     objects = [each.object for each in checked if each.file == file]
     if any(each.file == file and not each.object for each in found):
@@ -127,7 +129,7 @@ def _cases(
     return cases
 
 
-def lines(found: Found) -> Iterator[str]:
+def lines(found: LocatedFinding) -> Iterator[str]:
     """Yield what a person reads of a finding."""
     yield clean(f"{found.place}: {found.rule.severity}: {found.what} [{found.rule.id}]", _MOST)
     if found.field:
@@ -136,7 +138,7 @@ def lines(found: Found) -> Iterator[str]:
         yield f"    What to do: {clean(found.todo, _MOST)}"
 
 
-def as_github(found: Sequence[Found]) -> Iterator[str]:
+def as_github(found: Sequence[LocatedFinding]) -> Iterator[str]:
     """Yield workflow commands, one for each finding."""
     for each in found:
         level: Any = str(each.rule.severity)

@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from reporter.core.launch.names import selector
-from reporter.core.run.reading import LABELS, Found, Reading, newest_first, pick_pod, read_status
+from reporter.core.run.reading import (
+    LABELS,
+    Reading,
+    ReadOutcome,
+    newest_first,
+    pick_pod,
+    read_status,
+)
 from reporter.errors import Forbidden, KubeError, NoAggregatorPod, NotFound
 
 DEFAULT_POD = "sonobuoy"
@@ -65,9 +72,9 @@ def read_run_status(
             except NotFound:
                 raise nobody from None
     except NotFound as error:
-        return Reading(Found.NOT_FOUND, detail=str(error))
+        return Reading(ReadOutcome.NOT_FOUND, detail=str(error))
     except Forbidden as error:
-        return Reading(Found.FORBIDDEN, detail=str(error))
+        return Reading(ReadOutcome.FORBIDDEN, detail=str(error))
     except KubeError as error:
-        return Reading(Found.UNREACHABLE, detail=str(error))
+        return Reading(ReadOutcome.UNREACHABLE, detail=str(error))
     return read_status(pod, warning)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.core.inject.edits import Edit, apply, get
-from reporter.core.inject.jobs import Found, jobs
+from reporter.core.inject.jobs import FoundJob, jobs
 from reporter.core.inject.template import Injected, Refused, Skipped, inject, uninject
 from reporter.core.inject.wishes import Wishes
 
@@ -19,7 +19,7 @@ _SOMETIMES: Final = frozenset(
 class Decision:
     """What is said of a Job, and its changes: `out` first, then `put_in` on what that gives."""
 
-    found: Found
+    found: FoundJob
     said: Injected | Skipped | Refused
     out: tuple[Edit, ...] = ()
     put_in: tuple[Edit, ...] = ()
@@ -30,7 +30,7 @@ class Decision:
         return bool(self.out or self.put_in)
 
 
-def decide(value: Any, found: Found, wishes: Wishes) -> Decision:
+def decide(value: Any, found: FoundJob, wishes: Wishes) -> Decision:
     """Decide about one Job of an object: as if it had never had a reporter of `inject`."""
     out = uninject(value, found)
     if not out:

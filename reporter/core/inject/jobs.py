@@ -18,7 +18,7 @@ _WHOLE: Final = ("create", "apply", "replace")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundJob:
     """A Job, or a template of Jobs: `job` leads to its `metadata` and `spec`.
 
     `at` leads to the object that it is, or is a part of. `shown` is its name for people,
@@ -38,7 +38,7 @@ class Found:
         return (*self.job, "spec", "template", "spec")
 
 
-def jobs(value: Any, at: Path = ()) -> Iterator[Found]:
+def jobs(value: Any, at: Path = ()) -> Iterator[FoundJob]:
     """Yield the Jobs of the object that is at `at`, and of all objects of a list."""
     for one, place in objects_in(get(value, at), at):
         group, kind = _type(one)
@@ -93,10 +93,10 @@ def _listed(value: Mapping[str, Any], key: str) -> Iterator[tuple[int, Mapping[s
             yield index, each
 
 
-def _found(shown: str, whole: Any, at: Path, inside: Path = ()) -> Found:
+def _found(shown: str, whole: Any, at: Path, inside: Path = ()) -> FoundJob:
     metadata = section(whole, "metadata")
     labels = {**section(metadata, "labels"), **section(get(whole, inside), "metadata", "labels")}
-    return Found(
+    return FoundJob(
         shown=shown,
         name=text(metadata, "name"),
         namespace=text(metadata, "namespace"),

@@ -9,7 +9,7 @@ from reporter.core.facts import Form
 from reporter.core.inject import record
 from reporter.core.inject.container import NAME, Beside, container
 from reporter.core.inject.edits import Add, Edit, Path, Put, Remove, get, put
-from reporter.core.inject.jobs import Found
+from reporter.core.inject.jobs import FoundJob
 from reporter.core.inject.record import ANNOTATION, InjectionRecord
 from reporter.core.inject.results import VOLUME, Results, results
 from reporter.core.inject.wishes import DISABLED, LABEL, Wishes, wanted_form
@@ -54,7 +54,7 @@ class Refused:
     reason: str
 
 
-def inject(value: Any, found: Found, wishes: Wishes) -> Injected | Skipped | Refused:
+def inject(value: Any, found: FoundJob, wishes: Wishes) -> Injected | Skipped | Refused:
     """Decide about one Job of an object that has no reporter by `status-ctl inject`."""
     job, template = get(value, found.job), get(value, found.pod[:-1])
     form = wanted_form(found.labels, wishes.form)
@@ -96,7 +96,7 @@ def inject(value: Any, found: Found, wishes: Wishes) -> Injected | Skipped | Ref
     return Injected(form, name, tuple(_joined(edits)), tuple(each for each in notes if each))
 
 
-def uninject(value: Any, found: Found) -> tuple[Edit, ...]:
+def uninject(value: Any, found: FoundJob) -> tuple[Edit, ...]:
     """Return the changes that take out what `inject` has put in; none where it has not."""
     metadata = (*found.job, "metadata")
     known = record.read(section(get(value, (*metadata, "annotations"))))
@@ -209,7 +209,7 @@ def _secret(wishes: Wishes, beside: Beside) -> str:
     return f"{wishes.aggregator.partition('.')[0]}-{plugin}"
 
 
-def _marks(value: Any, found: Found, form: Form, added: list[str]) -> Iterator[Edit]:
+def _marks(value: Any, found: FoundJob, form: Form, added: list[str]) -> Iterator[Edit]:
     metadata = (*found.job, "metadata")
     if not isinstance(get(value, metadata), dict):
         added.append("metadata")
@@ -220,7 +220,7 @@ def _marks(value: Any, found: Found, form: Form, added: list[str]) -> Iterator[E
         yield put(value, (*metadata, "labels", LABEL), form.value)
 
 
-def _annotation(value: Any, found: Found, added: list[str]) -> Edit:
+def _annotation(value: Any, found: FoundJob, added: list[str]) -> Edit:
     path = (*found.job, "metadata", "annotations")
     if not isinstance(get(value, path), dict):
         added.append("annotations")
@@ -228,7 +228,7 @@ def _annotation(value: Any, found: Found, added: list[str]) -> Edit:
 
 
 def _mount(
-    value: Any, found: Found, seen: Results, adapter: Object, added: list[str]
+    value: Any, found: FoundJob, seen: Results, adapter: Object, added: list[str]
 ) -> Iterator[Edit]:
     if seen.added is not None:
         containers = get(value, (*found.pod, "containers"))
@@ -237,7 +237,7 @@ def _mount(
 
 
 def _volumes(
-    value: Any, found: Found, seen: Results, secret: str, added: list[str]
+    value: Any, found: FoundJob, seen: Results, secret: str, added: list[str]
 ) -> Iterator[Edit]:
     new: list[dict[str, Any]] = []
     if seen.added is not None:

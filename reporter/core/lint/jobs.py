@@ -7,7 +7,7 @@ from typing import Any, Final
 from reporter.core.diagnosis.setting import reporters_in
 from reporter.core.facts import Form
 from reporter.core.inject.edits import get
-from reporter.core.inject.jobs import Found, jobs
+from reporter.core.inject.jobs import FoundJob, jobs
 from reporter.core.inject.template import account_of
 from reporter.core.inject.wishes import LABEL
 from reporter.core.objects import section, text
@@ -192,7 +192,7 @@ def _name(whole: str, part: Object) -> str:
     return f"{whole}-{text(part, 'name')}-0" if one else ""
 
 
-def _asked(value: Object, found: Found) -> Place:
+def _asked(value: Object, found: FoundJob) -> Place:
     """Return where a label asks for a reporter: the template's counts before the object's."""
     for at in (found.job, found.at):
         labels = section(get(value, at), "metadata", "labels")

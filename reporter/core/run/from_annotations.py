@@ -9,7 +9,7 @@ from typing import Any, Final
 from reporter.core.objects import items, number, section, text
 from reporter.core.run.annotation import RUN_ANNOTATION
 from reporter.core.run.plan import GLOBAL
-from reporter.core.run.reading import Found, Reading, plain_json
+from reporter.core.run.reading import Reading, ReadOutcome, plain_json
 from reporter.core.run.results import ResultStatus
 from reporter.core.run.snapshot import Status
 from reporter.core.run.status import API_VERSION
@@ -54,7 +54,7 @@ def of_reading(reading: Reading) -> Look:
         "upload": section(ours, "upload") or None,
         "partial": True,
     }
-    return Look(Found.OK, document, warning=reading.warning)
+    return Look(ReadOutcome.OK, document, warning=reading.warning)
 
 
 def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:

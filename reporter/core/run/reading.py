@@ -23,7 +23,7 @@ NAMED: Final = 5
 """Of several aggregators, so many are named."""
 
 
-class Found(StrEnum):
+class ReadOutcome(StrEnum):
     """How reading the status ended."""
 
     OK = "ok"
@@ -49,7 +49,7 @@ class Reading:
     The Pod comes with every outcome that has one. `detail` says in words what is in the way.
     """
 
-    outcome: Found
+    outcome: ReadOutcome
     pod: Mapping[str, Any] | None = None
     status: Mapping[str, Any] | None = None
     warning: str = ""
@@ -69,23 +69,27 @@ def read_status(pod: Mapping[str, Any], warning: str = "") -> Reading:
     """Return what the aggregator's Pod says of its run."""
 
     def reading(
-        outcome: Found, detail: str = "", status: Mapping[str, Any] | None = None
+        outcome: ReadOutcome, detail: str = "", status: Mapping[str, Any] | None = None
     ) -> Reading:
         return Reading(outcome, pod, status, warning, detail)
 
     phase = text(section(pod, "status"), "phase")
     if phase != "Running" and not (phase in _ENDED and _told_its_end(pod)):
-        return reading(Found.POD_NOT_RUNNING, f"the pod is {phase or 'without a phase'}{_why(pod)}")
+        return reading(
+            ReadOutcome.POD_NOT_RUNNING, f"the pod is {phase or 'without a phase'}{_why(pod)}"
+        )
     value = section(pod, "metadata", "annotations").get(STATUS_ANNOTATION)
     if not isinstance(value, str):
-        return reading(Found.NO_STATUS, f"the pod has no annotation {STATUS_ANNOTATION}")
+        return reading(ReadOutcome.NO_STATUS, f"the pod has no annotation {STATUS_ANNOTATION}")
     try:
         status = plain_json(value)
     except (ValueError, RecursionError):
-        return reading(Found.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} is not JSON")
+        return reading(ReadOutcome.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} is not JSON")
     if not isinstance(status, dict) or status.get("status") not in tuple(Status):
-        return reading(Found.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} has no known status")
-    return reading(Found.OK, status=status)
+        return reading(
+            ReadOutcome.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} has no known status"
+        )
+    return reading(ReadOutcome.OK, status=status)
 
 
 def newest_first(pods: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from reporter.core.objects import items, number, section, text
 from reporter.core.run.plan import GLOBAL
-from reporter.core.run.reading import Found, plain_json
+from reporter.core.run.reading import ReadOutcome, plain_json
 from reporter.core.run.results import NOT_PASSED, ResultStatus
 from reporter.core.run.snapshot import Status
 from reporter.core.run.tar_upload import UploadState
@@ -29,7 +29,7 @@ Document = Mapping[str, Any]
 class Look:
     """One look at a run: its document, only when the outcome is ok, else what is in the way."""
 
-    outcome: Found
+    outcome: ReadOutcome
     document: Document | None = None
     detail: str = ""
     warning: str = ""

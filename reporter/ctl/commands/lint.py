@@ -14,7 +14,7 @@ from reporter.ctl.cluster import TIMEOUT, asking, cluster_arguments, open_cluste
 from reporter.ctl.exits import FAILED, GOOD, reading_input
 from reporter.ctl.lint_reports import (
     Checked,
-    Found,
+    LocatedFinding,
     as_data,
     as_github,
     as_junit,
@@ -86,7 +86,9 @@ def run(options: argparse.Namespace) -> int:
     return FAILED if errors or (options.strict and found) else GOOD
 
 
-def _lint(files: Sequence[File], options: argparse.Namespace) -> tuple[list[Found], list[Checked]]:
+def _lint(
+    files: Sequence[File], options: argparse.Namespace
+) -> tuple[list[LocatedFinding], list[Checked]]:
     from reporter.settings.sidecar import complaints
 
     jobs = {
@@ -105,18 +107,18 @@ def _lint(files: Sequence[File], options: argparse.Namespace) -> tuple[list[Foun
     )
     world = World(complaints, Rights(objects), denied)
     rules = [rule for rule in RULES if rule.id not in options.ignore]
-    found, checked = list[Found](), list[Checked]()
+    found, checked = list[LocatedFinding](), list[Checked]()
     for file in files:
         if UNREADABLE in rules:
             found += [
-                Found(UNREADABLE, file.shown, each.line, "", "", f"{each}.", "")
+                LocatedFinding(UNREADABLE, file.shown, each.line, "", "", f"{each}.", "")
                 for each in file.mistakes
             ]
         for at, manifest in enumerate(file.manifests):
             for job in jobs[(file.name, at)]:
                 checked.append(Checked(file.shown, job.title, bool(job.reporters)))
                 found += [
-                    Found(
+                    LocatedFinding(
                         each.rule,
                         file.shown,
                         manifest.line(each.place),
@@ -172,7 +174,9 @@ def _review(right: Right, namespace: str, account: str, job: str) -> Object:
     }
 
 
-def _put(found: Sequence[Found], checked: Sequence[Checked], options: argparse.Namespace) -> None:
+def _put(
+    found: Sequence[LocatedFinding], checked: Sequence[Checked], options: argparse.Namespace
+) -> None:
     match options.output:
         case "json":
             show.put_data("json", as_data(found, checked))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from reporter.core.launch.names import is_run_name
-from reporter.core.run.reading import Found
+from reporter.core.run.reading import ReadOutcome
 from reporter.core.run.remarks import ending
 from reporter.core.run.view import Document, Look, Row, counts, over, rows
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
@@ -173,14 +173,14 @@ def wait(
     began = clock()
     end = None if timeout is None else began + timeout
     least = 0.05 if timeout else ANSWER  # who does not want to wait wants an answer all the same
-    said, last = "", Look(Found.UNREACHABLE)
+    said, last = "", Look(ReadOutcome.UNREACHABLE)
     entries, held = goal != END, HeldUp(clock)
     told: tuple[int, Look] | None = None
     missed = 0
     while True:
         left = ANSWER if end is None else end - clock()
         look = chosen.look(min(ANSWER, max(left, least)), entries=entries)
-        if look.outcome is Found.FORBIDDEN:
+        if look.outcome is ReadOutcome.FORBIDDEN:
             raise CannotTell(f"{look.detail} (forbidden)")
         trouble = look.detail or look.warning
         if trouble and trouble != said:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from reporter.core.objects import stamp
-from reporter.core.run.reading import Found
+from reporter.core.run.reading import ReadOutcome
 from reporter.core.run.remarks import hindrances, launcher_at_work, launcher_trouble, own_words
 from reporter.core.run.view import Document, Look, Row, over, rows
 from reporter.core.text import clean
@@ -54,7 +54,7 @@ def watch(
     """Show every look; return the last one once the run is over. Raises CannotTell."""
     while True:
         look = chosen.look()
-        if look.outcome is Found.FORBIDDEN:
+        if look.outcome is ReadOutcome.FORBIDDEN:
             raise CannotTell(f"{look.detail} (forbidden)")
         view.show(look)
         if look.document is not None and over(look.document):

@@ -18,7 +18,7 @@ PLAN: Final = "ConfigMap"
 _IN_THE_CLUSTER: Final = ("ClusterRoleBinding", "ClusterRole")
 _IN_NAMESPACES: Final = ("RoleBinding", "Role")
 
-Found = tuple[str, dict[str, Any]]
+KindAndObject = tuple[str, dict[str, Any]]
 """Kind and object."""
 
 
@@ -36,9 +36,9 @@ class Beyond:
         self.unread: dict[str, str] = {}
         self.unsure: dict[str, str] = {}
 
-    def listed(self) -> list[Found]:
+    def listed(self) -> list[KindAndObject]:
         """Return what is there. Raises KubeError where it may be asked again."""
-        found: list[Found] = []
+        found: list[KindAndObject] = []
         self.unread, self.unsure = {}, {}
         for kind in _IN_THE_CLUSTER:
             try:
@@ -54,7 +54,7 @@ class Beyond:
                     found += self._there(kind, place) if place != CLUSTER else []
         return found
 
-    def _there(self, kind: str, namespace: str) -> list[Found]:
+    def _there(self, kind: str, namespace: str) -> list[KindAndObject]:
         try:
             return self._list(kind, namespace)
         except Forbidden as error:
@@ -74,7 +74,7 @@ class Beyond:
             return None
         return True
 
-    def _list(self, kind: str, namespace: str | None) -> list[Found]:
+    def _list(self, kind: str, namespace: str | None) -> list[KindAndObject]:
         listed = self._api.list_all(kind, namespace, self._labels, timeout=TIMEOUT)
         return [(kind, each) for each in listed]
 

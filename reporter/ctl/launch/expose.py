@@ -14,7 +14,7 @@ from reporter.core.launch.duration import longest
 from reporter.core.launch.outside import balancer_urls, inside_url, node_urls, status_host
 from reporter.core.launch.run_options import RunOptions, StatusTls, status_name
 from reporter.core.objects import section, text
-from reporter.core.run.reading import Found
+from reporter.core.run.reading import ReadOutcome
 from reporter.ctl.cluster import TIMEOUT, words
 from reporter.ctl.exits import CannotTell, Unusable
 from reporter.ctl.run.by_http import ByHttp
@@ -104,7 +104,7 @@ class Access:
             look = ByHttp(with_url).look(_ANSWER, entries=False)
         finally:
             with_url.close()
-        return "" if look.outcome is Found.OK else look.detail
+        return "" if look.outcome is ReadOutcome.OK else look.detail
 
 
 def access(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from reporter.core.inject.decide import decide
 from reporter.core.inject.edits import Edit, Put, apply, get
-from reporter.core.inject.jobs import Found, jobs, manifests
+from reporter.core.inject.jobs import FoundJob, jobs, manifests
 from reporter.core.inject.record import ANNOTATION
 from reporter.core.inject.rights import gives, role, role_binding
 from reporter.core.inject.template import (
@@ -223,7 +223,7 @@ def _rewritten(document: Document, value: Any) -> str:
     return before + "\n".join(rendering.block(value)) + "\n" + tail
 
 
-def _told(said: Injected | Skipped | Refused, found: Found, line: int, *, changes: bool) -> Said:
+def _told(said: Injected | Skipped | Refused, found: FoundJob, line: int, *, changes: bool) -> Said:
     match said:
         case Injected(form, adapter, _, remarks) if changes:
             what = f"injected ({form.value} form, adapter {adapter})"

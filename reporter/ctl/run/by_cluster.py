@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reporter.core.objects import items, number, section, text
 from reporter.core.run.from_annotations import of_reading
-from reporter.core.run.reading import Found, Reading
+from reporter.core.run.reading import Reading, ReadOutcome
 from reporter.core.run.view import Look
 from reporter.core.text import clean
 from reporter.ctl import cluster
@@ -57,16 +57,16 @@ class ByCluster:
         trouble = ""
         if self._http is not None:
             look = self._http.look(timeout, entries=entries)
-            if look.outcome is Found.OK:
+            if look.outcome is ReadOutcome.OK:
                 return look
             trouble = self._lose(look)
         reading = self._read(timeout)
-        if reading.outcome is Found.POD_NOT_RUNNING and reading.pod is not None:
+        if reading.outcome is ReadOutcome.POD_NOT_RUNNING and reading.pod is not None:
             self._still_possible(reading.pod, timeout)
         if reading.pod is not None and not trouble and self._connect(reading.pod):
             assert self._http is not None
             look = self._http.look(timeout, entries=entries)
-            if look.outcome is Found.OK:
+            if look.outcome is ReadOutcome.OK:
                 return look
             self._lose(look)
         return of_reading(reading)
@@ -107,14 +107,14 @@ class ByCluster:
         from reporter.sources.run_status import read_run_status
 
         reading = read_run_status(self._api, self._namespace, run=self._run, timeout=timeout)
-        not_here = reading.outcome in {Found.NOT_FOUND, Found.FORBIDDEN}
+        not_here = reading.outcome in {ReadOutcome.NOT_FOUND, ReadOutcome.FORBIDDEN}
         if not_here and self._run and not self._only_there:
             own = OWN_NAMESPACE.format(run=self._run)
             elsewhere = read_run_status(self._api, own, run=self._run, timeout=timeout)
-            if elsewhere.outcome is Found.FORBIDDEN is reading.outcome:
+            if elsewhere.outcome is ReadOutcome.FORBIDDEN is reading.outcome:
                 return replace(reading, detail=f"{reading.detail}\n{elsewhere.detail}")
             # That it is not even there needs no words of its own.
-            return reading if elsewhere.outcome is Found.NOT_FOUND else elsewhere
+            return reading if elsewhere.outcome is ReadOutcome.NOT_FOUND else elsewhere
         return reading
 
     def _connect(self, pod: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from reporter.core.objects import text
-from reporter.core.run.reading import Found
+from reporter.core.run.reading import ReadOutcome
 from reporter.core.run.status import API_VERSION
 from reporter.core.run.view import Look, read_document
 from reporter.core.text import clean
@@ -24,7 +24,7 @@ class ByHttp:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.server, self.name, self._clock = server, name or server.url, clock
-        self._tag, self._last, self._until = "", Look(Found.UNREACHABLE), 0.0
+        self._tag, self._last, self._until = "", Look(ReadOutcome.UNREACHABLE), 0.0
         self._path, self.pause = "", PAUSE
 
     def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
@@ -35,9 +35,9 @@ class ByHttp:
         try:
             answer = self.server.get(path, tag=tag, timeout=timeout)
         except CertificateRefused as error:
-            return Look(Found.FORBIDDEN, detail=str(error))
+            return Look(ReadOutcome.FORBIDDEN, detail=str(error))
         except RequestFailed as error:
-            return Look(Found.UNREACHABLE, detail=str(error))
+            return Look(ReadOutcome.UNREACHABLE, detail=str(error))
         match answer.status:
             case 200:
                 # Thousands of entries take their time, here and there.
@@ -47,19 +47,23 @@ class ByHttp:
             case 304 if tag:
                 return self._last
             case 401 | 403:
-                return Look(Found.FORBIDDEN, detail=f"{self.name}: {refusal(answer.body)}")
+                return Look(ReadOutcome.FORBIDDEN, detail=f"{self.name}: {refusal(answer.body)}")
             case 404:
-                return Look(Found.NOT_FOUND, detail=f"{self.name}: does not serve a run status")
-        return Look(Found.UNREACHABLE, detail=f"{self.name}: answered {answer.status}")
+                return Look(
+                    ReadOutcome.NOT_FOUND, detail=f"{self.name}: does not serve a run status"
+                )
+        return Look(ReadOutcome.UNREACHABLE, detail=f"{self.name}: answered {answer.status}")
 
     def _read(self, body: bytes, tag: str) -> Look:
         document = read_document(body)
         if document is None:
             self._tag = ""
-            return Look(Found.BAD_STATUS, detail=f"{self.name}: the response is not a run status")
+            return Look(
+                ReadOutcome.BAD_STATUS, detail=f"{self.name}: the response is not a run status"
+            )
         version = text(document, "api_version") or API_VERSION
         told = f"{self.name}: status version {version}, but this command supports {API_VERSION}"
-        self._last = Look(Found.OK, document, warning="" if version == API_VERSION else told)
+        self._last = Look(ReadOutcome.OK, document, warning="" if version == API_VERSION else told)
         self._tag, self._until = tag, self._clock() + AGES
         return self._last
 

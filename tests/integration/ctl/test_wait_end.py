@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from reporter.core.run.reading import Found
+from reporter.core.run.reading import ReadOutcome
 from reporter.core.run.view import Look
 from reporter.ctl.commands.wait import RunBar, wait
 from reporter.ctl.run.by_http import ByHttp
@@ -45,7 +45,7 @@ def test_what_a_pod_waits_for_is_told(capsys: pytest.CaptureFixture[str]) -> Non
         name, pause = "run", 1.0
 
         def look(self, timeout=ANSWER, *, entries=True):
-            return Look(Found.OK, next(looks))
+            return Look(ReadOutcome.OK, next(looks))
 
     bar = RunBar(io.StringIO())
     code, _ = wait(Run(), "end", None, False, bar, clock=lambda: next(now), sleep=lambda _: None)
@@ -64,7 +64,7 @@ def test_how_long_an_answer_may_take(timeout, given):
 
         def look(self, timeout=ANSWER, *, entries=True):
             asked.append(timeout)
-            return Look(Found.OK, run_status("complete", entry("e2e"), final=True))
+            return Look(ReadOutcome.OK, run_status("complete", entry("e2e"), final=True))
 
     code, _ = wait(Slow(), "end", timeout, False, RunBar(io.StringIO()), clock=lambda: 5.0)
 

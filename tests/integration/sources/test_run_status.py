@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reporter.core.run.annotation import STATUS_ANNOTATION
-from reporter.core.run.reading import Found, Reading
+from reporter.core.run.reading import Reading, ReadOutcome
 from reporter.errors import NoAggregatorPod
 from reporter.kube.api import KubeApi
 from reporter.sources.run_status import find_aggregator, read_run_status
@@ -50,7 +50,7 @@ def add(
     fake.create_pod(made)
 
 
-def outcome(reading: Reading) -> tuple[Found, str | None]:
+def outcome(reading: Reading) -> tuple[ReadOutcome, str | None]:
     """What happened, and the name of the Pod if one came along."""
     return reading.outcome, reading.pod["metadata"]["name"] if reading.pod else None
 
@@ -61,7 +61,7 @@ def test_the_status_is_read_with_one_request(fake: FakeKube, api: KubeApi, word:
     add(fake, "any", NEW, status(word))
     reading = read_run_status(api, "default")
 
-    assert (Found.OK, "any") == outcome(reading)
+    assert (ReadOutcome.OK, "any") == outcome(reading)
     assert reading.status is not None
     assert word == reading.status["status"]
     assert ("", "") == (reading.warning, reading.detail)
@@ -77,7 +77,7 @@ def test_no_pod_and_no_namespace(fake: FakeKube, api: KubeApi, namespace: str) -
     add(fake, "other", {"app": "other"}, status("complete"))
     reading = read_run_status(api, namespace)
 
-    assert (Found.NOT_FOUND, None) == outcome(reading)
+    assert (ReadOutcome.NOT_FOUND, None) == outcome(reading)
     with pytest.raises(NoAggregatorPod, match="no aggregator found in namespace"):
         find_aggregator(api, namespace)
     assert namespace in reading.detail
@@ -90,7 +90,7 @@ def test_a_pod_that_does_not_run(fake: FakeKube, api: KubeApi, container: str) -
     add(fake, "one", NEW, status("running"), phase="Pending", adapter_state=state)
     reading = read_run_status(api, "default")
 
-    assert (Found.POD_NOT_RUNNING, "one") == outcome(reading)
+    assert (ReadOutcome.POD_NOT_RUNNING, "one") == outcome(reading)
     assert "Pending" in reading.detail
     assert (container == "waiting") == ("ImagePullBackOff" in reading.detail)
 
@@ -98,14 +98,14 @@ def test_a_pod_that_does_not_run(fake: FakeKube, api: KubeApi, container: str) -
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (None, Found.NO_STATUS),
-        ("{", Found.BAD_STATUS),
-        ("", Found.BAD_STATUS),
-        ("[]", Found.BAD_STATUS),
+        (None, ReadOutcome.NO_STATUS),
+        ("{", ReadOutcome.BAD_STATUS),
+        ("", ReadOutcome.BAD_STATUS),
+        ("[]", ReadOutcome.BAD_STATUS),
     ],
 )
 def test_an_annotation_that_is_no_status(
-    fake: FakeKube, api: KubeApi, value: str | None, expected: Found
+    fake: FakeKube, api: KubeApi, value: str | None, expected: ReadOutcome
 ) -> None:
     """K4: missing, or not JSON; the Pod is returned."""
     add(fake, "one", NEW, value)
@@ -118,7 +118,7 @@ def test_listing_is_not_allowed(fake: FakeKube, api: KubeApi) -> None:
     fake.write_token(fake.token("no-pods"))
     reading = read_run_status(api, "default")
 
-    assert (Found.FORBIDDEN, None) == outcome(reading)
+    assert (ReadOutcome.FORBIDDEN, None) == outcome(reading)
     assert "cannot list resource" in reading.detail
 
 
@@ -130,14 +130,14 @@ def test_the_server_does_not_answer(
     """K4: unreachable, whichever of the three requests fails."""
     fake.fail(fault, nth=nth, times=None)
 
-    assert (Found.UNREACHABLE, None) == outcome(read_run_status(api, "default"))
+    assert (ReadOutcome.UNREACHABLE, None) == outcome(read_run_status(api, "default"))
 
 
 def test_a_server_that_is_away(fake: FakeKube, api: KubeApi) -> None:
     """K4: unreachable."""
     fake.stop()
 
-    assert (Found.UNREACHABLE, None) == outcome(read_run_status(api, "default"))
+    assert (ReadOutcome.UNREACHABLE, None) == outcome(read_run_status(api, "default"))
 
 
 # K5: which Pod
@@ -149,7 +149,7 @@ def test_the_new_label_wins(fake: FakeKube, api: KubeApi) -> None:
     add(fake, "new", NEW, status("running"))
     reading = read_run_status(api, "default")
 
-    assert (Found.OK, "new") == outcome(reading)
+    assert (ReadOutcome.OK, "new") == outcome(reading)
     assert "" == reading.warning
 
 
@@ -157,14 +157,14 @@ def test_only_the_old_label(fake: FakeKube, api: KubeApi) -> None:
     """K5: accepted."""
     add(fake, "old", OLD, status("complete"))
 
-    assert (Found.OK, "old") == outcome(read_run_status(api, "default"))
+    assert (ReadOutcome.OK, "old") == outcome(read_run_status(api, "default"))
 
 
 def test_only_the_name(fake: FakeKube, api: KubeApi) -> None:
     """The Pod `sonobuoy` without a label is one, too."""
     add(fake, "sonobuoy", {}, status("complete"))
 
-    assert (Found.OK, "sonobuoy") == outcome(read_run_status(api, "default"))
+    assert (ReadOutcome.OK, "sonobuoy") == outcome(read_run_status(api, "default"))
 
 
 def test_several_pods(fake: FakeKube, api: KubeApi) -> None:
@@ -173,7 +173,7 @@ def test_several_pods(fake: FakeKube, api: KubeApi) -> None:
     add(fake, "one", NEW, status("running"))
     reading = read_run_status(api, "default")
 
-    assert (Found.OK, "one") == outcome(reading)
+    assert (ReadOutcome.OK, "one") == outcome(reading)
     assert "found 2 aggregators: default/one, default/two; showing default/one" == reading.warning
 
 
@@ -183,5 +183,5 @@ def test_the_warning_stays_with_every_outcome(fake: FakeKube, api: KubeApi) -> N
     add(fake, "two", NEW, status("running"))
     reading = read_run_status(api, "default")
 
-    assert (Found.NO_STATUS, "one") == outcome(reading)
+    assert (ReadOutcome.NO_STATUS, "one") == outcome(reading)
     assert reading.warning

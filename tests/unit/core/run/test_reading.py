@@ -3,7 +3,7 @@
 import pytest
 
 from reporter.core.run.annotation import STATUS_ANNOTATION, annotations
-from reporter.core.run.reading import Found, Picked, Reading, pick_pod, read_status
+from reporter.core.run.reading import Picked, Reading, ReadOutcome, pick_pod, read_status
 from tests.unit.core.run.world import all_in, snapshot
 
 NEW = {"sonobuoy-component": "aggregator"}
@@ -84,63 +84,65 @@ PULL = "the pod is Pending: ErrImagePull (container kube-sonobuoy)"
     ("it", "outcome", "detail"),
     [
         pytest.param(
-            pod(phase="Pending"), Found.POD_NOT_RUNNING, "the pod is Pending", id="K4 pending"
+            pod(phase="Pending"), ReadOutcome.POD_NOT_RUNNING, "the pod is Pending", id="K4 pending"
         ),
         pytest.param(
             pod(phase="Pending", containerStatuses=[RUNNING, waiting("ErrImagePull")]),
-            Found.POD_NOT_RUNNING,
+            ReadOutcome.POD_NOT_RUNNING,
             PULL,
             id="K4 pending, the first container is not waiting",
         ),
         pytest.param(
             pod(phase="Pending", initContainerStatuses=[waiting("ErrImagePull")]),
-            Found.POD_NOT_RUNNING,
+            ReadOutcome.POD_NOT_RUNNING,
             PULL,
             id="an init container's image",
         ),
         pytest.param(
             pod(phase="Pending", containerStatuses=[waiting("ContainerCreating"), {}, 7]),
-            Found.POD_NOT_RUNNING,
+            ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending",
             id="no trouble with images",
         ),
         pytest.param(
             pod(phase="Pending", conditions=[{"type": "Ready", "status": "False"}, NO_NODE]),
-            Found.POD_NOT_RUNNING,
+            ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending: 0/1 nodes are available: 1 Too many pods.",
             id="no node takes it",
         ),
         pytest.param(
             pod(phase="Pending", conditions=[NO_NODE | {"message": ""}]),
-            Found.POD_NOT_RUNNING,
+            ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending",
             id="no node takes it, nobody says why",
         ),
         pytest.param(
             pod(phase="Pending", conditions=[NO_NODE | {"status": "True"}]),
-            Found.POD_NOT_RUNNING,
+            ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending",
             id="a node has taken it",
         ),
         pytest.param(
             pod(phase="Succeeded", value="{}"),
-            Found.POD_NOT_RUNNING,
+            ReadOutcome.POD_NOT_RUNNING,
             "the pod is Succeeded",
             id="it has ended",
         ),
-        pytest.param({}, Found.POD_NOT_RUNNING, "the pod is without a phase", id="no status"),
+        pytest.param({}, ReadOutcome.POD_NOT_RUNNING, "the pod is without a phase", id="no status"),
         pytest.param(
             pod(),
-            Found.NO_STATUS,
+            ReadOutcome.NO_STATUS,
             f"the pod has no annotation {STATUS_ANNOTATION}",
             id="K4 no annotation",
         ),
         *(
-            pytest.param(pod(value=value), Found.BAD_STATUS, NOT_JSON, id=f"K4 bad JSON {at}")
+            pytest.param(pod(value=value), ReadOutcome.BAD_STATUS, NOT_JSON, id=f"K4 bad JSON {at}")
             for at, value in enumerate(("", "{", "[" * 100_000))
         ),
         *(
-            pytest.param(pod(value=value), Found.BAD_STATUS, NO_KNOWN, id=f"not a status {value}")
+            pytest.param(
+                pod(value=value), ReadOutcome.BAD_STATUS, NO_KNOWN, id=f"not a status {value}"
+            )
             for value in ("[]", "null", "{}", '{"status":"great"}', '{"status":["running"]}')
         ),
     ],
@@ -154,11 +156,11 @@ def test_a_status_that_cannot_be_read(it, outcome, detail):
 def test_a_status(word):
     """The four words, and whatever else is in it."""
     it = pod(value=f'{{"status":"{word}","plugins":null}}')
-    assert Reading(Found.OK, it, {"status": word, "plugins": None}) == read_status(it)
+    assert Reading(ReadOutcome.OK, it, {"status": word, "plugins": None}) == read_status(it)
 
 
 def test_what_we_write_we_can_read():
     """Both ends of the annotation."""
     for run in (snapshot(), all_in()):
         read = read_status(pod(value=annotations(run, strict=False).status))
-        assert Found.OK is read.outcome
+        assert ReadOutcome.OK is read.outcome

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
 from reporter.core.run.from_annotations import of_reading
-from reporter.core.run.reading import Found, read_status
+from reporter.core.run.reading import ReadOutcome, read_status
 from reporter.core.run.view import (
     Held,
     failed,
@@ -43,7 +43,7 @@ def test_our_annotation_is_believed():
     """Sonobuoy's never shows an early failure."""
     found = look("running", [plugin()], OURS)
 
-    assert Found.OK is found.outcome
+    assert ReadOutcome.OK is found.outcome
     assert "careful" == found.warning
     assert found.document is not None
     assert ("failed", 0.25, False, 7) == tuple(
@@ -310,7 +310,7 @@ def test_a_reading_without_a_status():
     """Its outcome and its words are passed on."""
     found = of_reading(read_status({"status": {"phase": "Pending"}}))
 
-    assert (Found.POD_NOT_RUNNING, None) == (found.outcome, found.document)
+    assert (ReadOutcome.POD_NOT_RUNNING, None) == (found.outcome, found.document)
     assert "Pending" in found.detail
 
 
@@ -344,7 +344,7 @@ def test_any_annotation_can_be_read(plugins, ours):
         read_status({"metadata": {"annotations": annotations}, "status": {"phase": "Running"}})
     )
 
-    assert Found.OK is read.outcome
+    assert ReadOutcome.OK is read.outcome
 
 
 @pytest.mark.parametrize(
