@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 from typing import Self
 
-from reporter.agent.task import Failure, Stop
+from reporter.agent.task import Stop, TaskFailure
 from reporter.errors import ReporterError
 from reporter.link import (
     AggregatorClient,
@@ -52,7 +52,7 @@ class Link:
             self._progress = Progress(msg=text, total=total, completed=completed)
             self._news.notify()
 
-    def deliver(self, directory: Path, failure: Failure | None) -> bool:
+    def deliver(self, directory: Path, failure: TaskFailure | None) -> bool:
         """Send the directory as one archive; return whether the aggregator has a result.
 
         With a failure it goes along with a report of it.
@@ -77,7 +77,7 @@ class Link:
             log.get().error("No result delivered", reason=delivery.text, **facts)
         return failure is None and delivery.delivered
 
-    def _report(self, archive: ResultSource, failure: Failure) -> Delivery:
+    def _report(self, archive: ResultSource, failure: TaskFailure) -> Delivery:
         try:
             return self._client.report_error(failure.text, failure.cause, archive)
         except SourceError:

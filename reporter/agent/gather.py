@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from reporter.agent.task import Failure, Work
+from reporter.agent.task import TaskFailure, Work
 from reporter.gather.limits import add_options, chosen_limits
 from reporter.gather.record import FAILED, NOT_APPLICABLE
 from reporter.gather.run import gatherers, run_all
@@ -39,14 +39,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser)
 
 
-def collect(options: argparse.Namespace, work: Work) -> Failure | None:
+def collect(options: argparse.Namespace, work: Work) -> TaskFailure | None:
     """Run them; all of them failing is a failure."""
     try:
         programs = gatherers(options.gatherers, options.host)
     except OSError as error:
-        return Failure(f"cannot read {options.gatherers}: {error.strerror}", "no_gatherers")
+        return TaskFailure(f"cannot read {options.gatherers}: {error.strerror}", "no_gatherers")
     if not programs:
-        return Failure(f"there are no gatherers in {options.gatherers}", "no_gatherers")
+        return TaskFailure(f"there are no gatherers in {options.gatherers}", "no_gatherers")
     environ = {name: value for name, value in work.environ.items() if not _OF_LINK(name)}
     records = []
     work.tell(f"gathering: {programs[0].name}", 0, len(programs))
@@ -60,9 +60,9 @@ def collect(options: argparse.Namespace, work: Work) -> Failure | None:
         records.append(record)
         work.tell(f"gathered: {record.name}", len(records), len(programs))
     if len(records) < len(programs) or any(each.stopped for each in records):
-        return Failure(f"terminated before {programs[-1].name} had ended", "terminated")
+        return TaskFailure(f"terminated before {programs[-1].name} had ended", "terminated")
     failed = [each.name for each in records if each.status == FAILED]
     applicable = [each.name for each in records if each.status != NOT_APPLICABLE]
     if failed and failed == applicable:
-        return Failure(f"every gatherer has failed: {', '.join(failed)}", "gatherers_failed")
+        return TaskFailure(f"every gatherer has failed: {', '.join(failed)}", "gatherers_failed")
     return None

@@ -1,8 +1,8 @@
 """The agent's life: settings, heartbeats, one task, and the delivery of what it has collected.
 
 A new task is a module here and a line below. It has `DESCRIPTION` and `arguments(parser)` for its
-options, and `collect(options, work)`, which returns nothing or a `Failure`. Only the chosen module
-is imported.
+options, and `collect(options, work)`, which returns nothing or a `TaskFailure`. Only the chosen
+module is imported.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reporter import __version__
 from reporter.agent.delivery import Link
-from reporter.agent.task import Failure, Work
+from reporter.agent.task import TaskFailure, Work
 from reporter.link import ConfigError, WorkerConfig
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Ending, Stop
@@ -63,15 +63,15 @@ def main(arguments: Sequence[str], environ: MutableMapping[str, str], stop: Stop
     return code
 
 
-def _collected(options: argparse.Namespace, work: Work) -> Failure | None:
-    collect: Callable[[argparse.Namespace, Work], Failure | None] = options.collect
+def _collected(options: argparse.Namespace, work: Work) -> TaskFailure | None:
+    collect: Callable[[argparse.Namespace, Work], TaskFailure | None] = options.collect
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         return collect(options, work)
     except Exception as error:
         # The run is told at once, instead of waiting for the deadline.
         log.get().exception("Unexpected error")
-        return Failure(f"the agent failed: {type(error).__name__}: {error}", "agent_failed")
+        return TaskFailure(f"the agent failed: {type(error).__name__}: {error}", "agent_failed")
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

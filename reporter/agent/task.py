@@ -34,7 +34,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class TaskFailure:
     """Why the output is not a result: words for people, a token for programs.
 
     What is in the directory is delivered along with it.

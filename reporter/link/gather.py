@@ -35,7 +35,7 @@ ARCHIVE = "results.tar.gz"
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class GatherFailure:
     """Why there will be no result: words for people, a token for programs.
 
     `partial` sends the content of the results directory along. `unreadable` is the name of a result
@@ -53,7 +53,7 @@ def gather(
     client: AggregatorClient,
     stop: Stop,
     *,
-    failed: Callable[[], Failure | None] = lambda: None,
+    failed: Callable[[], GatherFailure | None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Delivery:
@@ -74,7 +74,7 @@ class _Gathering:
         client: AggregatorClient,
         stop: Stop,
         *,
-        failed: Callable[[], Failure | None],
+        failed: Callable[[], GatherFailure | None],
         clock: Callable[[], float],
         sleep: Callable[[float], None],
     ) -> None:
@@ -99,7 +99,7 @@ class _Gathering:
             elif failure := self._failed():
                 return self._report(failure)
             elif self._left() <= LAST_WORD_SECONDS:
-                return self._report(Failure("terminated before results", "terminated"))
+                return self._report(GatherFailure("terminated before results", "terminated"))
 
     def _wait_delay(self) -> None:
         """Let the plugin finish writing: the delay that was set, else until nothing changes."""
@@ -165,10 +165,10 @@ class _Gathering:
             hurried = LAST_WORD_SECONDS < self._left() < math.inf
             if error.cause == done_file.EMPTY and hurried:
                 return None
-            return self._report(Failure(str(error), error.cause, unreadable=error.unreadable))
+            return self._report(GatherFailure(str(error), error.cause, unreadable=error.unreadable))
         except (SourceError, OSError) as error:
             text = f"the result cannot be read: {error}"
-            return self._report(Failure(text, "unreadable_result", unreadable=name))
+            return self._report(GatherFailure(text, "unreadable_result", unreadable=name))
 
     def _content(self, target: Target) -> BinaryIO:
         if not target.directory:
@@ -179,7 +179,7 @@ class _Gathering:
         done = Path(os.path.realpath(self._config.results_dir)) / done_file.NAME
         return tree_archive.packed(target.descriptor, target.path, [done])
 
-    def _report(self, failure: Failure) -> Delivery:
+    def _report(self, failure: GatherFailure) -> Delivery:
         """Report that there is no result, if the aggregator knows error reports.
 
         Where another Pod follows, a report after a signal would take its result's place.
@@ -194,7 +194,7 @@ class _Gathering:
             sent = self._say(failure, None)
         return replace(sent, outcome=Outcome.GAVE_UP, text=failure.text)
 
-    def _remains(self, failure: Failure) -> BinaryIO:
+    def _remains(self, failure: GatherFailure) -> BinaryIO:
         """Pack the output so far, with the words beside it."""
         from reporter.link import tree_archive
 
@@ -213,7 +213,7 @@ class _Gathering:
         finally:
             os.close(directory)
 
-    def _say(self, failure: Failure, partial: ResultSource | None) -> Delivery:
+    def _say(self, failure: GatherFailure, partial: ResultSource | None) -> Delivery:
         return self._client.report_error(
             failure.text,
             failure.cause,

@@ -30,7 +30,7 @@ from reporter.runtime.lifecycle import Stop
 from reporter.runtime.link_words import say
 from reporter.sidecar.ending import delivery_end
 from reporter.sidecar.link_config import link_config
-from reporter.sinks.aggregator import Courier, Failure, Parcel, Result
+from reporter.sinks.aggregator import Courier, Parcel, ReporterVerdict, Result
 from reporter.sources.adapter_files import content_of
 
 LEAVE = 1.0  # seconds for an orderly end
@@ -160,7 +160,7 @@ class Link:
                 return Result(self._path.name, _written(said))
             case _:
                 unknown = report.status == UNKNOWN
-                return Failure(report.message, report.reason, evidence, unknown)
+                return ReporterVerdict(report.message, report.reason, evidence, unknown)
 
     def _carried(self, event: str, fields: Mapping[str, Any]) -> None:
         if event == "progress":

@@ -35,7 +35,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ReporterVerdict:
     """A verdict of the reporter's own: message, reason, and the evidence as JSON values.
 
     `unknown`: the work has neither succeeded nor failed, as far as can be told.
@@ -47,7 +47,7 @@ class Failure:
     unknown: bool = False
 
 
-Parcel = Result | Failure
+Parcel = Result | ReporterVerdict
 
 
 class Client(Protocol):
@@ -179,7 +179,7 @@ class Courier:
                 case Result(name, content):
                     source = ResultSource.from_bytes(content, name, JSON)
                     delivery = self._client.put_result(source, result_format=ADAPTER_RESULT)
-                case Failure(said, cause, evidence):
+                case ReporterVerdict(said, cause, evidence):
                     facts: dict[str, Any] = {"evidence": evidence} if evidence else {}
                     facts["status"] = "unknown" if parcel.unknown else "failure"
                     delivery = self._client.report_error(

@@ -17,7 +17,7 @@ from reporter.core.pod import Names, Object, read_pod
 from reporter.errors import Forbidden, KubeError, Unauthorized
 from reporter.link import done_file
 from reporter.link.background import Background
-from reporter.link.gather import Failure
+from reporter.link.gather import GatherFailure
 from reporter.link.tree_archive import pack
 from reporter.runtime import log
 
@@ -84,7 +84,7 @@ class AutoTar(Background):
         self._get_pod, self._worker, self._results = get_pod, worker, results
         self._every, self._patience = every, patience
         self._log = log.get()
-        self.failure: Failure | None = None
+        self.failure: GatherFailure | None = None
         """Set once, when no result can come any more."""
 
     def _run(self) -> None:
@@ -110,7 +110,7 @@ class AutoTar(Background):
         if self._over.wait(self._patience) or done_file.seen(self._results):
             return
         reason = f" ({crashed.reason})" if crashed.reason else ""
-        self.failure = Failure(
+        self.failure = GatherFailure(
             f"container {crashed.container} ended with exit code {crashed.exit_code}{reason} "
             "before there were results",
             "plugin_failed",
@@ -123,7 +123,7 @@ class AutoTar(Background):
             if not done_file.seen(self._results):
                 _put(self._results / done_file.NAME, os.fsencode(archive))
         except OSError as error:
-            self.failure = Failure(
+            self.failure = GatherFailure(
                 f"the plugin left no done file, and its results cannot be packed: {error}",
                 "unreadable_result",
             )

@@ -16,7 +16,7 @@ from reporter.agent.snapshot.limits import Course, Room, SnapshotEnded
 from reporter.agent.snapshot.namespaces import Chosen
 from reporter.agent.snapshot.pod_logs import LoggedPod, collect_logs, logged_pod
 from reporter.agent.snapshot.tree import Site, encoded, write
-from reporter.agent.task import Failure, Work
+from reporter.agent.task import TaskFailure, Work
 from reporter.core.objects import section, text
 from reporter.core.resources import Discovered, Resource
 from reporter.core.snapshot.choice import Choice, choose
@@ -57,7 +57,7 @@ class Snapshot:
         self._found: dict[Resource, Collected] = {}
         self._parts: dict[str, Collected] = {}
 
-    def run(self) -> Failure | None:
+    def run(self) -> TaskFailure | None:
         """Take it; nothing where some of it is there."""
         try:
             self._look()
@@ -196,11 +196,11 @@ class Snapshot:
             )
         )
 
-    def _failure(self) -> Failure | None:
+    def _failure(self) -> TaskFailure | None:
         """Say that nothing is there, and why; part of a snapshot is a result."""
         if any(found.count for found in self._found.values()):
             return None
         troubles = [found.error for found in self._found.values() if found.error]
         troubles += [f"namespace {name}: {why}" for name, why in self._named.gone.items()]
         why = self._error or self._stopped or next(iter(troubles), "")
-        return Failure(f"nothing was collected: {why}", "snapshot_failed") if why else None
+        return TaskFailure(f"nothing was collected: {why}", "snapshot_failed") if why else None

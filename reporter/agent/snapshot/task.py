@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from reporter.agent.task import Failure, Stop, Work
+from reporter.agent.task import Stop, TaskFailure, Work
 from reporter.core.snapshot.options import SnapshotOptions, read_options
 from reporter.errors import SettingsError
 from reporter.runtime import log
@@ -24,11 +24,11 @@ def arguments(_: argparse.ArgumentParser) -> None:
     """Declare no options: what to collect is set by the environment."""
 
 
-def collect(_: argparse.Namespace, work: Work) -> Failure | None:
+def collect(_: argparse.Namespace, work: Work) -> TaskFailure | None:
     """Collect what the environment asks for."""
     options, problems = read_options(work.environ)
     if problems:
-        return Failure("; ".join(problems), "invalid_settings")
+        return TaskFailure("; ".join(problems), "invalid_settings")
     # The client costs a quarter of a second, which wrong settings should not.
     from reporter.kube.api import KubeApi
 
@@ -36,11 +36,11 @@ def collect(_: argparse.Namespace, work: Work) -> Failure | None:
         # Some clusters' CAs lack the extensions that Python 3.13 asks for by default.
         api = KubeApi.in_cluster(relax_x509_strict=True)
     except SettingsError as error:
-        return Failure(str(error), "no_cluster")
+        return TaskFailure(str(error), "no_cluster")
     return snapshot(options, work, api)
 
 
-def snapshot(options: SnapshotOptions, work: Work, api: "KubeApi") -> Failure | None:
+def snapshot(options: SnapshotOptions, work: Work, api: "KubeApi") -> TaskFailure | None:
     """Collect from this API server. What there is at the end of time, or at a signal, stays."""
     from reporter.agent.snapshot.snapshot import Snapshot
 

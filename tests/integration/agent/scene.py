@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.agent.snapshot.task import snapshot
-from reporter.agent.task import Failure, Work
+from reporter.agent.task import TaskFailure, Work
 from reporter.core.snapshot.options import read_options
 from reporter.kube.api import KubeApi
 from reporter.link import ResultSource
@@ -26,7 +26,7 @@ def contents(body: bytes) -> dict[str, bytes]:
 class Taken:
     """What a snapshot has left, as its archive has it."""
 
-    def __init__(self, folder: Path, failure: Failure | None) -> None:
+    def __init__(self, folder: Path, failure: TaskFailure | None) -> None:
         self.failure = failure
         with ResultSource.from_directory(folder).open() as packed:
             self.packed = b"".join(packed.pieces())

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from reporter.link.answers import Outcome
-from reporter.link.gather import Failure
+from reporter.link.gather import GatherFailure
 from tests.integration.link.world import World
 
 
@@ -427,7 +427,9 @@ def test_a_signal_before_the_first_look(world: World) -> None:
 def test_a_plugin_that_has_failed(world: World) -> None:
     """W11: words and what there is of the output."""
     (world.results / "log.txt").write_bytes(b"so far")
-    world.at(30.0, lambda: setattr(world, "failure", Failure("exit 1", "failed", partial=True)))
+    world.at(
+        30.0, lambda: setattr(world, "failure", GatherFailure("exit 1", "failed", partial=True))
+    )
 
     delivery = world.gather()
 
@@ -440,7 +442,7 @@ def test_a_plugin_that_has_failed(world: World) -> None:
 
 def test_partial_output_that_cannot_be_packed(world: World) -> None:
     """W11: then the words alone."""
-    world.failure = Failure("exit 1", "failed", partial=True)
+    world.failure = GatherFailure("exit 1", "failed", partial=True)
     world.results.rmdir()
 
     world.gather()
@@ -452,7 +454,7 @@ def test_a_done_file_counts_more_than_a_failure(world: World) -> None:
     """W11: whoever says where the result is has one."""
     (world.results / "a.txt").write_bytes(b"-")
     world.done("a.txt")
-    world.failure = Failure("exit 1", "failed", partial=True)
+    world.failure = GatherFailure("exit 1", "failed", partial=True)
 
     assert world.gather().delivered
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reporter.link.answers import Delivery, Outcome
 from reporter.link.config import WorkerConfig
-from reporter.link.gather import Failure, gather
+from reporter.link.gather import GatherFailure, gather
 from reporter.link.source import ResultSource
 from tests.integration.link.certs import identities
 
@@ -35,7 +35,7 @@ class World:
     stopped: bool = False
     puts: list[Put] = field(default_factory=list)
     outcome: Outcome = Outcome.ACCEPTED
-    failure: Failure | None = None
+    failure: GatherFailure | None = None
     deeds: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
 
     # What the test arranges

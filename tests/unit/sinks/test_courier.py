@@ -9,7 +9,7 @@ import pytest
 from reporter.core.payloads import Progress
 from reporter.link import Delivery, NoAnswer, Outcome, Reply, TrustError
 from reporter.link import Progress as Update
-from reporter.sinks.aggregator import UPDATE_PAUSE, Courier, Failure, Result
+from reporter.sinks.aggregator import UPDATE_PAUSE, Courier, ReporterVerdict, Result
 
 BOUND = 20.0
 
@@ -213,7 +213,9 @@ class TestParcel:
         """Under one key, beside message and reason; and whether it is a failure at all."""
         client = Client()
         with carrying(client) as (courier, _):
-            courier.conclude(Failure("killed", "AdapterOOMKilled", {"file": "absent"}, unknown))
+            courier.conclude(
+                ReporterVerdict("killed", "AdapterOOMKilled", {"file": "absent"}, unknown)
+            )
             assert courier.done.wait(BOUND)
 
         facts = {"evidence": {"file": "absent"}, "status": status}
@@ -224,8 +226,8 @@ class TestParcel:
         """A verdict that is final stays."""
         client = Client()
         with carrying(client) as (courier, _):
-            courier.conclude(Failure("one", "One", {}))
-            courier.conclude(Failure("two", "Two", {}))
+            courier.conclude(ReporterVerdict("one", "One", {}))
+            courier.conclude(ReporterVerdict("two", "Two", {}))
             assert courier.done.wait(BOUND)
 
         assert [("one", "One", {"status": "failure"})] == client.sent

@@ -14,8 +14,7 @@ from reporter.core.run.entry import Entry, Window
 from reporter.core.run.launched import LauncherShown, LauncherTrouble, PodShown, Step
 from reporter.core.run.plan import Skipped
 from reporter.core.run.progress import Progress, combine
-from reporter.core.run.record import Cause, Record, record_of
-from reporter.core.run.record import Failure as Failed
+from reporter.core.run.record import Cause, Failure, Record, record_of
 from reporter.core.run.snapshot import Phase, Status, Tar
 from reporter.core.run.status import entry_document, run_fields
 from reporter.wire import schema
@@ -61,10 +60,10 @@ DECIDED: dict[str, Record] = {
     "evicted": EVICTED,
     "error without a cause": replace(WORKER_ERROR, cause=None),
     "lost": LOST,
-    **{str(cause): record_of(Failed("final", START, "x" * 5000, cause)) for cause in Cause},
+    **{str(cause): record_of(Failure("final", START, "x" * 5000, cause)) for cause in Cause},
 }
 ENTRIES = OPEN | {name: Entry(NODE1, record) for name, record in DECIDED.items()}
-ENTRIES["late"] = Entry(NODE1, RESULT, superseded=record_of(Failed("final", START, "gone")))
+ENTRIES["late"] = Entry(NODE1, RESULT, superseded=record_of(Failure("final", START, "gone")))
 BEATS = {"silent": {}, "beating": {NODE1: Beat(MONO - 3.9, True)}, "stale": {NODE1: Beat(1, True)}}
 PROGRESS = {
     "none": {},
