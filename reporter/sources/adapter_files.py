@@ -77,7 +77,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableFile:
     """There is something that cannot be read as a file. `cause` repeats none of its content."""
 
     cause: str
@@ -91,7 +91,7 @@ class Torn:
     identity: FileIdentity
 
 
-FileLook = Absent | Unchanged | Content | Unreadable | Torn
+FileLook = Absent | Unchanged | Content | UnreadableFile | Torn
 
 
 class ResultFile:
@@ -165,7 +165,7 @@ class ProgressFile:
                     self._last = decode_progress(data)
                 except InvalidPayload as error:
                     self._malformed(str(error))
-            case Unreadable(cause):
+            case UnreadableFile(cause):
                 self._malformed(f"the file {cause}")
         return self._last
 
@@ -193,12 +193,12 @@ def content_of(path: Path, payload: ResultPayload) -> bytes | None:
 
 
 def _judge(
-    found: Absent | Content | Unreadable | Torn, *, details: bool
+    found: Absent | Content | UnreadableFile | Torn, *, details: bool
 ) -> tuple[LookOutcome, ResultLook]:
     match found:
         case Absent():
             return "absent", FileAbsent()
-        case Unreadable(cause, identity):
+        case UnreadableFile(cause, identity):
             return "unreadable", FileInvalid(f"the file {cause}", identity)
         case Torn(identity):
             return "torn", FileInvalid("the file was changed while it was read", identity)
@@ -216,7 +216,7 @@ def read_bounded(path: Path, limit: int, known: FileIdentity | None = None) -> F
     except FileNotFoundError:
         return Absent()
     except OSError as error:
-        return Unreadable(f"is in a directory that cannot be opened: {_reason(error)}", None)
+        return UnreadableFile(f"is in a directory that cannot be opened: {_reason(error)}", None)
     try:
         return _look(directory, path.name, limit, known)
     finally:
@@ -242,7 +242,7 @@ def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> 
     try:
         return _read(file, limit, known)
     except OSError as error:
-        return Unreadable(f"cannot be read: {_reason(error)}", None)
+        return UnreadableFile(f"cannot be read: {_reason(error)}", None)
     finally:
         os.close(file)
 
@@ -254,30 +254,30 @@ def _refused(directory: int, name: str, error: OSError) -> FileLook:
     except FileNotFoundError:
         return Absent()
     except OSError:
-        return Unreadable(f"cannot be opened: {_reason(error)}", None)
+        return UnreadableFile(f"cannot be opened: {_reason(error)}", None)
     kind = _KINDS.get(stat.S_IFMT(found.st_mode))
     if kind:
-        return Unreadable(f"is {kind}, not a regular file", _identity(found))
+        return UnreadableFile(f"is {kind}, not a regular file", _identity(found))
     mode = f" (mode {stat.S_IMODE(found.st_mode):04o})" if error.errno == errno.EACCES else ""
-    return Unreadable(f"cannot be opened: {_reason(error)}{mode}", _identity(found))
+    return UnreadableFile(f"cannot be opened: {_reason(error)}{mode}", _identity(found))
 
 
 def _read(file: int, limit: int, known: FileIdentity | None) -> FileLook:
     before = os.fstat(file)
     kind = _KINDS.get(stat.S_IFMT(before.st_mode))
     if kind:
-        return Unreadable(f"is {kind}, not a regular file", _identity(before))
+        return UnreadableFile(f"is {kind}, not a regular file", _identity(before))
     for _ in range(_TRIES):
         identity = _identity(before)
         if identity == known:
             return Unchanged()
         if before.st_size > limit:
-            return Unreadable(f"is larger than {limit} bytes", identity)
+            return UnreadableFile(f"is larger than {limit} bytes", identity)
         data = _all_bytes(file, before.st_size, limit)
         after = os.fstat(file)
         if _identity(after) == identity:
             if len(data) > limit:
-                return Unreadable(f"is larger than {limit} bytes", identity)
+                return UnreadableFile(f"is larger than {limit} bytes", identity)
             return Content(data, identity)
         os.lseek(file, 0, os.SEEK_SET)
         before = after

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from reporter.core.judge.limits import DEEPEST, Unreadable
+from reporter.core.judge.limits import DEEPEST, UnreadableReport
 from reporter.core.judge.tree import Tree
 from reporter.wire.yaml_scalar import LOADER, scalar
 
@@ -19,7 +19,7 @@ _MOST_VALUES: Final = 200_000  # of the written-out tree
 
 
 class Manual:
-    """Reads one report into a tree. `feed` and `close` raise `Unreadable`.
+    """Reads one report into a tree. `feed` and `close` raise `UnreadableReport`.
 
     What the root says of itself is in `details`.
     """
@@ -34,7 +34,7 @@ class Manual:
         """Take more of the report."""
         self._data += data
         if len(self._data) > MOST_BYTES:
-            raise Unreadable(f"larger than {MOST_BYTES} bytes")
+            raise UnreadableReport(f"larger than {MOST_BYTES} bytes")
 
     def close(self) -> None:
         """Take the end of the report."""
@@ -43,9 +43,9 @@ class Manual:
         except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             where = "" if mark is None else f" in line {mark.line + 1}"
-            raise Unreadable(f"not valid YAML{where}") from None
+            raise UnreadableReport(f"not valid YAML{where}") from None
         if not isinstance(root, dict):
-            raise Unreadable("not a tree of results: the document is not a mapping")
+            raise UnreadableReport("not a tree of results: the document is not a mapping")
         self.details = self._details(root)
         items = _items(root)
         for each in items:
@@ -56,7 +56,7 @@ class Manual:
     def _item(self, found: Any, depth: int) -> None:
         self._count(depth)
         if not isinstance(found, dict):
-            raise Unreadable("not a tree of results: an item is not a mapping")
+            raise UnreadableReport("not a tree of results: an item is not a mapping")
         items = _items(found)
         if not items:
             self._tree.leaf(
@@ -85,9 +85,9 @@ class Manual:
     def _count(self, depth: int) -> None:
         self._values += 1
         if self._values > _MOST_VALUES:
-            raise Unreadable(f"more than {_MOST_VALUES} values")
+            raise UnreadableReport(f"more than {_MOST_VALUES} values")
         if depth > DEEPEST:
-            raise Unreadable(f"nested more than {DEEPEST} levels deep")
+            raise UnreadableReport(f"nested more than {DEEPEST} levels deep")
 
 
 def _items(found: dict[Any, Any]) -> list[Any]:
@@ -120,16 +120,16 @@ def _first_document(data: bytes) -> Any:
 def _counted(events: Iterator[Any]) -> Iterator[Any]:
     for at, event in enumerate(events):
         if at > _MOST_EVENTS:
-            raise Unreadable(f"more than {_MOST_EVENTS} values")
+            raise UnreadableReport(f"more than {_MOST_EVENTS} values")
         yield event
 
 
 def _value(event: Any, events: Iterator[Any], anchors: dict[str, Any], depth: int) -> Any:
     if depth > DEEPEST:
-        raise Unreadable(f"nested more than {DEEPEST} levels deep")
+        raise UnreadableReport(f"nested more than {DEEPEST} levels deep")
     if isinstance(event, yaml.AliasEvent):
         if event.anchor not in anchors:
-            raise Unreadable("not valid YAML: an alias without its anchor")
+            raise UnreadableReport("not valid YAML: an alias without its anchor")
         return anchors[event.anchor]
     found: Any
     if isinstance(event, yaml.MappingStartEvent):
@@ -138,7 +138,7 @@ def _value(event: Any, events: Iterator[Any], anchors: dict[str, Any], depth: in
             name = _value(key, events, anchors, depth + 1)
             value = _value(next(events), events, anchors, depth + 1)
             if isinstance(name, dict | list):
-                raise Unreadable("not a tree of results: a key is not a text")
+                raise UnreadableReport("not a tree of results: a key is not a text")
             found[name] = value
     elif isinstance(event, yaml.SequenceStartEvent):
         found = []

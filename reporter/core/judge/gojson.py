@@ -8,7 +8,7 @@ import json
 from typing import Any, Final
 
 from reporter.core.judge.counting import SKIPPED
-from reporter.core.judge.limits import Unreadable
+from reporter.core.judge.limits import UnreadableReport
 from reporter.core.judge.tree import Tree
 from reporter.core.run.results import ResultStatus
 
@@ -22,7 +22,7 @@ _ENDS: Final = {"pass": ResultStatus.PASSED, "fail": ResultStatus.FAILED, "skip"
 
 
 class GoJson:
-    """Reads one report into a tree. `feed` and `close` raise `Unreadable`.
+    """Reads one report into a tree. `feed` and `close` raise `UnreadableReport`.
 
     What is no event, as older versions print for what does not compile, makes the report unknown
     and the rest is read all the same.
@@ -49,7 +49,7 @@ class GoJson:
         else:
             self._rest += rest
         if len(self._rest) > _LINE:
-            raise Unreadable(f"line {self._lines + 1} is larger than {_LINE} bytes")
+            raise UnreadableReport(f"line {self._lines + 1} is larger than {_LINE} bytes")
 
     def close(self) -> None:
         """Take the end of the report."""
@@ -60,7 +60,7 @@ class GoJson:
             self._leaf(package or "package", ResultStatus.UNKNOWN, package, None)
         self._running, self._open = {}, set()
         if self._strange:
-            raise Unreadable(f"line {self._strange} is not an event of go test -json")
+            raise UnreadableReport(f"line {self._strange} is not an event of go test -json")
 
     def _line(self, line: bytes) -> None:
         self._lines += 1
@@ -107,7 +107,9 @@ class GoJson:
     def _begins(self, package: str) -> None:
         if package not in self._open:
             if len(self._open) == _RUNNING:
-                raise Unreadable(f"more than {_RUNNING} packages that have begun and not ended")
+                raise UnreadableReport(
+                    f"more than {_RUNNING} packages that have begun and not ended"
+                )
             self._hold(package)
             self._open.add(package)
 
@@ -120,7 +122,7 @@ class GoJson:
         """Take the place for names that are kept."""
         self._names += sum(map(len, names))
         if self._names > _NAMES:
-            raise Unreadable(f"the names of running tests have more than {_NAMES} characters")
+            raise UnreadableReport(f"the names of running tests have more than {_NAMES} characters")
 
     def _leaf(self, test: str, status: str, package: str, output: "_Output | None") -> None:
         said = output.text if output is not None else ""

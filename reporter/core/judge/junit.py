@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from xml.parsers import expat
 
 from reporter.core.judge.counting import SKIPPED
-from reporter.core.judge.limits import DEEPEST, Unreadable
+from reporter.core.judge.limits import DEEPEST, UnreadableReport
 from reporter.core.judge.tree import Tree
 from reporter.core.run.results import ResultStatus
 
@@ -38,7 +38,7 @@ class _Suite(NamedTuple):
 
 
 class JUnit:
-    """Reads one report into a tree. `feed` and `close` raise `Unreadable`."""
+    """Reads one report into a tree. `feed` and `close` raise `UnreadableReport`."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -68,23 +68,25 @@ class JUnit:
             self._parse(piece, last=False)
             self._fed += len(piece)
             if self._fed - self._parser.CurrentByteIndex > _TOKEN:
-                raise Unreadable(f"a tag is larger than {_TOKEN} bytes")
+                raise UnreadableReport(f"a tag is larger than {_TOKEN} bytes")
             self._count_names()
 
     def close(self) -> None:
         """Take the end of the report."""
         self._parse(b"", last=True)
         if self._denied:
-            raise Unreadable("a suite counts failures or errors, and no test in it has failed")
+            raise UnreadableReport(
+                "a suite counts failures or errors, and no test in it has failed"
+            )
 
     def _parse(self, piece: bytes, *, last: bool) -> None:
         try:
             self._parser.Parse(piece, last)
         except expat.ExpatError as error:
             # Its own words tell where, and repeat nothing of the report.
-            raise Unreadable(f"not valid XML: {error}") from None
+            raise UnreadableReport(f"not valid XML: {error}") from None
         except (LookupError, ValueError):
-            raise Unreadable("not valid XML: unknown encoding") from None
+            raise UnreadableReport("not valid XML: unknown encoding") from None
 
     def _count_names(self) -> None:
         names = self._parser.intern  # None, too, is in it: a document type without a system's name
@@ -92,13 +94,13 @@ class JUnit:
             self._names_size += sum(len(each or "") for each in islice(names, self._names, None))
             self._names = len(names)
             if self._names > _NAMES or self._names_size > _NAMES_SIZE:
-                raise Unreadable(
+                raise UnreadableReport(
                     f"more than {_NAMES} different names of tags and attributes, or too long ones"
                 )
 
     def _doctype(self, name: str, system: object, public: object, inside: int) -> None:
         if inside:
-            raise Unreadable("a document type with declarations is not allowed")
+            raise UnreadableReport("a document type with declarations is not allowed")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         depth = self._depth = self._depth + 1
@@ -106,10 +108,12 @@ class JUnit:
             self._case, self._case_depth = attributes, depth
             return
         if depth > DEEPEST:
-            raise Unreadable(f"nested more than {DEEPEST} levels deep")
+            raise UnreadableReport(f"nested more than {DEEPEST} levels deep")
         name = tag.rpartition(":")[2]
         if depth == 1 and name not in ("testsuites", "testsuite"):
-            raise Unreadable("not a JUnit report: the root is neither testsuites nor testsuite")
+            raise UnreadableReport(
+                "not a JUnit report: the root is neither testsuites nor testsuite"
+            )
         if self._case is not None:
             if depth == self._case_depth + 1 and not self._reading:
                 self._part(name, attributes)

@@ -6,5 +6,5 @@ DEEPEST: Final = 64
 MOST_BYTES: Final = 512 * 2**20
 
 
-class Unreadable(Exception):
+class UnreadableReport(Exception):
     """Why a report cannot be read, in one line that is safe to show."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from reporter.core.judge.counting import count_in
-from reporter.core.judge.limits import MOST_BYTES, Unreadable
+from reporter.core.judge.limits import MOST_BYTES, UnreadableReport
 from reporter.core.judge.not_passed import NotPassed
 from reporter.core.judge.tree import FirstFailure, Item, Room, Tree
 from reporter.core.run.results import ResultStatus
@@ -21,7 +21,7 @@ PARSED: Final = frozenset(_SUFFIXES)
 
 
 class Parser(Protocol):
-    """Reads one report into a tree; raises `Unreadable`."""
+    """Reads one report into a tree; raises `UnreadableReport`."""
 
     def feed(self, data: bytes) -> None:
         """Take more of it."""
@@ -105,7 +105,7 @@ class FileReport:
         if self._parser is not None:
             try:
                 self._parser.feed(data)
-            except Unreadable as error:
+            except UnreadableReport as error:
                 self._stop(str(error))
 
     @property
@@ -119,7 +119,7 @@ class FileReport:
         if parser is not None:
             try:
                 parser.close()
-            except Unreadable as error:
+            except UnreadableReport as error:
                 self._stop(str(error))
         tree = self._tree
         tree.end()

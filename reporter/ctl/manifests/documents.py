@@ -20,7 +20,7 @@ _MOST_REPEATED: Final = 100_000
 """Values that aliases stand for, all together."""
 
 
-class Unreadable(Exception):
+class UnreadableManifest(Exception):
     """No YAML; `line` counts from 1 in the document's text."""
 
     def __init__(self, line: int, why: str) -> None:
@@ -80,7 +80,7 @@ def split(text: str) -> list[str]:
 
 
 def read(text: str) -> Document:
-    """Read one document. Raises Unreadable."""
+    """Read one document. Raises UnreadableManifest."""
     plain, known = text, None
     if text.lstrip().startswith("{"):
         plain, known = _as_yaml(text)
@@ -89,18 +89,18 @@ def read(text: str) -> Document:
     except UnicodeEncodeError as error:
         # JSON can escape one half of a character.
         line = plain.count("\n", 0, error.start) + 1
-        raise Unreadable(line, "invalid YAML: half of a character") from None
+        raise UnreadableManifest(line, "invalid YAML: half of a character") from None
     try:
         root = loader.get_single_node()
         built = _Built(loader)
         value = None if root is None else built.value(root, 0)
     except yaml.MarkedYAMLError as error:
         why = " ".join(f"{error.context or ''} {error.problem or ''}".split())
-        raise Unreadable(line_of(error), f"invalid YAML: {why}") from None
+        raise UnreadableManifest(line_of(error), f"invalid YAML: {why}") from None
     except yaml.YAMLError as error:
-        raise Unreadable(1, f"invalid YAML: {' '.join(str(error).split())}") from None
+        raise UnreadableManifest(1, f"invalid YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
-        raise Unreadable(1, f"nested more than {DEEPEST} levels deep") from None
+        raise UnreadableManifest(1, f"nested more than {DEEPEST} levels deep") from None
     finally:
         loader.dispose()
     return Document(text, value if known is None else known, root, frozenset(built.repeated))
@@ -135,11 +135,13 @@ class _Built:
             self._more += size
             self._size += size
             if not size or self._more > _MOST_REPEATED:
-                raise Unreadable(node.start_mark.line + 1, "aliases that repeat too much")
+                raise UnreadableManifest(node.start_mark.line + 1, "aliases that repeat too much")
             # A value of its own: a change of one is none of the other.
             return deepcopy(made)
         if depth > DEEPEST:
-            raise Unreadable(node.start_mark.line + 1, f"nested more than {DEEPEST} levels deep")
+            raise UnreadableManifest(
+                node.start_mark.line + 1, f"nested more than {DEEPEST} levels deep"
+            )
         self._known[id(node)] = (None, 0)
         before = self._size
         if isinstance(node, SequenceNode):

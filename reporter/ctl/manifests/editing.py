@@ -13,7 +13,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reporter.core.inject.edits import Add, Edit, Path, Put, Remove, apply, get, holder
 from reporter.ctl.manifests import brackets
-from reporter.ctl.manifests.documents import Document, Unreadable, member, read
+from reporter.ctl.manifests.documents import Document, UnreadableManifest, member, read
 from reporter.ctl.manifests.rendering import block
 
 _ALIAS = re.compile(r"\s*:\s*\*[^\s,\[\]{}]+")
@@ -41,7 +41,7 @@ def edited(document: Document, edits: Sequence[Edit]) -> str:
     made = _carried_out(document.text, cuts)
     try:
         same = read(made).value == apply(document.value, edits)
-    except Unreadable:
+    except UnreadableManifest:
         same = False
     if not same:
         raise Unplaced

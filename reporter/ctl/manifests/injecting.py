@@ -23,7 +23,7 @@ from reporter.core.inject.template import (
 from reporter.core.inject.wishes import Wishes
 from reporter.core.objects import section, text
 from reporter.ctl.manifests import rendering
-from reporter.ctl.manifests.documents import Document, Unreadable, read, split
+from reporter.ctl.manifests.documents import Document, UnreadableManifest, read, split
 from reporter.ctl.manifests.editing import Unplaced, edited
 
 _ABOUT = re.compile(r"Job|Workflow|List|\brbac\.authorization\.k8s\.io\b")
@@ -139,7 +139,7 @@ def _changed(
         return piece
     try:
         document = read(piece)
-    except Unreadable as error:
+    except UnreadableManifest as error:
         template = " (is this a Helm template? Use the output of `helm template`)"
         what = f"unchanged: {error}{template if '{{' in piece else ''}"
         made.said.append(Said(line + error.line - 1, "the document", what, failed=True))
@@ -280,5 +280,5 @@ def _is_rights(piece: str) -> bool:
 def _value(piece: str) -> Mapping[str, Any]:
     try:
         return section(read(piece).value)
-    except Unreadable:
+    except UnreadableManifest:
         return {}

@@ -28,7 +28,7 @@ from reporter.sources.adapter_files import (
     ResultFile,
     Torn,
     Unchanged,
-    Unreadable,
+    UnreadableFile,
     content_of,
     names_in,
     read_bounded,
@@ -256,7 +256,7 @@ def test_a_read_error_is_told_by_its_name():
 def test_a_file_that_says_it_is_empty_is_read_to_the_limit_only():
     """Some file systems do not know the size: st_size is a hint."""
     path = Path("/proc/self/status")
-    assert Unreadable("is larger than 10 bytes", identity(path)) == read_bounded(path, 10)
+    assert UnreadableFile("is larger than 10 bytes", identity(path)) == read_bounded(path, 10)
     assert isinstance(read_bounded(path, 100_000), Content)
 
 
@@ -467,7 +467,7 @@ def test_what_an_aggregator_is_given_says_what_the_verdict_says(path, now):
     ("error", "found"),
     [
         (FileNotFoundError, Absent()),
-        (PermissionError, Unreadable("cannot be opened: permission denied", None)),
+        (PermissionError, UnreadableFile("cannot be opened: permission denied", None)),
     ],
 )
 def test_a_file_that_is_refused_and_then_goes(path, monkeypatch, error, found):

@@ -8,7 +8,7 @@ import yaml
 from reporter.core.inject.edits import Add, Put, Remove
 from reporter.core.inject.wishes import Wishes
 from reporter.ctl.manifests import rendering
-from reporter.ctl.manifests.documents import Unreadable, read, split
+from reporter.ctl.manifests.documents import UnreadableManifest, read, split
 from reporter.ctl.manifests.editing import Unplaced, edited
 from reporter.ctl.manifests.files import joined
 from reporter.ctl.manifests.injecting import injected
@@ -97,7 +97,7 @@ def test_what_cannot_be_changed_in_place(text, edit):
 )
 def test_what_is_no_document(text, line, why):
     """With its line, and at once."""
-    with pytest.raises(Unreadable, match=why) as found:
+    with pytest.raises(UnreadableManifest, match=why) as found:
         read(text)
 
     assert line <= found.value.line
