@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from reporter.core.launch.run_options import RunOptions, config_keys, plugin_account
-from reporter.core.launch.spec import Launch, Place
+from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import Plan, Plugin
 from reporter.wire.definition import read_definitions
@@ -16,7 +16,7 @@ NAMESPACE = "space"
 NODES = ("node1", "node2.example.com")
 IMAGE = "localhost/status-reporter:dev"
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": RUN, "uid": "0b0c"}
-PLACE = Place(RUN, NAMESPACE, OWNER, f"https://{RUN}.{NAMESPACE}.svc:8080")
+PLACE = RunLocation(RUN, NAMESPACE, OWNER, f"https://{RUN}.{NAMESPACE}.svc:8080")
 
 SYSTEMD_LOGS = """
 sonobuoy-config:

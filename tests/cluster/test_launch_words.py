@@ -14,7 +14,7 @@ import pytest
 from reporter.core.launch.job import job
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import Hindrance, read_event, read_pod
-from reporter.core.launch.spec import Launch, Place
+from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import Key, Plugin
 from tests.bed import binaries
@@ -94,7 +94,7 @@ def launched(key: Key, namespace: str, **spec: Any) -> tuple[dict[str, Any], Lau
     )
     plugin = Plugin(key.plugin, (key.node,) if per_node else ())
     launch = Launch("nowhere.invalid/ours:1", "default", (definition,))
-    place = Place("r", namespace, None, "https://r:8080")
+    place = RunLocation("r", namespace, None, "https://r:8080")
     return job(place, launch, plugin, key, index=0, timeout=60), launch
 
 

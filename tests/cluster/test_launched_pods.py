@@ -18,7 +18,7 @@ from reporter.core.launch.job import job, secret, secret_name
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.run_objects import objects
 from reporter.core.launch.run_options import RunOptions, config_keys, plugin_account
-from reporter.core.launch.spec import Launch, Place
+from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.wire.definition import read_definitions
@@ -96,7 +96,9 @@ class ByHand(Deployed):
             kubernetes_version="v1.34.4",
             config_keys=config_keys(definitions()),
         )
-        self.place = Place(NAME, self.namespace, None, f"https://{NAME}.{self.namespace}.svc:8080")
+        self.place = RunLocation(
+            NAME, self.namespace, None, f"https://{NAME}.{self.namespace}.svc:8080"
+        )
         self.others = objects(
             RunOptions(namespace=self.namespace, plan=self.plan, launch=self.launch)
         )

@@ -29,7 +29,7 @@ from reporter.core.launch.job import secret_names
 from reporter.core.launch.mounting import waiting_for_mounts
 from reporter.core.launch.names import Maker, entry_name
 from reporter.core.launch.seen import newest_pods
-from reporter.core.launch.spec import Launch, Place
+from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.launch.world import Decision, Memory, Run, World
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
@@ -157,7 +157,7 @@ class Launcher:
         )
         requests = Requests(
             self._api,
-            Place(self._plan.run, self._namespace, owner, self._url),
+            RunLocation(self._plan.run, self._namespace, owner, self._url),
             self._plan,
             self._launch,
             threads,

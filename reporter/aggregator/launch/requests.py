@@ -20,7 +20,7 @@ from reporter.aggregator.launch.secrets import Secrets
 from reporter.core.launch.job import manifest, secret_name
 from reporter.core.launch.names import Maker
 from reporter.core.launch.seen import SeenJob, read_daemon_set, read_job
-from reporter.core.launch.spec import Launch, Place
+from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.core.run.plan import Key, Plan
@@ -59,7 +59,7 @@ class Requests:
     def __init__(
         self,
         api: Objects,
-        place: Place,
+        place: RunLocation,
         plan: Plan,
         launch: Launch,
         threads: Executor,

@@ -14,7 +14,7 @@ from typing import Any
 
 from reporter.aggregator.launch.asking import Asking, LaunchRefused
 from reporter.core.launch.job import secret
-from reporter.core.launch.spec import Place
+from reporter.core.launch.spec import RunLocation
 from reporter.core.objects import items, section, text
 from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Key, Plugin
@@ -29,7 +29,7 @@ class Secrets:
     """
 
     def __init__(
-        self, asking: Asking, place: Place, *, ca: bytes, client: Callable[[Key], Pair]
+        self, asking: Asking, place: RunLocation, *, ca: bytes, client: Callable[[Key], Pair]
     ) -> None:
         self._asking, self._place, self._ca, self._client = asking, place, ca, client
         self._making: dict[str, asyncio.Lock] = {}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reporter.core.launch.spec import Launch, Place
+from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.objects import section
 from reporter.core.run.definition import RESERVED, RESERVED_VOLUMES, Definition
 from reporter.core.run.plan import Key
@@ -35,7 +35,7 @@ class ResultsMount:
 class Setting:
     """What the added container is told. `per_node` says whose result it is, `grace` is seconds."""
 
-    place: Place
+    place: RunLocation
     launch: Launch
     definition: Definition
     key: Key
@@ -62,7 +62,7 @@ def node_name() -> dict[str, Any]:
     return from_field("NODE_NAME", "spec.nodeName")
 
 
-def link_environment(place: Place, key: Key, *, per_node: bool) -> list[dict[str, Any]]:
+def link_environment(place: RunLocation, key: Key, *, per_node: bool) -> list[dict[str, Any]]:
     """Return what a container needs to reach the aggregator; it mounts `certificates_mount`."""
     values = {
         "AGGREGATOR_URL": place.aggregator_url,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from reporter.core.launch import names
 from reporter.core.launch.plugin_pod import pod_template
-from reporter.core.launch.spec import Launch, Place
+from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Key, Plan, Plugin
 
@@ -25,7 +25,7 @@ def secret_names(plan: Plan) -> set[str]:
 
 
 def manifest(
-    place: Place, launch: Launch, plugin: Plugin, key: Key, *, index: int, timeout: int
+    place: RunLocation, launch: Launch, plugin: Plugin, key: Key, *, index: int, timeout: int
 ) -> dict[str, Any]:
     """Return what makes an entry's Pod: its Job, or the DaemonSet of its plugin."""
     make = daemon_set if plugin.name in launch.daemon_sets else job
@@ -33,7 +33,7 @@ def manifest(
 
 
 def daemon_set(
-    place: Place, launch: Launch, plugin: Plugin, key: Key, *, index: int, timeout: int
+    place: RunLocation, launch: Launch, plugin: Plugin, key: Key, *, index: int, timeout: int
 ) -> dict[str, Any]:
     """Return the DaemonSet of a plugin, the same for each of its keys; otherwise as `job`.
 
@@ -61,7 +61,7 @@ def daemon_set(
 
 
 def job(
-    place: Place, launch: Launch, plugin: Plugin, key: Key, *, index: int, timeout: int
+    place: RunLocation, launch: Launch, plugin: Plugin, key: Key, *, index: int, timeout: int
 ) -> dict[str, Any]:
     """Return an entry's Job.
 
@@ -96,7 +96,7 @@ def job(
 
 
 def secret(
-    place: Place, name: str, key: Key, *, ca: bytes, certificate: bytes, private_key: bytes
+    place: RunLocation, name: str, key: Key, *, ca: bytes, certificate: bytes, private_key: bytes
 ) -> dict[str, Any]:
     """Return a Secret with a client's certificate, all three as PEM."""
     files = {"ca.crt": ca, "tls.crt": certificate, "tls.key": private_key}
@@ -109,7 +109,7 @@ def secret(
     }
 
 
-def _metadata(place: Place, name: str, key: Key) -> dict[str, Any]:
+def _metadata(place: RunLocation, name: str, key: Key) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": place.namespace,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reporter.core.launch import added_container, names, placement
 from reporter.core.launch.added_container import CONFIG, ResultsMount, Setting
-from reporter.core.launch.spec import Launch, Place
+from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.objects import items, number, section, text
 from reporter.core.pod import DEFAULT_CONTAINER, Names, find_adapter
 from reporter.core.run.definition import Definition, full_image
@@ -34,7 +34,7 @@ def plugin_container(definition: Definition) -> str:
 
 
 def pod_template(
-    place: Place,
+    place: RunLocation,
     launch: Launch,
     plugin: Plugin,
     key: Key,

@@ -55,7 +55,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunLocation:
     """Where a run is. `owner` is the ownerReference of its ConfigMap: with it goes what it owns."""
 
     run: str

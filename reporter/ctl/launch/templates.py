@@ -5,7 +5,7 @@ from typing import Any
 
 from reporter.core.launch.job import manifest
 from reporter.core.launch.run_options import RunOptions
-from reporter.core.launch.spec import Place
+from reporter.core.launch.spec import RunLocation
 from reporter.core.objects import items, section, text
 from reporter.ctl.launch.check import Template
 
@@ -30,7 +30,7 @@ def _aggregators(made: Sequence[Mapping[str, Any]]) -> Iterator[Template]:
 
 
 def _plugins(chosen: RunOptions) -> Iterator[Template]:
-    place = Place(
+    place = RunLocation(
         chosen.run,
         chosen.namespace,
         None,

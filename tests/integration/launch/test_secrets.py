@@ -8,7 +8,7 @@ from pathlib import Path
 from reporter.aggregator.launch.asking import Asking
 from reporter.aggregator.launch.secrets import Secrets
 from reporter.core.launch.job import secret_name
-from reporter.core.launch.spec import Place
+from reporter.core.launch.spec import RunLocation
 from reporter.core.run.plan import Plugin
 from reporter.kube.api import KubeApi
 from reporter.pki.issuing import Pair
@@ -22,7 +22,7 @@ async def test_what_is_decided_twice_is_deleted_once(tmp_path: Path) -> None:
     with FakeKube() as fake, World(fake, tmp_path).prepared(), ThreadPoolExecutor() as threads:
         api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": RUN, "uid": "1"}
-        place = Place(RUN, NAMESPACE, owner, "https://r1.default.svc:8080")
+        place = RunLocation(RUN, NAMESPACE, owner, "https://r1.default.svc:8080")
         secrets = Secrets(
             Asking(api, NAMESPACE, threads), place, ca=b"CA", client=lambda _: Pair(b"c", b"k")
         )

@@ -19,7 +19,7 @@ from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.launch.mirror import Kind, Mirror
 from reporter.aggregator.launch.requests import Requests
 from reporter.core.launch.names import entry_name
-from reporter.core.launch.spec import Place
+from reporter.core.launch.spec import RunLocation
 from reporter.core.run.entry import State
 from reporter.core.run.launched import Step
 from reporter.core.run.plan import GLOBAL, Key, Plugin
@@ -264,7 +264,7 @@ def requests_to(
     owner = {"kind": "ConfigMap", "name": RUN, "uid": "o"}
     return Requests(
         api,
-        Place(RUN, "default", owner, "https://r1:8080"),
+        RunLocation(RUN, "default", owner, "https://r1:8080"),
         plan,
         launch_of(plan),
         threads,

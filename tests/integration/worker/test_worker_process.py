@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from reporter.core.launch.job import manifest
-from reporter.core.launch.spec import Launch, Place
+from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import Plugin
 from tests.calm import Calm
@@ -216,7 +216,7 @@ def test_sigterm_beside_a_plugin_that_a_daemonset_replaces(
     template = {"spec": {"containers": [{"name": "main"}]}}
     asked = Definition("e2e", "Node", "done-file", template, dispatch="daemonset")
     launch = Launch("ours:1", "r-plugin", (asked,))
-    place = Place("r", "space", {}, scripted.url)
+    place = RunLocation("r", "space", {}, scripted.url)
     made = manifest(place, launch, plugin, plugin.keys[0], index=0, timeout=60)
     ours, _ = made["spec"]["template"]["spec"]["containers"]
     given = {v["name"]: v["value"] for v in ours["env"] if v["name"].startswith("WORKER_")}

@@ -8,7 +8,7 @@ from reporter.core.launch import names
 from reporter.core.launch.job import manifest
 from reporter.core.launch.placement import node_of
 from reporter.core.launch.seen import read_pod
-from reporter.core.launch.spec import Place
+from reporter.core.launch.spec import RunLocation
 from reporter.core.run.plan import Plugin
 from tests.unit.core.launch.cluster import NODE1, NODE2, api_daemon_pod, definition, run_of
 from tests.unit.core.launch.daemons import SET, SHARED, daemons, pod
@@ -18,7 +18,7 @@ class TestWhatIsMade:
     """One object for all nodes of the plan, with the same Pods otherwise as Jobs have."""
 
     def made(self, run, key=NODE1):
-        place = Place("r", "space", {"kind": "ConfigMap", "uid": "0a"}, "https://r:8080")
+        place = RunLocation("r", "space", {"kind": "ConfigMap", "uid": "0a"}, "https://r:8080")
         plugin = run.plan.plugin("disk")
         return manifest(place, run.launch, plugin, key, index=0, timeout=60)
 
