@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.bed.controlplane import ControlPlane
+
 ADMISSION = Path(__file__).resolve().parents[2] / "deploy" / "admission"
 IMAGE = "registry.example.org/team/status-reporter:0.1.0"
 
@@ -62,4 +64,17 @@ def injected(value: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
         timeout=60,
     )
     made: dict[str, Any] = json.loads(done.stdout)
+    return made
+
+
+def as_created(bed: ControlPlane, namespace: str, value: dict[str, Any]) -> dict[str, Any]:
+    """Create it as a dry run; return what it becomes, but for what is new each time."""
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs?dryRun=All"
+    made: dict[str, Any] = bed.request("POST", path, value)
+    for metadata in (made["metadata"], made["spec"]["template"]["metadata"]):
+        for name in ("uid", "creationTimestamp", "managedFields"):
+            metadata.pop(name, None)
+        for name in ("controller-uid", "batch.kubernetes.io/controller-uid"):
+            metadata.get("labels", {}).pop(name, None)
+    del made["spec"]["selector"]
     return made

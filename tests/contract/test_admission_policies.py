@@ -16,7 +16,7 @@ import yaml
 
 from tests.bed.api import ApiError
 from tests.bed.controlplane import ControlPlane
-from tests.contract.labelled_jobs import ADMISSION, changed, injected, left_alone
+from tests.contract.labelled_jobs import ADMISSION, as_created, changed, injected, left_alone
 from tests.unit.core.lint.manifests import (
     Change,
     all_of,
@@ -61,15 +61,7 @@ class Admission:
 
     def created(self, value: dict[str, Any]) -> dict[str, Any]:
         """Create it as a dry run; return what it becomes, but for what is new each time."""
-        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs?dryRun=All"
-        made = self._bed.request("POST", path, value)
-        for metadata in (made["metadata"], made["spec"]["template"]["metadata"]):
-            for name in ("uid", "creationTimestamp", "managedFields"):
-                metadata.pop(name, None)
-            for name in ("controller-uid", "batch.kubernetes.io/controller-uid"):
-                metadata.get("labels", {}).pop(name, None)
-        del made["spec"]["selector"]
-        return made
+        return as_created(self._bed, self.namespace, value)
 
     def refusal(self, value: dict[str, Any]) -> str:
         """Create it as a dry run; return why it is refused, or nothing."""
