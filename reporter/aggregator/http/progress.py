@@ -76,9 +76,7 @@ class ProgressUpdates:
         self._present[key] += 1
         try:
             if whole:
-                data = content.read_nowait()
-                small = len(data) <= AT_ONCE
-                update: Progress | None = parse_progress(data) if small else await self._parse(data)
+                update: Progress | None = await self._parse(content.read_nowait())
             elif (request.content_length or PROGRESS_BODY) <= AT_ONCE:
                 update = await self._receive(request, heard)
             elif await self._turn(request, heard):

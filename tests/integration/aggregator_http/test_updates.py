@@ -9,6 +9,7 @@ import pytest
 from reporter.aggregator.store import ProgressTaken, StoreFull
 from reporter.core.run.entry import State
 from reporter.core.run.progress import Progress, UpdateId
+from reporter.core.run.progress_pieces import AT_ONCE
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (
@@ -22,6 +23,7 @@ from tests.integration.aggregator_http.scene import (
 from tests.integration.aggregator_http.wire import HANG, chunks, head, request
 
 BY_NODE = "/api/v1/progress/by-node/node1/sysd"
+CONTINUE = "Expect: 100-continue"
 
 
 @pytest.mark.parametrize(("target", "key"), [(PROGRESS, E2E), (BY_NODE, NODE1)])
@@ -163,6 +165,42 @@ async def test_a_large_update_of_long_texts(tmp_path):
 
         assert 200 == reply.status
         assert 5_300 == scene.store.snapshot().progress[E2E].progress.failures_total
+
+
+@pytest.mark.parametrize("size", [AT_ONCE, AT_ONCE + 1, 2 * AT_ONCE, 2**16])
+@pytest.mark.parametrize("way", ["with its head", "behind its head", "in chunks"])
+@situation
+async def test_only_a_short_update_is_parsed_at_once(tmp_path, monkeypatch, way, size):
+    """However it comes: of a longer one the parser never gets as much in one piece."""
+    handed = []
+    parse = json.JSONDecoder.raw_decode
+
+    def counting(decoder, text, idx=0):
+        handed.append(len(text))
+        return parse(decoder, text, idx)
+
+    start, end = b'{"errors":["a"', b'],"msg":"m"}'
+    names, rest = divmod(size - len(start) - len(end), len(b',"b"'))
+    body = start + b',"b"' * names + b" " * rest + end
+    assert size == len(body)
+    monkeypatch.setattr(json.JSONDecoder, "raw_decode", counting)
+    async with serving(tmp_path) as scene, scene.connect() as wire:
+        if way == "with its head":
+            await wire.send(request("POST", PROGRESS, body))
+        elif way == "behind its head":
+            await wire.send(head("POST", PROGRESS, f"Content-Length: {size}", CONTINUE))
+            assert 100 == (await wire.reply()).status
+            await wire.send(body)
+        else:
+            await wire.send(head("POST", PROGRESS, "Transfer-Encoding: chunked", CONTINUE))
+            assert 100 == (await wire.reply()).status
+            await wire.send(chunks([body]))
+        reply = await wire.reply()
+        sent = scene.store.snapshot().progress[E2E].progress
+
+    assert (200, 1 + names) == (reply.status, sent.errors_total)
+    assert (size == AT_ONCE) == (size in handed), handed
+    assert AT_ONCE >= max(handed)
 
 
 @situation

@@ -253,9 +253,18 @@ def test_what_is_not_utf_8_is_decoded_in_pieces(unit):
     assert 0.75 * whole > min(slowest_piece(body) for _ in range(5))
 
 
+def test_what_is_parsed_at_once_is_short():
+    """The loop must never be held for more than 5 ms, also on a machine half as fast as ours.
+
+    The slowest are brackets, five deep: 8 KiB of them take 1.4 ms here, 16 KiB 2.8 ms, 32 KiB
+    5.6 ms. Who wants more at once measures again.
+    """
+    assert 8 * 1024 >= AT_ONCE
+
+
 @pytest.mark.parametrize("unit", ["[],", "[[[[[]]]]],", '{"":{}},', '"a":{},', "[[[{},"])
-def test_what_is_parsed_at_once_is_short(unit):
-    """Brackets are the slowest; the loop must never be held for more than 5 ms."""
+def test_the_longest_body_that_is_parsed_at_once(unit):
+    """No body takes its parser more time than its length explains."""
     body = filled('{"x":[', unit, "", AT_ONCE)
     assert any(seconds(lambda: tried(body)) < 0.005 for _ in range(20))
 
