@@ -5,13 +5,12 @@ Run by `make fmt` and checked by `make lint`.
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
+
+from generated import ROOT, keep, read
 
 from reporter.core.lint.rules import RULES
 from reporter.settings import aggregator, sidecar
 from reporter.settings.rules import Variable
-
-ROOT = Path(__file__).parent.parent
 
 
 def settings_table(variables: list[Variable]) -> str:
@@ -37,22 +36,18 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
 """Which table a document has, and the word that marks its begin and end."""
 
 
+def document(name: str) -> str:
+    """Return the text of a document with its table as the code has it."""
+    word, table = TABLES[name]
+    begin, end = f"<!-- {word} -->\n", f"<!-- /{word} -->"
+    before, rest = read(ROOT / name).split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}{table()}{end}{after}"
+
+
 def main() -> int:
     """Write or check; 1 if a file is not as it should be."""
-    wrong = 0
-    for name, (word, table) in TABLES.items():
-        path = ROOT / name
-        text = path.read_text(encoding="utf-8")
-        begin, end = f"<!-- {word} -->\n", f"<!-- /{word} -->"
-        before, rest = text.split(begin)
-        _, after = rest.split(end)
-        wanted = f"{before}{begin}{table()}{end}{after}"
-        if sys.argv[1:] != ["--check"]:
-            path.write_text(wanted, encoding="utf-8")
-        elif text != wanted:
-            print(f"{name}: the table of {word} is not what the code says; run make fmt")
-            wrong = 1
-    return wrong
+    return keep({ROOT / name: document(name) for name in TABLES}, "the code")
 
 
 if __name__ == "__main__":

@@ -6,12 +6,11 @@ Run by `make fmt` and checked by `make lint`. sed fills in what stands in `<...>
 """
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import yaml
+from generated import DEPLOY, keep, read
 
-DEPLOY = Path(__file__).parent.parent / "deploy"
 NAMESPACE, IMAGE = "<namespace>", "<status-reporter-image>"
 FROM = "# Generated from {} by `make fmt`: do not edit.\n"
 RBAC = "#   sed 's/<namespace>/your-namespace/g' rbac.yaml | kubectl apply -f -\n"
@@ -34,7 +33,7 @@ Dumper.add_representer(str, _block)
 
 def load(path: str) -> dict[str, Any]:
     """Return the one object of a file below deploy/."""
-    loaded: dict[str, Any] = yaml.safe_load((DEPLOY / path).read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = yaml.safe_load(read(DEPLOY / path))
     return loaded
 
 
@@ -69,7 +68,7 @@ def cronjob(form: str) -> str:
     """Return the component's patch of a Job, for the Jobs of a CronJob."""
     path = DEPLOY / "components" / form / "job.yaml"
     patch = load(f"components/{form}/job.yaml")
-    head, _, spec = path.read_text(encoding="utf-8").partition("\nspec:\n")
+    head, _, spec = read(path).partition("\nspec:\n")
     assert patch["metadata"] == {"name": "any"}, "nothing else is known here"
     label = f"        status-reporter.io/inject: {form}\n"
     lines = [f"    {line}".rstrip() for line in f"spec:\n{spec}".splitlines()]
@@ -94,16 +93,7 @@ def manifests() -> dict[str, str]:
 
 def main() -> int:
     """Write or check; 1 if a file is not as it should be."""
-    wrong = 0
-    for name, wanted in manifests().items():
-        path = DEPLOY / name
-        if sys.argv[1:] != ["--check"]:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(wanted, encoding="utf-8")
-        elif not path.is_file() or path.read_text(encoding="utf-8") != wanted:
-            print(f"deploy/{name} is not what deploy/ says; run make fmt")
-            wrong = 1
-    return wrong
+    return keep({DEPLOY / name: wanted for name, wanted in manifests().items()}, "deploy/")
 
 
 if __name__ == "__main__":
