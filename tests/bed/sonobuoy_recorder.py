@@ -280,8 +280,7 @@ def said(tarball: Path, plugin: str, mode: str) -> str:
 def main() -> None:
     """Record all runs."""
     record: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as place, FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with tempfile.TemporaryDirectory() as place, FakeKube(role="admin") as fake:
         for name in NODES:
             fake.store.create("Node", {"metadata": {"name": name}})
         for name, (seconds, plan) in RUNS.items():

@@ -79,8 +79,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     chosen = parser.parse_args()
     rates, peaks = [], []
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         crowd(fake, chosen.pods)
         size = len(json.dumps(fake.pod("pod-00000", "space-0")))
         for _ in range(chosen.runs):

@@ -29,7 +29,7 @@ def _now() -> datetime:
 class FakeKube:
     """A context manager: `with FakeKube() as fake`. No thread, socket or file is left behind.
 
-    `server`, `ca_file` and `token_file` are what a client needs; the token is of role "reporter".
+    `server`, `ca_file` and `token_file` are what a client needs; the token is of `role`.
     Objects live in namespace "default" unless said. `clock` gives creation and deletion times.
     `strict_ca=False` makes a CA that Python 3.13 refuses; `certified` are the certificate's names.
     """
@@ -37,6 +37,7 @@ class FakeKube:
     def __init__(
         self,
         *,
+        role: str = "reporter",
         clock: Callable[[], datetime] = _now,
         strict_ca: bool = True,
         certified: Sequence[str] = ("127.0.0.1",),
@@ -63,7 +64,7 @@ class FakeKube:
         self.ca_file = str(self._path / "ca.crt")
         self.token_file = str(self._path / "token")
         self.new_authority()
-        self.write_token(self.token("reporter"))
+        self.write_token(self.token(role))
 
     def __enter__(self) -> Self:
         self.start()

@@ -23,6 +23,7 @@ from tests.fakekube import FakeKube, make_job, make_pod, running, terminated
 from tests.fakekube.answers import ApiError
 from tests.fakekube.journal import Entry
 from tests.forked import Forked
+from tests.kube_client import connect
 
 BOUND = 60.0
 """Nothing takes so long unless it hangs."""
@@ -38,11 +39,6 @@ Connect = Callable[[FakeKube], KubeApi]
 def now(offset: float = 0.0) -> str:
     """Return a time near the present as the API shows it."""
     return datetime.fromtimestamp(time.time() + offset, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def connect(fake: FakeKube) -> KubeApi:
-    """Return the API as the sidecar in a Pod would have it."""
-    return KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
 
 
 class Impatient(KubeApi):

@@ -32,8 +32,7 @@ print(json.dumps(asdict(asyncio.run(ours(Path(sys.argv[1]))))))
 
 
 def test_a_snapshot_of_10000_pods(figures: Callable[[str], None]) -> None:
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         snapshot.crowd(fake, 10_000)
         count, seconds, peak = snapshot.measure(fake)
 

@@ -11,8 +11,7 @@ from tests.integration.agent.scene import Take
 
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         yield fake
 
 

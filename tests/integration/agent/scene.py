@@ -11,9 +11,9 @@ from typing import Any
 from reporter.agent.snapshot.task import snapshot
 from reporter.agent.task import TaskFailure, Work
 from reporter.core.snapshot.options import read_options
-from reporter.kube.api import KubeApi
 from reporter.link import ResultSource
 from tests.fakekube import Answer, Entry, FakeKube
+from tests.kube_client import connect
 
 
 def contents(body: bytes) -> dict[str, bytes]:
@@ -62,7 +62,7 @@ class Take:
             {f"SNAPSHOT_{k.upper()}": v for k, v in variables.items() if v}
         )
         assert [] == problems
-        api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+        api = connect(fake)
         tell: Callable[[str, int, int], None] = lambda text, *_: self.told.append(text)  # noqa: E731
         try:
             failure = snapshot(options, Work(self._folder, {}, tell, self.stop), api)

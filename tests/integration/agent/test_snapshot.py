@@ -12,11 +12,11 @@ from reporter.agent.snapshot.collecting import Collecting
 from reporter.agent.snapshot.limits import Course, Room
 from reporter.agent.snapshot.tree import Site
 from reporter.core.resources import Resource
-from reporter.kube.api import KubeApi
 from reporter.kube.reading import Ask, Page, Reading, in_memory_first
 from tests.fakekube import Answer, FakeKube, Rule, make_job, make_pod
 from tests.fakekube.kinds import Kind
 from tests.integration.agent.scene import Take, on_request
+from tests.kube_client import connect
 
 SECRET = "hunter2-PLANTED"
 PODS = 1_100  # three pages
@@ -25,8 +25,7 @@ PODS = 1_100  # three pages
 @pytest.fixture(scope="module")
 def crowded() -> Iterator[FakeKube]:
     """A server with more Pods than fit a page; no test changes what is there."""
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         job = make_job("crowd")
         for number in range(PODS):
             space = "a" if number % 2 else "b"
@@ -264,7 +263,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(fake: FakeKube, tmp_path
     for number in range(70):
         data = {"a": "x" * 2000}
         fake.store.create("ConfigMap", {"metadata": {"name": f"m{number:02}"}, "data": data})
-    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+    api = connect(fake)
     reading = api.reading()
     course = Course(lambda: False, time.monotonic() + 600)
     collecting = Collecting(

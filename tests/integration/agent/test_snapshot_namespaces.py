@@ -11,11 +11,11 @@ from reporter.core.snapshot.choice import choose
 from reporter.core.snapshot.options import read_options
 from reporter.core.snapshot.rights import rights
 from reporter.errors import Forbidden
-from reporter.kube.api import KubeApi
 from reporter.kube.discovery import discover
 from tests.fakekube import FakeKube, Rule, make_job, make_pod
 from tests.fakekube.api import target_of
 from tests.integration.agent.scene import Take, on_request
+from tests.kube_client import connect
 
 
 def test_some_namespaces(fake: FakeKube, take: Take) -> None:
@@ -46,7 +46,7 @@ def as_rules(found: dict[str, Any]) -> Iterator[Rule]:
 def grant(fake: FakeKube, **variables: str) -> list[Rule]:
     """Give the snapshot the account that `status-ctl run` would; return its rules."""
     options, _ = read_options({f"SNAPSHOT_{name.upper()}": v for name, v in variables.items()})
-    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+    api = connect(fake)
     with closing(api), closing(api.reading()) as reading:
         found = discover(reading.document)
     granted = rights(choose(found.resources, options).chosen, options)
@@ -106,7 +106,7 @@ def test_chosen_namespaces_need_no_right_in_others(
     rules = grant(fake, resources=resources, **wished)
     taken = take(fake, resources=resources, **wished)
     used = used_rights(fake)
-    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+    api = connect(fake)
     with closing(api):
         for space in ("theirs", None):
             with pytest.raises(Forbidden):

@@ -107,8 +107,7 @@ class TestRefusals:
         (made,) = (each for each in objects(options) if each["kind"] == "ConfigMap")
         for name, content in made["data"].items():
             (here.folder / name).write_text(content)
-        with FakeKube() as fake:
-            fake.write_token(fake.token("admin"))
+        with FakeKube(role="admin") as fake:
             variables = {
                 "SERVER": fake.server,
                 "CA_FILE": fake.ca_file,

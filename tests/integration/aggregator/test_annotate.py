@@ -100,17 +100,9 @@ def pod(name: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
 
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
-    with FakeKube() as fake:
+    with FakeKube(role="aggregator") as fake:
         fake.create_pod(pod(POD))
-        fake.write_token(fake.token("aggregator"))
         yield fake
-
-
-@pytest.fixture
-def api(fake: FakeKube) -> Iterator[KubeApi]:
-    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
-    yield api
-    api.close()
 
 
 @pytest.fixture

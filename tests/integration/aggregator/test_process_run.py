@@ -263,9 +263,8 @@ class TestInACluster:
 
     def test_annotation(self, here):
         """The run's status comes to the Pod, its end included."""
-        with FakeKube() as fake:
+        with FakeKube(role="aggregator") as fake:
             fake.create_pod(make_pod(make_job(), name="aggregator-0"))
-            fake.write_token(fake.token("aggregator"))
             running = here.start(
                 POD_NAMESPACE="default",
                 POD_NAME="aggregator-0",

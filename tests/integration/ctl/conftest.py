@@ -19,11 +19,10 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
     """An API server that shows a person all they may ask for."""
-    with FakeKube() as fake:
+    with FakeKube(role="person") as fake:
         fake.tokens.roles["person"] = (
             Rule(("get", "list"), ("pods", "jobs", "events", "pods/log")),
         )
-        fake.write_token(fake.token("person"))
         yield fake
 
 

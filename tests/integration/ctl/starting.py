@@ -40,8 +40,7 @@ CREATED = [
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
     """An API server and its administrator, with one node."""
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         add_node(fake, "node1")
         yield fake
 

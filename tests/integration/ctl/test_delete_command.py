@@ -31,8 +31,7 @@ KINDS = (
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
     """An API server and its administrator."""
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         yield fake
 
 

@@ -16,8 +16,7 @@ OWN = "status-reporter-first"
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
     """A run with its aggregator and the Pods of two plugins."""
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         plan = {"name": "first", "namespace": OWN, "labels": {RUN_LABEL: "first"}}
         fake.store.create("ConfigMap", {"metadata": plan})
         add_pod(fake, "first-0", "", "", b"aggregator\n")

@@ -42,9 +42,8 @@ Object = dict[str, Any]
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
     """An API server of the year 2030 that grants what deploy/reaper has, and no more."""
-    with FakeKube(clock=lambda: NOW) as fake:
+    with FakeKube(clock=lambda: NOW, role="person") as fake:
         fake.tokens.roles["person"] = RIGHTS
-        fake.write_token(fake.token("person"))
         yield fake
 
 

@@ -41,8 +41,7 @@ class Listener(Scripted):
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
     """An API server and its administrator."""
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         yield fake
 
 

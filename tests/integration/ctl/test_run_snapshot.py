@@ -19,8 +19,7 @@ OPTION = "--plugin-env=cluster-snapshot.SNAPSHOT_"
 
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         fake.offered.serve(Kind("PodMetrics", "metrics.k8s.io", "pods"), [])
         yield fake
 

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from reporter.kube.api import KubeApi
 from tests.fakekube import FakeKube, make_job, make_pod
-from tests.integration.kube.connecting import JOB, connect
+from tests.integration.kube.connecting import JOB
 
 
 @pytest.fixture
@@ -14,10 +13,3 @@ def fake() -> Iterator[FakeKube]:
     with FakeKube() as fake:
         fake.create_pod(make_pod(fake.create_job(make_job(JOB)), name="pod"))
         yield fake
-
-
-@pytest.fixture
-def api(fake: FakeKube) -> Iterator[KubeApi]:
-    api = connect(fake)
-    yield api
-    api.close()

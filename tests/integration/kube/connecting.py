@@ -1,23 +1,9 @@
-"""How the tests of the Kubernetes client reach the API server."""
+"""What the tests of the Kubernetes client ask for."""
 
 from typing import Any
 
-from reporter.kube.api import KubeApi
-from tests.fakekube import FakeKube
-
 NAMESPACE = "default"
-
-
 JOB = "validate"
-
-
-def connect(fake: FakeKube, *, relax_x509_strict: bool = False) -> KubeApi:
-    return KubeApi.connect(
-        fake.server,
-        ca_file=fake.ca_file,
-        token_file=fake.token_file,
-        relax_x509_strict=relax_x509_strict,
-    )
 
 
 def condition(message: str = "words") -> dict[str, Any]:

@@ -14,7 +14,8 @@ from reporter.errors import (
 )
 from reporter.kube.api import KubeApi
 from tests.fakekube import Answer, FakeKube, Hang, make_job
-from tests.integration.kube.connecting import JOB, NAMESPACE, connect
+from tests.integration.kube.connecting import JOB, NAMESPACE
+from tests.kube_client import connect
 
 # Credentials
 

@@ -16,8 +16,7 @@ from tests.integration.ctl.cluster import kubeconfig
 
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         yield fake
 
 

@@ -21,21 +21,13 @@ from reporter.kube.kinds import KINDS
 from reporter.kube.objects import WARN
 from tests.fakekube import Answer, FakeKube, Hang, Reset, make_job, make_pod
 from tests.fakekube import kinds as fake_kinds
-from tests.integration.kube.connecting import connect
+from tests.kube_client import connect
 
 
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         yield fake
-
-
-@pytest.fixture
-def api(fake: FakeKube) -> Iterator[KubeApi]:
-    api = connect(fake)
-    yield api
-    api.close()
 
 
 def config(name: str = "x", **data: str) -> dict[str, Any]:

@@ -29,19 +29,11 @@ def pod(name: str, **labels: str) -> dict[str, Any]:
 
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
-    with FakeKube() as fake:
+    with FakeKube(role="aggregator") as fake:
         fake.create_pod(pod("two", sonobuoy_component="aggregator"))
         fake.create_pod(pod("one", sonobuoy_component="aggregator"))
         fake.create_pod(pod("other"))
-        fake.write_token(fake.token("aggregator"))
         yield fake
-
-
-@pytest.fixture
-def api(fake: FakeKube) -> Iterator[KubeApi]:
-    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
-    yield api
-    api.close()
 
 
 def test_pods_are_found_by_their_label(fake: FakeKube, api: KubeApi) -> None:

@@ -44,13 +44,6 @@ def fake() -> Iterator[FakeKube]:
         yield fake
 
 
-@pytest.fixture
-def api(fake: FakeKube) -> Iterator[KubeApi]:
-    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
-    yield api
-    api.close()
-
-
 class Reader:
     """Iterates a watch in a thread of its own and keeps what came, and how it ended."""
 

@@ -14,7 +14,8 @@ from reporter.errors import (
 from reporter.kube.api import KubeApi
 from reporter.kube.client import LONGEST_IDLE, Client
 from tests.fakekube import Answer, FakeKube, Hang, Reset, Slow
-from tests.integration.kube.connecting import JOB, NAMESPACE, condition, connect
+from tests.integration.kube.connecting import JOB, NAMESPACE, condition
+from tests.kube_client import connect
 
 
 @pytest.mark.parametrize(

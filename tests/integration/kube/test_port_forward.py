@@ -20,9 +20,8 @@ LARGE = bytes(range(256)) * 2_000  # 512 KB: many frames
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
     """An API server with one Pod, and a person who may reach it."""
-    with FakeKube() as fake:
+    with FakeKube(role="person") as fake:
         fake.tokens.roles["person"] = (Rule(("get",), ("pods/portforward",)),)
-        fake.write_token(fake.token("person"))
         fake.create_pod(make_pod(make_job(), name="there"))
         yield fake
 
@@ -34,15 +33,6 @@ def listener(fake: FakeKube) -> Iterator[socket.socket]:
         listener.settimeout(BOUND)
         fake.forwards["default", "there", 8081] = listener.getsockname()[1]
         yield listener
-
-
-@pytest.fixture
-def api(fake: FakeKube) -> Iterator[KubeApi]:
-    """Access as that person."""
-    with closing(
-        KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
-    ) as api:
-        yield api
 
 
 def opened(api: KubeApi, name: str = "there", port: int = 8081) -> PortForward:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reporter.aggregator.launch.logs import Logs
-from reporter.kube.api import KubeApi
 from tests.fakekube import Answer, FakeKube, Hang, Reset, make_job, make_pod
+from tests.kube_client import connect
 
 POD = "validate-x7k2p"
 
@@ -19,7 +19,7 @@ POD = "validate-x7k2p"
 class Scene:
     def __init__(self, fake: FakeKube, folder: Path) -> None:
         self.fake, self.folder = fake, folder
-        self.api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+        self.api = connect(fake)
         (folder / "staging").mkdir()
 
     def logs(self, **limits: Any) -> Logs:
@@ -36,8 +36,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with FakeKube() as fake:
-        fake.write_token(fake.token("admin"))
+    with FakeKube(role="admin") as fake:
         fake.create_pod(make_pod(fake.create_job(make_job()), name=POD))
         made = Scene(fake, tmp_path)
         yield made

@@ -10,17 +10,17 @@ from reporter.aggregator.launch.secrets import Secrets
 from reporter.core.launch.job import secret_name
 from reporter.core.launch.spec import RunLocation
 from reporter.core.run.plan import Plugin
-from reporter.kube.api import KubeApi
 from reporter.pki.issuing import Pair
 from tests.fakekube import FakeKube
 from tests.integration.launch.world import CHECK, NAMESPACE, RUN, World, on_loop
+from tests.kube_client import connect
 
 
 @on_loop
 async def test_what_is_decided_twice_is_deleted_once(tmp_path: Path) -> None:
     """A decision takes time: the Secret that it removes may have gone meanwhile."""
     with FakeKube() as fake, World(fake, tmp_path).prepared(), ThreadPoolExecutor() as threads:
-        api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+        api = connect(fake)
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": RUN, "uid": "1"}
         place = RunLocation(RUN, NAMESPACE, owner, "https://r1.default.svc:8080")
         secrets = Secrets(

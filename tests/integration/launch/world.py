@@ -26,6 +26,7 @@ from reporter.core.run.record import Rank, Record
 from reporter.kube.api import KubeApi
 from tests.fakekube import FakeKube, Rule
 from tests.integration.launch.cluster import Cluster
+from tests.kube_client import connect
 
 T = TypeVar("T")
 
@@ -125,9 +126,7 @@ class World:
         authority = Authority.open_issuing(
             self.folder / "tls", self.plan, ["r1"], now=time.time(), seconds=3600
         )
-        real = KubeApi.connect(
-            self.fake.server, ca_file=self.fake.ca_file, token_file=self.fake.token_file
-        )
+        real = connect(self.fake)
         assert self.launch is not None
         self.launcher = Launcher(
             self.api(real) if self.api else real,

@@ -23,18 +23,10 @@ def status(word: str) -> str:
 
 @pytest.fixture
 def fake() -> Iterator[FakeKube]:
-    with FakeKube() as fake:
+    with FakeKube(role="reader") as fake:
         reader = (Rule(("get", "list"), ("pods",)),)
         fake.tokens.roles["reader"] = reader
-        fake.write_token(fake.token("reader"))
         yield fake
-
-
-@pytest.fixture
-def api(fake: FakeKube) -> Iterator[KubeApi]:
-    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
-    yield api
-    api.close()
 
 
 def add(

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from reporter.kube.api import KubeApi
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.worker.auto_tar import AtWork, AutoTar, Crashed, Succeeded, judge, pack_in_place
 from reporter.worker.main import Worker
 from tests.fakekube import Answer, FakeKube, make_job, make_pod, running, terminated, waiting
 from tests.integration.link.scripted import Scripted
+from tests.kube_client import connect
 from tests.ports import free_port
 from tests.scripted_server import Say
 
@@ -114,9 +114,7 @@ class Plugin:
 
     def start(self, role: str = "reporter", patience: float = 0.05) -> None:
         self.fake.write_token(self.fake.token(role))
-        api = KubeApi.connect(
-            self.fake.server, ca_file=self.fake.ca_file, token_file=self.fake.token_file
-        )
+        api = connect(self.fake)
         auto_tar = AutoTar(
             lambda: api.get_pod("default", NAME), OURS, self.results, every=0.05, patience=patience
         )

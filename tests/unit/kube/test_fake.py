@@ -8,6 +8,7 @@ import pytest
 from reporter.errors import KubeError
 from reporter.kube.api import KubeApi
 from tests.fakekube import Answer, FakeKube, Hang, make_job, make_pod
+from tests.kube_client import connect
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def fake() -> Iterator[FakeKube]:
 
 @pytest.fixture
 def api(fake: FakeKube) -> Iterator[KubeApi]:
-    api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+    api = connect(fake)
     yield api
     api.close()
 

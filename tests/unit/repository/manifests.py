@@ -11,6 +11,7 @@ from reporter.core.event import build_event
 from reporter.core.rows import Report
 from reporter.kube.api import KubeApi
 from tests.fakekube import Entry, FakeKube, make_job, make_pod
+from tests.kube_client import connect
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 
@@ -114,11 +115,10 @@ OF_ANY_KIND = {
 
 def asked(requests: Requests) -> set[tuple[str, str, str]]:
     """Make the requests and list the rights they need."""
-    with FakeKube() as fake:
+    with FakeKube(role="admin") as fake:
         job = fake.create_job(make_job("job"))
         fake.create_pod(make_pod(job, name="pod"))
-        fake.write_token(fake.token("admin"))
-        api = KubeApi.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
+        api = connect(fake)
         with closing(api):
             for request in requests.values():
                 request(api)
