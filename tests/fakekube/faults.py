@@ -25,7 +25,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """This answer instead of the right one. A `body` of None is a fitting Status object.
+    """This answer instead of the right one; a `body` of None is a Status that has `said` this.
 
     With `apply` the request is carried out all the same and only its answer is replaced.
     """
@@ -34,11 +34,12 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: dict[str, Any] | bytes | None = None
     apply: bool = False
+    said: str = "scripted fault"
 
     def payload(self) -> dict[str, Any] | bytes:
         if self.body is not None:
             return self.body
-        return status_object(self.status, REASONS.get(self.status, ""), "scripted fault")
+        return status_object(self.status, REASONS.get(self.status, ""), self.said)
 
 
 @dataclass(frozen=True)

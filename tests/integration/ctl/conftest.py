@@ -7,6 +7,7 @@ import pytest
 
 from tests.fakekube import FakeKube, Rule
 from tests.integration.ctl.cluster import kubeconfig
+from tests.integration.ctl.launched import Controllers
 from tests.integration.ctl.scripted import Home
 
 
@@ -31,3 +32,10 @@ def at_home(home: Home, fake: FakeKube) -> Home:
     """A home whose kubeconfig leads to the API server."""
     kubeconfig(home.folder / ".kube" / "config", fake)
     return home
+
+
+@pytest.fixture
+def controllers(fake: FakeKube) -> Iterator[Controllers]:
+    """What makes the accounts of a namespace and the aggregator's Pod."""
+    with Controllers(fake) as controllers:
+        yield controllers

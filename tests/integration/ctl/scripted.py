@@ -213,8 +213,15 @@ def interrupt(pid: int) -> None:
 def interrupted(home: Home, fake: FakeKube, *arguments: str) -> tuple[int, bytes, bytes]:
     """Send Ctrl-C to a command whose API server does not answer; return what `run` does."""
     fake.fail(Hang(), times=None)
+    return interrupted_when(lambda: fake.journal, home, fake, *arguments)
+
+
+def interrupted_when(
+    reached: Callable[[], object], home: Home, fake: FakeKube, *arguments: str
+) -> tuple[int, bytes, bytes]:
+    """Send it Ctrl-C as soon as this is so."""
     with home.started(*arguments) as process:
-        fake.wait_for(lambda: fake.journal)
+        fake.wait_for(reached)
         interrupt(process.pid)
         out, err = process.communicate(timeout=BOUND)
     return process.returncode, out, err

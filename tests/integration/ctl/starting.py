@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from tests.fakekube import FakeKube
-from tests.integration.ctl.cluster import kubeconfig
-from tests.integration.ctl.launched import Controllers
 from tests.integration.ctl.scripted import Home
 
 DEFINITION = """\
@@ -23,6 +21,7 @@ spec:
         - {name: adapter, image: busybox, command: ["true"]}
 """
 EACH_NODE = DEFINITION.replace("quota", "kernel").replace("driver: Job", "driver: Node")
+START = ("run", "-f", "quota.yaml", "--name", "first")
 CREATED = [
     "configmaps",
     "serviceaccounts",
@@ -46,18 +45,10 @@ def fake() -> Iterator[FakeKube]:
 
 
 @pytest.fixture
-def controllers(fake: FakeKube) -> Iterator[Controllers]:
-    """What makes the aggregator's Pod."""
-    with Controllers(fake) as controllers:
-        yield controllers
-
-
-@pytest.fixture
-def there(home: Home, fake: FakeKube) -> Home:
+def there(at_home: Home) -> Home:
     """A home with a kubeconfig and a definition."""
-    kubeconfig(home.folder / ".kube" / "config", fake)
-    write(home, "quota.yaml", DEFINITION)
-    return home
+    write(at_home, "quota.yaml", DEFINITION)
+    return at_home
 
 
 def write(home: Home, name: str, content: str) -> None:
@@ -78,7 +69,7 @@ def add_node(fake: FakeKube, name: str, **labels: str) -> None:
 
 
 def start(there: Home, *more: str) -> tuple[int, str, str]:
-    return there.run("run", "-f", "quota.yaml", "--name", "first", *more)
+    return there.run(*START, *more)
 
 
 def really(entry: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.fakekube import Answer, FakeKube, Reset, make_job, make_pod, running, waiting
-from tests.integration.ctl.cluster import LABEL, kubeconfig
+from tests.integration.ctl.cluster import LABEL
 from tests.integration.ctl.launched import RUN_LABEL, shown
 from tests.integration.ctl.scripted import Home
 
@@ -24,13 +24,6 @@ def fake() -> Iterator[FakeKube]:
         add_pod(fake, "first-cis-2-x", "cis", "node2", b"three")
         add_pod(fake, "first-quota-1-x", "quota", "global", b"\x1b[31mfour\xff\n")
         yield fake
-
-
-@pytest.fixture
-def there(home: Home, fake: FakeKube) -> Home:
-    """A home with a kubeconfig."""
-    kubeconfig(home.folder / ".kube" / "config", fake)
-    return home
 
 
 def add_pod(fake: FakeKube, name: str, plugin: str, node: str, log: bytes) -> None:
@@ -51,9 +44,9 @@ def add_pod(fake: FakeKube, name: str, plugin: str, node: str, log: bytes) -> No
     fake.store.logs[OWN, name, "main"] = log
 
 
-def test_every_line_says_whose_it_is(there: Home) -> None:
+def test_every_line_says_whose_it_is(at_home: Home) -> None:
     """Indented as it was, without what a terminal would obey; nothing of what has not begun."""
-    code, out, err = there.run("logs", "first")
+    code, out, err = at_home.run("logs", "first")
 
     assert (0, "") == (code, err)
     assert [
@@ -74,28 +67,28 @@ def test_every_line_says_whose_it_is(there: Home) -> None:
     ],
 )
 def test_of_one_plugin_or_one_node(
-    there: Home, arguments: tuple[str, ...], lines: list[str]
+    at_home: Home, arguments: tuple[str, ...], lines: list[str]
 ) -> None:
-    code, out, _ = there.run("logs", "run/first", *arguments)
+    code, out, _ = at_home.run("logs", "run/first", *arguments)
 
     assert 0 == code
     assert lines == [line.partition("] ")[2] for line in out.splitlines()]
 
 
-def test_pods_that_are_gone_have_left_their_logs_in_the_results(there: Home) -> None:
-    code, out, err = there.run("logs", "first", "--plugin", "none")
+def test_pods_that_are_gone_have_left_their_logs_in_the_results(at_home: Home) -> None:
+    code, out, err = at_home.run("logs", "first", "--plugin", "none")
 
     assert (4, "") == (code, out)
     assert "no Pod of run first fits; the logs of deleted ones are in the results" in err
 
 
-def test_followed_until_the_run_is_over(there: Home, fake: FakeKube) -> None:
+def test_followed_until_the_run_is_over(at_home: Home, fake: FakeKube) -> None:
     """Pods that come later are followed too."""
     running_now = shown("running", final=False)
     fake.update_pod(
         "first-0", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
     )
-    with there.started("logs", "first", "-f") as process:
+    with at_home.started("logs", "first", "-f") as process:
         assert process.stdout is not None
         first = [process.stdout.readline().decode().strip() for _ in range(5)]
         add_pod(fake, "first-late-x", "late", "global", b"late\n")
@@ -110,7 +103,7 @@ def test_followed_until_the_run_is_over(there: Home, fake: FakeKube) -> None:
     assert "[first-late-x/main] late" == late
 
 
-def test_followed_beyond_a_restart(there: Home, fake: FakeKube) -> None:
+def test_followed_beyond_a_restart(at_home: Home, fake: FakeKube) -> None:
     """The aggregator's Pod keeps its name when it is replaced, and its container when it fails."""
     running_now = shown("running", final=False)
 
@@ -122,7 +115,7 @@ def test_followed_beyond_a_restart(there: Home, fake: FakeKube) -> None:
         fake.update_pod("first-0", change, namespace=OWN)
 
     become(running_now, "containerd://1")
-    with there.started("logs", "first", "-f") as process:
+    with at_home.started("logs", "first", "-f") as process:
         assert process.stdout is not None
         for _ in range(5):
             process.stdout.readline()
@@ -135,7 +128,7 @@ def test_followed_beyond_a_restart(there: Home, fake: FakeKube) -> None:
     assert "[first-0/main] again\n" == again
 
 
-def test_a_stream_that_is_cut_goes_on(there: Home, fake: FakeKube) -> None:
+def test_a_stream_that_is_cut_goes_on(at_home: Home, fake: FakeKube) -> None:
     """Every line once, in order: the server ends streams, resets them, and is away for a while."""
     running_now = shown("running", final=False)
     fake.update_pod(
@@ -143,7 +136,7 @@ def test_a_stream_that_is_cut_goes_on(there: Home, fake: FakeKube) -> None:
     )
     log = b"".join(b"%d\n" % number for number in range(5))
     fake.store.logs[OWN, "first-quota-1-x", "main"] = log
-    with there.started("logs", "first", "-f", "--plugin", "quota") as process:
+    with at_home.started("logs", "first", "-f", "--plugin", "quota") as process:
         assert process.stdout is not None
         seen = [process.stdout.readline() for _ in range(5)]
         fake.fail(Reset(), path="/first-quota-1-x/log")
@@ -163,18 +156,18 @@ def test_a_stream_that_is_cut_goes_on(there: Home, fake: FakeKube) -> None:
 
 @pytest.mark.parametrize("code", [404, 400])
 def test_a_pod_that_goes_meanwhile_costs_no_other_its_lines(
-    there: Home, fake: FakeKube, code: int
+    at_home: Home, fake: FakeKube, code: int
 ) -> None:
     fake.fail(Answer(code), path="/first-cis-1-x/log")
-    exit_code, out, err = there.run("logs", "first")
+    exit_code, out, err = at_home.run("logs", "first")
 
     assert 0 == exit_code
     assert 3 == len(out.splitlines())
     assert "status-ctl: [first-cis-1-x/main] " in err
 
 
-def test_no_such_run(there: Home) -> None:
-    code, _, err = there.run("logs", "second")
+def test_no_such_run(at_home: Home) -> None:
+    code, _, err = at_home.run("logs", "second")
 
     assert (
         4,

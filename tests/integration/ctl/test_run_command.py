@@ -8,12 +8,12 @@ import yaml
 from tests.fakekube import Answer, FakeKube, Reset
 from tests.integration.ctl.cluster import plugin
 from tests.integration.ctl.launched import Controllers, shown, standing
-from tests.integration.ctl.scripted import Home, interrupt
+from tests.integration.ctl.scripted import Home, interrupted_when
 from tests.integration.ctl.starting import (
     CREATED,
     EACH_NODE,
+    START,
     add_node,
-    controllers,
     fake,
     posts,
     really,
@@ -22,7 +22,7 @@ from tests.integration.ctl.starting import (
     write,
 )
 
-__all__ = ["controllers", "fake", "there"]
+__all__ = ["fake", "there"]
 
 
 class TestCreates:
@@ -154,8 +154,7 @@ class TestWaitsForTheAggregator:
     ) -> None:
         """4 at once: the right that is missing; the run stays."""
         words = 'pods "first-0" is forbidden: User "eve" cannot get resource "pods"'
-        denied = {"kind": "Status", "reason": "Forbidden", "message": words, "code": 403}
-        fake.fail(Answer(403, body=denied), method="GET", path="/pods/first-0", times=None)
+        fake.fail(Answer(403, said=words), method="GET", path="/pods/first-0", times=None)
         code, _, err = start(there)
 
         assert 4 == code
@@ -206,14 +205,11 @@ class TestWaits:
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
         controllers.annotations = shown("running", plugin("quota"), final=False)
-        arguments = ("run", "-f", "quota.yaml", "--name", "first", "--wait")
-        with there.started(*arguments) as process:
-            listed = "/namespaces/status-reporter-first/pods"
-            fake.wait_for(lambda: [e for e in fake.requests("GET", listed) if "limit" in e.query])
-            interrupt(process.pid)
-            _, err = process.communicate(timeout=60)
+        listed = "/namespaces/status-reporter-first/pods"
+        waits = lambda: [e for e in fake.requests("GET", listed) if "limit" in e.query]  # noqa: E731
+        code, _, err = interrupted_when(waits, there, fake, *START, "--wait")
 
-        assert 130 == process.returncode
+        assert 130 == code
         assert b"the run continues\n" in err
         assert b"status-ctl delete first" in err
         assert "StatefulSet/first" in standing(fake, "first")

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from tests.fakekube import Answer, FakeKube
-from tests.integration.ctl.cluster import kubeconfig
 from tests.integration.ctl.launched import Controllers, standing
 from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
 from tests.integration.ctl.starting import DEFINITION, posts, really, start, write
@@ -46,14 +45,13 @@ def fake() -> Iterator[FakeKube]:
 
 
 @pytest.fixture
-def there(home: Home, fake: FakeKube, tmp_path: Path) -> Iterator[Home]:
+def there(at_home: Home, fake: FakeKube, tmp_path: Path) -> Iterator[Home]:
     """A home with a kubeconfig and a definition, and what the cluster does for a run."""
-    kubeconfig(home.folder / ".kube" / "config", fake)
-    write(home, "quota.yaml", DEFINITION)
+    write(at_home, "quota.yaml", DEFINITION)
     certificates = tmp_path / "listener"
     certificates.mkdir()
     with Listener(fake, certificates) as listener, Controllers(fake, exposed=listener.port):
-        yield home
+        yield at_home
 
 
 def test_a_node_port(there: Home, fake: FakeKube) -> None:

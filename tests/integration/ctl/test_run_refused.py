@@ -7,11 +7,11 @@ import pytest
 
 from tests.fakekube import Answer, FakeKube, Hang
 from tests.integration.ctl.launched import RUN_LABEL, Controllers, name_of, standing
-from tests.integration.ctl.scripted import Home, interrupt
+from tests.integration.ctl.scripted import Home, interrupted_when
 from tests.integration.ctl.starting import (
     DEFINITION,
     EACH_NODE,
-    controllers,
+    START,
     fake,
     posts,
     really,
@@ -20,7 +20,7 @@ from tests.integration.ctl.starting import (
     write,
 )
 
-__all__ = ["controllers", "fake", "there"]
+__all__ = ["fake", "there"]
 
 
 class TestRefuses:
@@ -34,8 +34,7 @@ class TestRefuses:
             fake.store.create(kind, {"metadata": {"name": "first"}})
         fake.store.create("ServiceAccount", {"metadata": {"name": "default"}})
         words = 'pods "x" is forbidden: violates PodSecurity "restricted:latest": hostPath'
-        denied = {"kind": "Status", "reason": "Forbidden", "message": words, "code": 403}
-        fake.fail(Answer(403, body=denied), method="POST", path="/pods", times=None)
+        fake.fail(Answer(403, said=words), method="POST", path="/pods", times=None)
         code, _, err = start(there, "-n", "default", "--image-pull-secret", "mirror")
 
         assert 1 == code
@@ -83,9 +82,8 @@ class TestRefuses:
         daemons = EACH_NODE.replace("kernel", "daemons").replace("result-file", "done-file")
         write(there, "daemons.yaml", f"{daemons}  dispatch: daemonset\n")
         words = f"{kind} is forbidden: ValidatingAdmissionPolicy 'gone-in-an-hour' denied request"
-        denied = {"kind": "Status", "reason": "Forbidden", "message": words, "code": 403}
         path = f"/{kind.lower()}s"
-        fake.fail(Answer(403, body=denied), method="POST", path=path, times=None)
+        fake.fail(Answer(403, said=words), method="POST", path=path, times=None)
         code, _, err = there.run("run", "-f", f"{definition}.yaml", "--name", "first")
 
         assert 1 == code
@@ -150,12 +148,10 @@ class TestRefuses:
     ) -> None:
         """Whatever is just being waited for."""
         fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
-        with there.started("run", "-f", "quota.yaml", "--name", "first") as process:
-            fake.wait_for(lambda: [e for e in fake.requests("POST", "/statefulsets") if really(e)])
-            interrupt(process.pid)
-            _, err = process.communicate(timeout=60)
+        creates = lambda: any(map(really, fake.requests("POST", "/statefulsets")))  # noqa: E731
+        code, _, err = interrupted_when(creates, there, fake, *START)
 
-        assert 130 == process.returncode
+        assert 130 == code
         assert b"interrupted; what was created is removed" in err
         assert [] == standing(fake, "first")
 
@@ -179,7 +175,7 @@ class TestRefuses:
         going = {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z"}
         fake.store.create("Namespace", {"metadata": {"name": name}})
         fake.store.update("Namespace", "", name, lambda found: found | {"metadata": going})
-        with there.started("run", "-f", "quota.yaml", "--name", "first") as process:
+        with there.started(*START) as process:
             looks = f"/namespaces/{name}"
             fake.wait_for(lambda: [e for e in fake.requests("GET", looks) if e.status == 200])
             fake.store.delete("Namespace", "", name)
@@ -225,12 +221,10 @@ class TestRefuses:
     ) -> None:
         """The namespace is there, but nobody has said so yet."""
         fake.fail(Hang(apply=True), method="POST", path="/namespaces", where=really)
-        with there.started("run", "-f", "quota.yaml", "--name", "first") as process:
-            fake.wait_for(lambda: fake.store.has_namespace("status-reporter-first"))
-            interrupt(process.pid)
-            _, err = process.communicate(timeout=60)
+        made = lambda: fake.store.has_namespace("status-reporter-first")  # noqa: E731
+        code, _, err = interrupted_when(made, there, fake, *START)
 
-        assert 130 == process.returncode
+        assert 130 == code
         assert b"interrupted; what was created is removed" in err
         assert not fake.store.has_namespace("status-reporter-first")
 
@@ -240,9 +234,8 @@ class TestRefuses:
         """The API server calls the Role that it does not find a RoleBinding, as in these words."""
         for role in ("first-aggregator", "first-plugin"):
             words = f'rolebindings.rbac.authorization.k8s.io "{role}" not found'
-            missing = {"kind": "Status", "reason": "NotFound", "message": words, "code": 404}
             fake.fail(
-                Answer(404, body=missing),
+                Answer(404, said=words),
                 method="POST",
                 path="/rolebindings",
                 where=lambda entry, role=role: (

@@ -12,6 +12,7 @@ from tests.fakekube.kinds import Kind
 from tests.integration.ctl.cluster import kubeconfig
 from tests.integration.ctl.launched import Controllers, shown
 from tests.integration.ctl.scripted import Home
+from tests.integration.ctl.starting import really
 
 CLUSTER_WIDE = "status-reporter:status-reporter-first:first:snapshot"
 OPTION = "--plugin-env=cluster-snapshot.SNAPSHOT_"
@@ -24,21 +25,8 @@ def fake() -> Iterator[FakeKube]:
         yield fake
 
 
-@pytest.fixture
-def controllers(fake: FakeKube) -> Iterator[Controllers]:
-    """What makes the accounts of a namespace and the aggregator's Pod."""
-    with Controllers(fake) as controllers:
-        yield controllers
-
-
-@pytest.fixture
-def there(home: Home, fake: FakeKube) -> Home:
-    kubeconfig(home.folder / ".kube" / "config", fake)
-    return home
-
-
-def run(there: Home, *more: str) -> tuple[int, str, str]:
-    return there.run("run", "--plugin", "cluster-snapshot", "--name", "first", *more)
+def run(at_home: Home, *more: str) -> tuple[int, str, str]:
+    return at_home.run("run", "--plugin", "cluster-snapshot", "--name", "first", *more)
 
 
 def granted(fake: FakeKube) -> list[str]:
@@ -69,19 +57,19 @@ def pairs(namespace: str, *, cluster: bool = True) -> list[str]:
     return [*wide, *inside]
 
 
-def printed(there: Home, *more: str) -> dict[str, Any]:
+def printed(at_home: Home, *more: str) -> dict[str, Any]:
     """Return what would be created, by kind and name."""
-    code, out, err = run(there, "--dry-run", *more)
+    code, out, err = run(at_home, "--dry-run", *more)
     assert 0 == code, err
     return {f"{d['kind']}/{d['metadata']['name']}": d for d in yaml.safe_load_all(out)}
 
 
 def test_its_rights_come_and_go_with_the_run(
-    there: Home, fake: FakeKube, controllers: Controllers
+    at_home: Home, fake: FakeKube, controllers: Controllers
 ) -> None:
     """They carry run and namespace; another run's stay, also if it has the same name."""
     fake.store.create("ClusterRole", {"metadata": {"name": "other", "labels": labels("elsewhere")}})
-    code, _, err = run(there)
+    code, _, err = run(at_home)
     made = granted(fake)
     account = fake.store.get("ServiceAccount", "status-reporter-first", "first-snapshot")
     fake.update_pod(
@@ -89,7 +77,7 @@ def test_its_rights_come_and_go_with_the_run(
         lambda pod: pod["metadata"].update(annotations=shown("passed")),
         "status-reporter-first",
     )
-    gone, _, after = there.run("delete", "first", "--yes")
+    gone, _, after = at_home.run("delete", "first", "--yes")
 
     assert (0, 0) == (code, gone), err + after
     assert [
@@ -103,7 +91,7 @@ def test_its_rights_come_and_go_with_the_run(
 
 
 def test_rights_in_chosen_namespaces_come_and_go_with_the_run(
-    there: Home, fake: FakeKube, controllers: Controllers
+    at_home: Home, fake: FakeKube, controllers: Controllers
 ) -> None:
     """A run of that name in a chosen namespace keeps its rights, and leaves those of the other."""
     spaces(fake, "team-a", "team-b")
@@ -111,11 +99,11 @@ def test_rights_in_chosen_namespaces_come_and_go_with_the_run(
     fake.store.create("Role", {"metadata": theirs})
     lock = {"name": "first", "namespace": "team-a", "labels": {**labels("team-a")}}
     fake.store.create("ConfigMap", {"metadata": lock})
-    code, _, err = run(there, "-n", "default", f"{OPTION}NAMESPACES=team-a,team-b")
+    code, _, err = run(at_home, "-n", "default", f"{OPTION}NAMESPACES=team-a,team-b")
     made = granted(fake)
-    other, _, said = there.run("delete", "first", "-n", "team-a", "--yes")
+    other, _, said = at_home.run("delete", "first", "-n", "team-a", "--yes")
     left = granted(fake)
-    gone, _, after = there.run("delete", "first", "-n", "default", "--yes")
+    gone, _, after = at_home.run("delete", "first", "-n", "default", "--yes")
 
     assert (0, 0, 0) == (code, other, gone), err + said + after
     assert sorted([*pairs("default"), "Role team-b theirs"]) == made
@@ -124,12 +112,12 @@ def test_rights_in_chosen_namespaces_come_and_go_with_the_run(
     assert "namespaced resources in namespaces team-a, team-b only, and " in err
 
 
-def test_of_chosen_namespaces_the_cluster_role_has_nothing(there: Home, fake: FakeKube) -> None:
+def test_of_chosen_namespaces_the_cluster_role_has_nothing(at_home: Home, fake: FakeKube) -> None:
     """Only what belongs to no namespace, and whether these are there."""
     spaces(fake, "team-a")
     wished = [f"{OPTION}{each}" for each in ("SECRETS=metadata", "POD_LOGS=true")]
-    made = printed(there, f"{OPTION}NAMESPACES=team-a", *wished)
-    only = printed(there, f"{OPTION}NAMESPACES=team-a", f"{OPTION}RESOURCES=pods")
+    made = printed(at_home, f"{OPTION}NAMESPACES=team-a", *wished)
+    only = printed(at_home, f"{OPTION}NAMESPACES=team-a", f"{OPTION}RESOURCES=pods")
     name = CLUSTER_WIDE
     wide, inside = (made[f"{kind}/{name}"]["rules"] for kind in ("ClusterRole", "Role"))
     binding = made[f"RoleBinding/{name}"]
@@ -155,11 +143,11 @@ def test_of_chosen_namespaces_the_cluster_role_has_nothing(there: Home, fake: Fa
     ]
 
 
-def test_a_chosen_namespace_that_is_not_there(there: Home, fake: FakeKube) -> None:
+def test_a_chosen_namespace_that_is_not_there(at_home: Home, fake: FakeKube) -> None:
     """Each is named, before anything exists. The run's own will be there."""
     going = {"name": "team-b", "deletionTimestamp": "2030-01-01T12:00:00Z"}
     fake.store.create("Namespace", {"metadata": going})
-    code, _, err = run(there, f"{OPTION}NAMESPACES=team-a,team-b,status-reporter-first")
+    code, _, err = run(at_home, f"{OPTION}NAMESPACES=team-a,team-b,status-reporter-first")
 
     assert 2 == code
     assert "cluster-snapshot.SNAPSHOT_NAMESPACES: there is no namespace team-a\n" in err
@@ -169,13 +157,13 @@ def test_a_chosen_namespace_that_is_not_there(there: Home, fake: FakeKube) -> No
 
 
 def test_a_chosen_namespace_that_nobody_may_look_at(
-    there: Home, fake: FakeKube, controllers: Controllers
+    at_home: Home, fake: FakeKube, controllers: Controllers
 ) -> None:
     """The dry run of its Role tells, and whether it may be granted there."""
     spaces(fake, "team-b")
     fake.fail(Answer(403), method="GET", path="/namespaces/team-a", times=None)
     fake.fail(Answer(403), method="POST", path="/namespaces/team-b/roles", times=None)
-    code, _, err = run(there, f"{OPTION}NAMESPACES=team-a,team-b")
+    code, _, err = run(at_home, f"{OPTION}NAMESPACES=team-a,team-b")
 
     assert 1 == code
     assert "  there is no namespace team-a\n" in err
@@ -183,9 +171,9 @@ def test_a_chosen_namespace_that_nobody_may_look_at(
     assert [] == granted(fake)
 
 
-def test_each_resource_is_named_and_secrets_are_not(there: Home) -> None:
+def test_each_resource_is_named_and_secrets_are_not(at_home: Home) -> None:
     """The aggregator's Role has nothing of it; the plugin's Pod has the account."""
-    made = printed(there)
+    made = printed(at_home)
     rules = made[f"ClusterRole/{CLUSTER_WIDE}"]["rules"]
     named = {
         (group, each) for rule in rules for group in rule["apiGroups"] for each in rule["resources"]
@@ -203,38 +191,38 @@ def test_each_resource_is_named_and_secrets_are_not(there: Home) -> None:
 
 
 def test_more_is_granted_only_where_it_is_asked_for_and_said(
-    there: Home, fake: FakeKube, controllers: Controllers
+    at_home: Home, fake: FakeKube, controllers: Controllers
 ) -> None:
     """Each with what it means."""
     wished = [f"{OPTION}SECRETS=metadata", f"{OPTION}KUBELET=true", f"{OPTION}POD_LOGS=true"]
-    made = printed(there, *wished)
+    made = printed(at_home, *wished)
     rules = made[f"ClusterRole/{CLUSTER_WIDE}"]["rules"]
     named = {each for rule in rules for each in rule["resources"]}
     fake.fail(Answer(403), method="POST", path="/configmaps")
-    _, _, err = run(there, *wished)
+    _, _, err = run(at_home, *wished)
 
     assert named >= {"secrets", "nodes/proxy", "pods/log"}
     assert all(words in err for words in ("reads their values", "runs commands in the Pods"))
 
 
 @pytest.mark.parametrize("wished", [f"{OPTION}SECRETS=all", f"{OPTION}SECRET=metadata"])
-def test_a_wrong_wish_is_a_usage_error(there: Home, fake: FakeKube, wished: str) -> None:
+def test_a_wrong_wish_is_a_usage_error(at_home: Home, fake: FakeKube, wished: str) -> None:
     """Before anything exists."""
-    code, _, err = run(there, wished)
+    code, _, err = run(at_home, wished)
 
     assert 2 == code
     assert wished.removeprefix("--plugin-env=").partition("=")[0] in err
     assert not fake.requests("POST")
 
 
-def test_a_definition_of_that_name_gets_no_rights(there: Home) -> None:
+def test_a_definition_of_that_name_gets_no_rights(at_home: Home) -> None:
     """They belong to our own program, as --plugin starts it."""
-    (there.folder / "mine.yaml").write_text(
+    (at_home.folder / "mine.yaml").write_text(
         "apiVersion: status-reporter.io/v1\nkind: Plugin\nmetadata: {name: cluster-snapshot}\n"
         "spec:\n  driver: Job\n  contract: link\n  template:\n    spec:\n"
         "      containers: [{name: c, image: busybox}]\n"
     )
-    code, out, err = there.run("run", "-f", "mine.yaml", "--name", "first", "--dry-run")
+    code, out, err = at_home.run("run", "-f", "mine.yaml", "--name", "first", "--dry-run")
 
     assert 0 == code, err
     assert "ClusterRole" not in out
@@ -242,11 +230,11 @@ def test_a_definition_of_that_name_gets_no_rights(there: Home) -> None:
 
 
 def test_rights_that_may_not_be_granted(
-    there: Home, fake: FakeKube, controllers: Controllers
+    at_home: Home, fake: FakeKube, controllers: Controllers
 ) -> None:
     """Said before anything stays; nothing cluster-wide either."""
     fake.fail(Answer(403), method="POST", path="/clusterrolebindings", times=None)
-    code, _, err = run(there)
+    code, _, err = run(at_home)
 
     assert 1 == code
     assert f"clusterrolebinding/{CLUSTER_WIDE}: " in err
@@ -259,7 +247,7 @@ def test_rights_that_may_not_be_granted(
     ids=["cluster", "namespaces"],
 )
 def test_what_was_made_goes_when_the_rest_fails(
-    there: Home,
+    at_home: Home,
     fake: FakeKube,
     controllers: Controllers,
     wished: tuple[str, ...],
@@ -268,9 +256,8 @@ def test_what_was_made_goes_when_the_rest_fails(
 ) -> None:
     """The run's namespace takes nothing along that is not in it."""
     spaces(fake, "team-a", "team-b")
-    really = lambda entry: "dryRun" not in entry.query  # noqa: E731
     fake.fail(Answer(403), method="POST", path="/statefulsets", where=really)
-    code, _, err = run(there, *wished)
+    code, _, err = run(at_home, *wished)
 
     made = [each for each in fake.requests("POST", path) if really(each)]
 
@@ -278,14 +265,14 @@ def test_what_was_made_goes_when_the_rest_fails(
     assert [] == granted(fake)
 
 
-def mere(there: Home, fake: FakeKube, *namespaces: str, knows_others: bool = True) -> None:
+def mere(at_home: Home, fake: FakeKube, *namespaces: str, knows_others: bool = True) -> None:
     """Become somebody who may do everything in these namespaces, and may know which others are."""
     groups = ("", "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io")
     inside = Rule(("*",), ("*",), groups=groups, namespaces=namespaces)
     others = [Rule(("get",), ("namespaces",))] if knows_others else []
     fake.tokens.roles["mere"] = (inside, *others)
     fake.write_token(fake.token("mere"))
-    kubeconfig(there.folder / ".kube" / "config", fake)
+    kubeconfig(at_home.folder / ".kube" / "config", fake)
 
 
 def left_by(fake: FakeKube, run: str, elsewhere: str) -> None:
@@ -296,33 +283,33 @@ def left_by(fake: FakeKube, run: str, elsewhere: str) -> None:
 
 
 def test_people_without_a_sight_of_the_cluster_delete_other_runs(
-    there: Home, fake: FakeKube
+    at_home: Home, fake: FakeKube
 ) -> None:
     """Only a run with rights in the whole cluster may leave any behind: that is said every time."""
-    mere(there, fake, "default")
+    mere(at_home, fake, "default")
     left_by(fake, "plain", "")
     left_by(fake, "first", "*")
-    codes = [there.run("delete", each, "-n", "default", "--yes") for each in ("plain", "first")]
-    codes.append(there.run("delete", "first", "-n", "default", "--yes"))
+    codes = [at_home.run("delete", each, "-n", "default", "--yes") for each in ("plain", "first")]
+    codes.append(at_home.run("delete", "first", "-n", "default", "--yes"))
 
     assert [0, 1, 1] == [code for code, _, _ in codes], codes
     assert all("clusterroles: " in err for _, _, err in codes[1:])
 
 
 def test_people_with_rights_in_the_chosen_namespaces_delete_a_run(
-    there: Home, fake: FakeKube
+    at_home: Home, fake: FakeKube
 ) -> None:
     """One that is gone has nothing left of it; one that they cannot see may have."""
-    mere(there, fake, "default", "team-a")
+    mere(at_home, fake, "default", "team-a")
     spaces(fake, "team-a", "team-b")
     for kind in ("Role", "RoleBinding"):
         meta = {"name": "rights", "namespace": "team-a", "labels": labels("default")}
         fake.store.create(kind, {"metadata": meta})
     left_by(fake, "first", "team-a,gone")
-    code, _, err = there.run("delete", "first", "-n", "default", "--yes")
+    code, _, err = at_home.run("delete", "first", "-n", "default", "--yes")
     left = granted(fake)
     left_by(fake, "first", "team-a,team-b")
-    unseen, _, said = there.run("delete", "first", "-n", "default", "--yes")
+    unseen, _, said = at_home.run("delete", "first", "-n", "default", "--yes")
 
     assert (0, []) == (code, left), err
     assert "Role 1, RoleBinding 1" in err
@@ -331,17 +318,17 @@ def test_people_with_rights_in_the_chosen_namespaces_delete_a_run(
 
 
 def test_people_who_see_only_their_namespaces_delete_a_run_when_one_of_them_is_gone(
-    there: Home, fake: FakeKube
+    at_home: Home, fake: FakeKube
 ) -> None:
     """Their rights in it are gone with it: nobody tells them whether it exists."""
-    mere(there, fake, "default", "team-a", knows_others=False)
+    mere(at_home, fake, "default", "team-a", knows_others=False)
     spaces(fake, "team-a")
     meta = {"name": "rights", "namespace": "team-a", "labels": labels("default")}
     fake.store.create("Role", {"metadata": meta})
     left_by(fake, "first", "team-a,gone")
-    careful, _, said = there.run("delete", "first", "-n", "default")
+    careful, _, said = at_home.run("delete", "first", "-n", "default")
     kept = fake.store.find("ConfigMap", "default")
-    code, _, err = there.run("delete", "first", "-n", "default", "--yes")
+    code, _, err = at_home.run("delete", "first", "-n", "default", "--yes")
 
     assert (1, 1) == (careful, len(kept)), said
     assert "if these namespaces no longer exist, use --yes to delete the run" in said
@@ -352,17 +339,17 @@ def test_people_who_see_only_their_namespaces_delete_a_run_when_one_of_them_is_g
 
 @pytest.mark.parametrize("wished", [(), (f"{OPTION}NAMESPACES=team-a,team-b",)])
 def test_rights_are_found_when_the_namespace_of_the_run_is_gone(
-    there: Home, fake: FakeKube, controllers: Controllers, wished: tuple[str, ...]
+    at_home: Home, fake: FakeKube, controllers: Controllers, wished: tuple[str, ...]
 ) -> None:
     """`kubectl delete namespace` takes the run, and not what it has elsewhere."""
     spaces(fake, "team-a", "team-b")
-    made = run(there, *wished)
+    made = run(at_home, *wished)
     before = granted(fake)
     fake.store.empty("status-reporter-first")
     fake.store.delete("Namespace", "", "status-reporter-first")
-    shown_to, _, _ = there.run("logs", "first")
-    code, _, err = there.run("delete", "first", "--yes")
-    again, _, _ = there.run("delete", "first", "--yes")
+    shown_to, _, _ = at_home.run("logs", "first")
+    code, _, err = at_home.run("delete", "first", "--yes")
+    again, _, _ = at_home.run("delete", "first", "--yes")
 
     assert (0, 4, 0, 4) == (made[0], shown_to, code, again), made[2] + err
     assert before

@@ -13,9 +13,9 @@ from tests.fakekube import FakeKube
 from tests.integration.ctl.cluster import plugin
 from tests.integration.ctl.launched import Controllers, shown, standing
 from tests.integration.ctl.scripted import Home
-from tests.integration.ctl.starting import CREATED, controllers, fake, posts, start, there, write
+from tests.integration.ctl.starting import CREATED, fake, posts, start, there, write
 
-__all__ = ["controllers", "fake", "there"]
+__all__ = ["fake", "there"]
 
 
 class TestUploads:

@@ -95,7 +95,7 @@ def test_refused_by_a_policy_or_for_want_of_a_right(api: KubeApi, fake: FakeKube
     """The first says why in the server's words, the second may be granted later."""
     words = 'pods "x" is forbidden: exceeded quota: none, requested: pods=1, used: pods=0'
     fake.fail(
-        Answer(403, body={"kind": "Status", "reason": "Forbidden", "message": words}),
+        Answer(403, said=words),
         method="POST",
     )
     with pytest.raises(Denied) as caught:

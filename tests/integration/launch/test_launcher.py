@@ -361,8 +361,7 @@ async def test_a_name_is_taken_by_a_stranger(one: World) -> None:
 async def test_a_job_that_the_api_server_refuses(one: World) -> None:
     """L6: at once, with its words."""
     words = 'jobs.batch "x" is forbidden: exceeded quota: none, requested: count/jobs.batch=1'
-    body = {"kind": "Status", "reason": "Forbidden", "message": words}
-    one.fake.fail(Answer(403, body=body), method="POST", path="/jobs", times=None)
+    one.fake.fail(Answer(403, said=words), method="POST", path="/jobs", times=None)
     async with one.begun():
         await one.until(lambda: one.launcher.through)
         record = one.entry(CHECK).record
