@@ -22,7 +22,7 @@ from reporter.core.run.progress import (
     take,
 )
 from reporter.core.run.progress_body import INT64_MAX, INT64_MIN
-from reporter.core.run.progress_pieces import parse_in_pieces
+from tests.progress_bodies import in_pieces
 from tests.property.run_facts import START, json_values, tried, updates
 
 small = st.builds(
@@ -34,16 +34,6 @@ small = st.builds(
     appendfailing=st.lists(st.text(max_size=3), max_size=3).map(tuple),
     errors=st.lists(st.text(max_size=3), max_size=3).map(tuple),
 )
-
-
-def in_pieces(body):
-    """Read a large body."""
-    pieces = parse_in_pieces(body)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            return end.value
 
 
 def stored_from(journal):

@@ -1,17 +1,15 @@
 """The agent as a process against real TLS: gatherers run, one archive, what a signal does."""
 
 import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from tests.forked import Forked
 from tests.integration.agent.scene import contents
 from tests.integration.link.scripted import Scripted
-from tests.integration.worker.process import Process
+from tests.integration.worker.process import Process, running
 
 LAUNCHER = Path("cmd/status-agent.py").absolute()
 ENDED = "Agent exits"
@@ -29,28 +27,19 @@ def programs(tmp_path: Path) -> Path:
     return tmp_path / "gatherers.d"
 
 
-@contextmanager
-def agent(scripted: Scripted, programs: Path, **variables: str) -> Iterator[Process]:
+def agent(scripted: Scripted, programs: Path, **variables: str) -> AbstractContextManager[Process]:
     """Start `status-agent gather` on a node, with just this environment."""
     place = programs.parent
-    command = [str(LAUNCHER), "gather", "--out", str(place / "out"), "--gatherers", str(programs)]
-    told = {
-        "PATH": os.environ["PATH"],
-        **scripted.environment(),
-        "AGGREGATOR_SCOPE": "node",
-        "NODE_NAME": "node1",
-    }
-    with Forked(
-        [*command, "--host", "/"],
-        env={**told, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as popen:
-        try:
-            yield Process(popen)
-        finally:
-            popen.kill()
+    return running(
+        *(str(LAUNCHER), "gather", "--out", str(place / "out")),
+        *("--gatherers", str(programs), "--host", "/"),
+        environ={
+            **scripted.environment(),
+            "AGGREGATOR_SCOPE": "node",
+            "NODE_NAME": "node1",
+            **variables,
+        },
+    )
 
 
 def script(programs: Path, name: str, text: str) -> None:

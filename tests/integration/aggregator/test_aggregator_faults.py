@@ -17,6 +17,7 @@ from tests.aggregators.served import Aggregator
 from tests.aggregators.worker import BOUND, Reply, Worker, digest_of
 from tests.archives.tars import file, tgz
 from tests.integration.aggregator_fixtures import Start, unfinished
+from tests.small_volume import small_volume
 
 MIB = 2**20
 KEY = "by-node/node1/sysd"
@@ -27,18 +28,8 @@ ARCHIVE = tgz(file(b"a.txt", b"one"))
 @pytest.fixture
 def volume(tmp_path: Path) -> Iterator[Path]:
     """A file system of 8 MiB."""
-    folder = tmp_path / "volume"
-    folder.mkdir()
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("mounting a small file system needs root")
-    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"mounting a small file system: {done.stderr.strip()}")
-    try:
+    with small_volume(tmp_path / "volume", "8m", busy=True) as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
 
 
 def fill(path: Path, left: int) -> None:

@@ -13,6 +13,15 @@ from tests.integration.launch.world import World, plan_of
 
 
 @pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A run with a plugin for the cluster and one for each node."""
+    with FakeKube() as fake:
+        made = World(fake, tmp_path)
+        with made.prepared():
+            yield made
+
+
+@pytest.fixture
 def one(tmp_path: Path) -> Iterator[World]:
     """A run of a single entry that ends by itself."""
     with FakeKube() as fake:

@@ -13,7 +13,6 @@ import pytest
 from reporter.core.launch.names import entry_name, shared_name
 from reporter.core.run.entry import State
 from reporter.core.run.launched import LauncherTrouble, Step
-from reporter.core.run.plan import Plugin
 from reporter.core.run.record import Cause
 from reporter.errors import Unavailable
 from tests.fakekube import Answer, FakeKube, Rule
@@ -24,7 +23,6 @@ from tests.integration.launch.world import (
     RUN,
     World,
     on_loop,
-    plan_of,
     with_daemon_set,
 )
 
@@ -32,23 +30,6 @@ CHECK_JOB = entry_name(RUN, CHECK)
 ALL = (CHECK, *DISKS)
 SET = shared_name(RUN, "disk")
 KINDS = ("Job", "DaemonSet")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with FakeKube() as fake:
-        made = World(fake, tmp_path)
-        with made.prepared():
-            yield made
-
-
-@pytest.fixture
-def one(tmp_path: Path) -> Iterator[World]:
-    """A run of a single entry that ends by itself."""
-    with FakeKube() as fake:
-        made = World(fake, tmp_path, plan_of(Plugin("check")))
-        with made.prepared():
-            yield made
 
 
 @pytest.fixture

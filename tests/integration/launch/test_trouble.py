@@ -62,14 +62,6 @@ CHECK_JOB = entry_name(RUN, CHECK)
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with FakeKube() as fake:
-        made = World(fake, tmp_path)
-        with made.prepared():
-            yield made
-
-
-@pytest.fixture
 def two(tmp_path: Path) -> Iterator[World]:
     """A run of two entries, of the same group."""
     with FakeKube() as fake:

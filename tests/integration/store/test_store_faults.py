@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
-import shutil
 import sqlite3
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +37,7 @@ from tests.integration.store.world import (
     result,
     sound,
 )
+from tests.small_volume import small_volume
 
 FULL = (sqlite3.SQLITE_FULL, StoreFull)
 
@@ -366,28 +364,17 @@ async def test_a_sign_of_life_that_could_not_be_written(tmp_path: Path, disk):
 
 
 @pytest.fixture
-def small_volume(tmp_path: Path) -> Iterator[Path]:
+def volume(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 KiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    if os.geteuid() != 0 or mount is None:
-        pytest.skip("mounting a small file system needs root")
-    command = [mount, "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"mounting a small file system: {done.stderr.strip()}")
-    try:
+    with small_volume(tmp_path / "small", "256k") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", folder], check=True)
 
 
 @on_loop
-async def test_a_full_volume_is_said_to_be_full_and_works_again_with_space(small_volume: Path):
+async def test_a_full_volume_is_said_to_be_full_and_works_again_with_space(volume: Path):
     """A46: a real one; earlier rows are intact, and no restart is needed."""
-    filler = small_volume / "filler"
-    store = SqliteStore(small_volume / "run.db", pace=3600.0)
+    filler = volume / "filler"
+    store = SqliteStore(volume / "run.db", pace=3600.0)
     await store.open_run(PLAN, now=NOW)
     with log.capture():
         await store.record_result(NODE1, result("aa"))
@@ -406,6 +393,6 @@ async def test_a_full_volume_is_said_to_be_full_and_works_again_with_space(small
         await store.mark_failed(E2E, failed_try(NOW + 300))
         assert attempts + 1 == store.entry(E2E).attempts
         await store.close()
-    async with World(small_volume).opened() as again:
+    async with World(volume).opened() as again:
         assert attempts + 1 == again.entry(E2E).attempts
         assert "aa" == again.entry(NODE1).record.digest

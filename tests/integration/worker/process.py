@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ BOUND = 60.0
 
 
 class Process:
-    """A running worker."""
+    """A running worker, or another program with such a log."""
 
     def __init__(self, popen: subprocess.Popen[str]) -> None:
         self._popen = popen
@@ -51,12 +51,10 @@ class Process:
 
 
 @contextmanager
-def worker(
-    *arguments: str, environ: dict[str, str], launcher: tuple[str, ...] = (str(LAUNCHER),)
-) -> Iterator[Process]:
-    """Start it with just this environment."""
+def running(*command: str, environ: dict[str, str]) -> Iterator[Process]:
+    """Start a program with just this environment."""
     with Forked(
-        [*launcher, *(arguments or ("worker", "global"))],
+        [*command],
         env={"PATH": os.environ["PATH"], **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -66,6 +64,13 @@ def worker(
             yield Process(popen)
         finally:
             popen.kill()
+
+
+def worker(
+    *arguments: str, environ: dict[str, str], launcher: tuple[str, ...] = (str(LAUNCHER),)
+) -> AbstractContextManager[Process]:
+    """Start a worker with just this environment."""
+    return running(*launcher, *(arguments or ("worker", "global")), environ=environ)
 
 
 def environment(scripted: Scripted, results: Path, **variables: str) -> dict[str, str]:

@@ -9,18 +9,9 @@ import pytest
 from reporter.core.run.progress import KEPT, Progress, combine, parse_progress
 from reporter.core.run.progress_pieces import AT_ONCE, parse_in_pieces
 from reporter.errors import InvalidPayload
+from tests.progress_bodies import in_pieces
 
 MIB = 2**20
-
-
-def in_pieces(body: bytes) -> Progress:
-    """What a large body says."""
-    pieces = parse_in_pieces(body)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            return end.value
 
 
 def filled(start: str, unit: str, end: str, size: int = MIB) -> bytes:
