@@ -107,9 +107,10 @@ extra-volumes:
 """
 
 
-def _ours(name: str, contract: str, pod: str, *, driver: str = "Job", **spec: str) -> str:
+def ours(name: str, contract: str, pod: str, *, driver: str = "Job", **spec: str) -> str:
+    """Return a definition in our shape; `pod` is its template, in YAML."""
     fields = "".join(f"\n  {field}: {value}" for field, value in spec.items())
-    return f"""
+    return f"""\
 apiVersion: status-reporter.io/v1
 kind: Plugin
 metadata: {{name: {name}}}
@@ -126,22 +127,22 @@ RESTRICTED = (
 )
 _PLAIN = "{spec: {containers: [{name: adapter, image: busybox}]}}"
 YAML = {
-    "adapter as in the documentation": _ours(
+    "adapter as in the documentation": ours(
         "quota-check",
         "result-file",
         "{spec: {containers: [{name: adapter, image: busybox,"
         " volumeMounts: [{name: results, mountPath: /results}]}]}}",
         timeoutSeconds="300",
     ),
-    "adapter that mounts nothing": _ours("bare", "result-file", _PLAIN),
-    "restricted adapter": _ours(
+    "adapter that mounts nothing": ours("bare", "result-file", _PLAIN),
+    "restricted adapter": ours(
         "restricted",
         "result-file",
         "{spec: {containers: [{name: adapter, image: busybox,"
         f" securityContext: {RESTRICTED}}}]}}}}",
     ),
-    "adapter on each node": _ours("per-node", "result-file", _PLAIN, driver="Node"),
-    "adapter on the node's network": _ours(
+    "adapter on each node": ours("per-node", "result-file", _PLAIN, driver="Node"),
+    "adapter on the node's network": ours(
         "network",
         "result-file",
         "{spec: {hostNetwork: true, terminationGracePeriodSeconds: 300,"
@@ -150,7 +151,7 @@ YAML = {
         heartbeats="false",
         cleanup="never",
     ),
-    "adapter with everything of its own": _ours(
+    "adapter with everything of its own": ours(
         "own",
         "result-file",
         """
@@ -198,7 +199,7 @@ YAML = {
     "Sonobuoy's systemd-logs": SYSTEMD_LOGS,
     "Sonobuoy's kube-bench": KUBE_BENCH,
     "Sonobuoy's e2e": E2E,
-    "worker with results in a place of the plugin's": _ours(
+    "worker with results in a place of the plugin's": ours(
         "elsewhere",
         "done-file",
         "{spec: {containers: [{name: plugin, image: busybox,"
@@ -206,13 +207,13 @@ YAML = {
         config="{a.conf: x}",
         heartbeats="false",
     ),
-    "worker beside a plugin that is root": _ours(
+    "worker beside a plugin that is root": ours(
         "root",
         "done-file",
         "{spec: {containers: [{name: plugin, image: busybox, securityContext: {runAsUser: 0}}]}}",
     ),
-    "program that uploads by itself": _ours("upload", "link", _PLAIN),
-    "program that uploads by itself, on each node": _ours(
+    "program that uploads by itself": ours("upload", "link", _PLAIN),
+    "program that uploads by itself, on each node": ours(
         "upload-each",
         "link",
         "{spec: {containers: [{name: agent, image: busybox,"

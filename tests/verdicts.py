@@ -1,26 +1,35 @@
 """Jobs with verdicts on them, as reporters write them."""
 
-from reporter.core.annotation import encode_note
+from reporter.core.annotation import add_after, encode_note
 from reporter.core.condition import Attempt
 from reporter.core.rows import Report
 from tests.fakekube import make_job
 
 
 def with_verdicts(
-    *reports: Report, final: bool = True, details=None, spec=None, status=None, **fields
+    *reports: Report,
+    final: bool = True,
+    attempt: Attempt | None = None,
+    since: str = "2020-01-01T12:00:30Z",
+    details=None,
+    after=None,
+    spec=None,
+    status=None,
+    **fields,
 ):
-    """Return a Job with these reports, each under a type of its own.
+    """Return a Job with these reports, each under a type of its own, unchanged `since` then.
 
-    `details` are the annotations', `fields` the Job's.
+    `details` and `after` are the annotations', `fields` the Job's.
     """
     made = make_job(**fields)
+    attempt = attempt or Attempt(f"{made['metadata']['name']}-x7k2p", "uid", 1.9e9, 1.9e9)
     made["spec"] |= spec or {}
     made["status"] |= status or {}
     conditions = list(made["status"].get("conditions", []))
     for number, report in enumerate(reports):
         kind = f"Other{number}" if number else "Available"
-        attempt = Attempt(f"{made['metadata']['name']}-x7k2p", "uid", 1.9e9, 1.9e9)
         note = encode_note(attempt, report, details or {}, final=final)
+        note = add_after(note, after) if after else note
         annotations = made["metadata"].setdefault("annotations", {})
         annotations[f"status-reporter.io/{kind}"] = note
         conditions.append(
@@ -29,7 +38,7 @@ def with_verdicts(
                 "status": report.status,
                 "reason": report.reason,
                 "message": report.message,
-                "lastTransitionTime": "2020-01-01T12:00:30Z",
+                "lastTransitionTime": since,
             }
         )
     made["status"]["conditions"] = conditions

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.aggregators.served import Aggregator
 from tests.bed.binaries import program
 
 
@@ -20,6 +21,13 @@ class Target:
     cert: Path
     key: Path
     plugin: str
+
+
+def target(aggregator: Aggregator, plugin: str) -> Target:
+    """Return an aggregator as the workers of a plugin are let in."""
+    folder = aggregator.certificates
+    pair = (folder / f"{plugin}.crt", folder / f"{plugin}.key")
+    return Target(aggregator.url, folder / "ca.pem", *pair, plugin)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -242,6 +243,17 @@ class ControlPlane:
         except FileNotFoundError:
             return []
         return [json.loads(line) for line in whole.splitlines()]
+
+    def requests_of(self, namespace: str, serviceaccount: str) -> Counter[str]:
+        """Count what a service account has asked for, by verb and resource."""
+        account = f"system:serviceaccount:{namespace}:{serviceaccount}"
+        asked: dict[str, str] = {}
+        for event in self.audit_events():
+            if event["user"]["username"] == account:
+                target = event["objectRef"]
+                sub = f"/{target['subresource']}" if "subresource" in target else ""
+                asked[event["auditID"]] = f"{event['verb']} {target['resource']}{sub}"
+        return Counter(asked.values())
 
     def service_env(self) -> list[dict[str, str]]:
         """The `env` entries a container needs to find the API server without a kube-proxy."""

@@ -84,14 +84,7 @@ def ours(folder: Path, *flags: str) -> Iterator[tuple[Server, Aggregator]]:
     """Start a fresh aggregator."""
     document = plan(PLUGIN, [f"n{number}" for number in range(WORKERS)])
     with Aggregator(folder, document, *flags, fresh=True) as aggregator:
-        certificates = aggregator.certificates
-        target = Target(
-            aggregator.url,
-            certificates / "ca.pem",
-            certificates / f"{PLUGIN}.crt",
-            certificates / f"{PLUGIN}.key",
-            PLUGIN,
-        )
+        target = load.target(aggregator, PLUGIN)
         yield Server(OURS, target, aggregator.pid), aggregator
 
 

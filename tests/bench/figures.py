@@ -129,19 +129,9 @@ class LongJob:
         wanted = lambda: self._jobs.pod("long")["status"]["phase"] in {"Succeeded", "Failed"}  # noqa: E731
         while not wanted():
             time.sleep(0.2)
-        return Long(time.monotonic() - self._began, self._requests(), idle, peak)
-
-    def _requests(self) -> dict[str, int]:
-        """Count the requests of the reporter's account by verb and resource."""
-        account = f"system:serviceaccount:{self._jobs.namespace}:{REPORTER}"
-        asked: dict[str, str] = {}
-        for event in self._controlplane.audit_events():
-            if event["user"]["username"] == account:
-                target = event["objectRef"]
-                sub = f"/{target['subresource']}" if "subresource" in target else ""
-                asked[event["auditID"]] = f"{event['verb']} {target['resource']}{sub}"
-        kinds = sorted(set(asked.values()))
-        return {kind: list(asked.values()).count(kind) for kind in kinds}
+        seconds = time.monotonic() - self._began
+        asked = self._controlplane.requests_of(namespace, REPORTER)
+        return Long(seconds, dict(sorted(asked.items())), idle, peak)
 
 
 def decode_seconds() -> float:

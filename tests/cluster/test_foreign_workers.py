@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.aggregators import load
-from tests.aggregators.load import Target
 from tests.aggregators.served import Aggregator, plan
 from tests.bed.binaries import program
 from tests.ports import free_port
@@ -145,14 +144,7 @@ def test_sonobuoy_worker_of_another_plugin_is_refused(
 
 def test_go_client_verifies_us_and_delivers_a_chunked_body(aggregator: Aggregator) -> None:
     """Go's strict verification takes our certificates; 200, then 409."""
-    certificates = aggregator.certificates
-    target = Target(
-        aggregator.url,
-        certificates / "ca.pem",
-        certificates / "load.crt",
-        certificates / "load.key",
-        "load",
-    )
+    target = load.target(aggregator, "load")
     first = load.run(target, "results", count=1, size=3_000_000)
     second = load.run(target, "results", count=1, size=3_000_000)
 

@@ -15,25 +15,19 @@ from tests.aggregators.served import Aggregator, plan
 from tests.bed.binaries import BedUnavailable, program
 from tests.bed.controlplane import ControlPlane
 from tests.cluster.scene import Person, gateway, write
+from tests.plugin_definitions import ours
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(600)]
 
-PLUGIN = """\
-apiVersion: status-reporter.io/v1
-kind: Plugin
-metadata: {name: greeting}
-spec:
-  driver: Job
-  contract: result-file
-  template:
+POD = """
     spec:
       containers:
         - name: adapter
           image: docker.io/library/busybox:1.37
           command: [sh, -c, 'echo "{\\"status\\":\\"success\\"}" >/results/new && mv /results/new \
-/results/adapter-result.json']
-"""
+/results/adapter-result.json']"""
+PLUGIN = ours("greeting", "result-file", POD)
 
 
 @pytest.fixture(autouse=True)

@@ -10,19 +10,8 @@ from reporter.runtime.lifecycle import install
 
 stop = install()
 
-from reporter.kube.api import KubeApi  # noqa: E402
 from reporter.sidecar.main import main  # noqa: E402
-
-
-def connect(*, relax_x509_strict: bool) -> KubeApi:
-    """Return the API of the fake."""
-    return KubeApi.connect(
-        os.environ["SERVER"],
-        ca_file=os.environ["CA_FILE"],
-        token_file=os.environ["TOKEN_FILE"],
-        relax_x509_strict=relax_x509_strict,
-    )
-
+from tests.integration.given_api import connect  # noqa: E402
 
 arguments = sys.argv[1:]
 show_modules = arguments[:1] == ["--modules"]

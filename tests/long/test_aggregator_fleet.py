@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.aggregators import load
-from tests.aggregators.load import Load, Target
+from tests.aggregators.load import Load
 from tests.aggregators.served import Aggregator, plan
 from tests.bed import binaries
 
@@ -76,14 +76,7 @@ def test_fleet_of_2000(tmp_path: Path, figures: Callable[[str], None]) -> None:
     document["plugins"].append({"name": "open"})  # keeps the run open to the end
     history = History()
     with Aggregator(tmp_path / "run", document, fresh=True) as aggregator:
-        certificates = aggregator.certificates
-        target = Target(
-            aggregator.url,
-            certificates / "ca.pem",
-            certificates / "load.crt",
-            certificates / "load.key",
-            "load",
-        )
+        target = load.target(aggregator, "load")
         options = {"connections": WORKERS, "seconds": SECONDS, "size": SIZE, "spread": "true"}
         with load.start(target, "fleet", **options) as process:
             end = time.monotonic() + SECONDS

@@ -39,6 +39,7 @@ from tests.bed.controlplane import ControlPlane
 from tests.bed.hollow import MERGE, HollowNodes
 from tests.bench.figures import Percentiles
 from tests.bench.launching import NO_IMAGE, Pods, waiting_for_images
+from tests.plugin_definitions import ours
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.long, pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -55,17 +56,12 @@ TROUBLES = 20
 # others use too, everything waits.
 SLOWEST, LARGEST, LATEST = 240.0, 300 * MB, 10.0
 REQUESTS = 4  # per Job
-DEFINITION = """\
-apiVersion: status-reporter.io/v1
-kind: Plugin
-metadata: {name: load}
-spec:
-  driver: Node
-  contract: done-file
-  timeoutSeconds: 3600
-  heartbeats: false
-  template: {spec: {containers: [{name: main, image: "nowhere.invalid/a:1"}]}}
-"""
+DEFINITION = ours(
+    *("load", "done-file", '{spec: {containers: [{name: main, image: "nowhere.invalid/a:1"}]}}'),
+    driver="Node",
+    timeoutSeconds="3600",
+    heartbeats="false",
+)
 
 Object = dict[str, Any]
 
@@ -225,14 +221,7 @@ class Launched:
 
     def requests(self) -> Counter[str]:
         """Return what the launcher has asked of the API server, by verb and resource."""
-        account = f"system:serviceaccount:{self.namespace}:{self.name}-aggregator"
-        asked: dict[str, str] = {}
-        for event in self.cluster.audit_events():
-            if event["user"]["username"] == account:
-                target = event["objectRef"]
-                sub = f"/{target['subresource']}" if "subresource" in target else ""
-                asked[event["auditID"]] = f"{event['verb']} {target['resource']}{sub}"
-        return Counter(asked.values())
+        return self.cluster.requests_of(self.namespace, f"{self.name}-aggregator")
 
     def __enter__(self) -> Self:
         return self

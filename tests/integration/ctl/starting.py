@@ -7,20 +7,14 @@ import pytest
 
 from tests.fakekube import FakeKube
 from tests.integration.ctl.scripted import Home
+from tests.plugin_definitions import ours
 
-DEFINITION = """\
-apiVersion: status-reporter.io/v1
-kind: Plugin
-metadata: {name: quota}
-spec:
-  driver: Job
-  contract: result-file
-  template:
+POD = """
     spec:
       containers:
-        - {name: adapter, image: busybox, command: ["true"]}
-"""
-EACH_NODE = DEFINITION.replace("quota", "kernel").replace("driver: Job", "driver: Node")
+        - {name: adapter, image: busybox, command: ["true"]}"""
+DEFINITION = ours("quota", "result-file", POD)
+EACH_NODE = ours("kernel", "result-file", POD, driver="Node")
 START = ("run", "-f", "quota.yaml", "--name", "first")
 CREATED = [
     "configmaps",

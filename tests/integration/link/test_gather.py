@@ -15,6 +15,7 @@ import pytest
 from reporter.link.answers import Outcome
 from reporter.link.gather import GatherFailure
 from tests.integration.link.world import World
+from tests.nested import nest
 
 
 @pytest.fixture
@@ -308,13 +309,7 @@ def test_a_result_that_may_not_be_read() -> None:
 
 def test_a_directory_that_cannot_be_packed(world: World) -> None:
     """W19: an archive with a hole in it is none."""
-    here = os.open(world.results, os.O_RDONLY)
-    for _ in range(250):
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
+    nest(world.results, 250)
     world.done(world.results)
 
     delivery = world.gather()

@@ -68,20 +68,6 @@ SHUT_DOWN = (
 )
 
 
-KILLED = (
-    "O",
-    "False",
-    "AdapterOOMKilled",
-    "Adapter container was killed due to out of memory (OOMKilled)",
-)
-
-
-FAILED = ("X", "False", "AdapterExitedWithError", "Adapter container exited with code 1: Error")
-
-
-SUCCESS = ("R", "True", "AllChecked", "12 of 12")
-
-
 runs = pod(running())
 
 

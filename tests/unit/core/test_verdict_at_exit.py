@@ -39,18 +39,10 @@ from tests.situations import (
     valid,
     verdict,
 )
+from tests.unit.core.expected import FAILED, KILLED, SUCCESS, TIMEOUT
 
 AT_EXIT = Policy(at_exit=True)
-SUCCESS = ("R", "True", "AllChecked", "12 of 12")
 FAILURE = ("R", "False", "QuotaLow", "2 of 12 failed")
-FAILED = ("X", "False", "AdapterExitedWithError", "Adapter container exited with code 1: Error")
-KILLED = (
-    "O",
-    "False",
-    "AdapterOOMKilled",
-    "Adapter container was killed due to out of memory (OOMKilled)",
-)
-TIMEOUT = ("T", "False", "AdapterTimeout", "Adapter did not produce results within 5m0s")
 DEADLINE = (
     "D",
     "False",

@@ -21,7 +21,8 @@ from tests.situations import (
     valid,
     verdict,
 )
-from tests.unit.core.stopping import BEFORE, DELETED, FAILED, KILLED, SUCCESS, exhausted
+from tests.unit.core.expected import FAILED, KILLED, SUCCESS
+from tests.unit.core.stopping import BEFORE, DELETED, exhausted
 
 
 def exhausted_by(run, file=None, *, seen=True, more=()):

@@ -32,6 +32,7 @@ from tests.situations import (
     valid,
     verdict,
 )
+from tests.unit.core.expected import EMPTY, FAILED, KILLED
 
 LIMITED = Job(started_at=at(0), deadline=20)
 TOLD = Job(started_at=at(0), deadline=20, failure="DeadlineExceeded")
@@ -56,14 +57,6 @@ NO_COMMAND = (
     "AdapterStartFailed",
     "container 'adapter': StartError: exec: \"nope\": not found",
 )
-FAILED = ("X", "False", "AdapterExitedWithError", "Adapter container exited with code 1: Error")
-KILLED = (
-    "O",
-    "False",
-    "AdapterOOMKilled",
-    "Adapter container was killed due to out of memory (OOMKilled)",
-)
-EMPTY = ("I", "False", "InvalidResultFormat", "Failed to parse adapter result: the file is empty")
 WAS_LOST = (
     "N",
     "Unknown",

@@ -34,7 +34,8 @@ from tests.situations import (
     valid,
     verdict,
 )
-from tests.unit.core.stopping import BEFORE, DELETED, FAILED, STOPPED, going, runs
+from tests.unit.core.expected import FAILED
+from tests.unit.core.stopping import BEFORE, DELETED, STOPPED, going, runs
 
 # SIGTERM to the reporter alone.
 

@@ -36,18 +36,16 @@ from tests.situations import (
     valid,
     verdict,
 )
+from tests.unit.core.expected import FAILED, KILLED, SUCCESS
 from tests.unit.core.stopping import (
     BEFORE,
     DELETED,
     EVICTED,
-    FAILED,
     GIVEN_UP,
     GONE,
     JOB_LATE,
-    KILLED,
     POD_LATE,
     SHUT_DOWN,
-    SUCCESS,
     SUSPENDED,
     evicting,
     failing,

@@ -16,6 +16,7 @@ import pytest
 from reporter.link.tree_archive import pack, spool
 from reporter.untar.archive import Archive
 from reporter.untar.values import Caps
+from tests.nested import nest
 
 
 @contextmanager
@@ -254,13 +255,7 @@ def test_a_directory_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None
 
 def test_directories_too_deep_inside_each_other_are_refused(tmp_path: Path) -> None:
     """Each level holds a descriptor; running out of them is no way to end."""
-    here = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(300):
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
+    nest(tmp_path, 300)
     before = len(os.listdir("/proc/self/fd"))
 
     with pytest.raises(OSError, match="nested directories"):

@@ -169,18 +169,6 @@ class TestAggregatorLink:
         """A patch for a container of another name would add one."""
         assert container["name"] == linked["name"]
 
-    def test_the_jobs_name_comes_from_a_label_that_every_version_sets(self, container):
-        """A downward API label that is not there is empty: on 1.25 and 1.26 only this one is."""
-        env = {variable["name"]: variable for variable in container["env"]}
-
-        assert (
-            "metadata.labels['job-name']" == (env["JOB_NAME"]["valueFrom"]["fieldRef"]["fieldPath"])
-        )
-
-    def test_service_links_stay_as_the_job_has_them(self, pod):
-        """They are the whole Pod's, and the adapter may need its Services' variables."""
-        assert "enableServiceLinks" not in pod
-
     def test_variables_are_settings_and_the_required_ones_are_there(self, linked):
         """Certificates are files: no key in the environment."""
         pems = {f"{name}_FILE" for name in ("CA_CERT", "CLIENT_CERT", "CLIENT_KEY")}

@@ -3,7 +3,6 @@
 import copy
 import json
 
-from reporter.core.annotation import add_after, encode_note
 from reporter.core.condition import Attempt
 from reporter.core.diagnosis.finding import Objects
 from reporter.core.diagnosis.job import findings
@@ -11,6 +10,7 @@ from reporter.core.facts import Terminated
 from reporter.core.objects import epoch
 from reporter.core.payloads import ResultPayload
 from tests.fakekube import make_job, make_pod, waiting
+from tests.verdicts import with_verdicts
 
 NOW = epoch("2030-01-01T12:10:00Z")
 
@@ -26,31 +26,17 @@ COMPLETE = {"type": "Complete", "status": "True", "reason": "CompletionsReached"
 
 def job(*reports, final=True, evidence=None, after=None, spec=None, pod=POD, **status):
     """A Job on which these reports stand, or none yet."""
-    made = make_job()
-    made["spec"] |= spec or {}
-    made["status"] |= status
-    conditions = list(made["status"].get("conditions", []))
-    for number, report in enumerate(reports):
-        kind = "Available" if number == 0 else f"Other{number}"
-        note = encode_note(
-            Attempt(pod, "uid", NOW - 600, NOW - 598),
-            report,
-            {"observedAt": "2030-01-01T12:00:30Z", **(evidence or {})},
-            final=final,
-        )
-        note = add_after(note, after) if after else note
-        made["metadata"].setdefault("annotations", {})[f"status-reporter.io/{kind}"] = note
-        conditions.append(
-            {
-                "type": kind,
-                "status": report.status,
-                "reason": report.reason,
-                "message": report.message,
-                "lastTransitionTime": "2030-01-01T12:00:30Z",
-            }
-        )
-    made["status"]["conditions"] = conditions
-    return made
+    seen_at = "2030-01-01T12:00:30Z"
+    return with_verdicts(
+        *reports,
+        final=final,
+        attempt=Attempt(pod, "uid", NOW - 600, NOW - 598),
+        since=seen_at,
+        details={"observedAt": seen_at, **(evidence or {})},
+        after=after,
+        spec=spec,
+        status=status,
+    )
 
 
 def pod(state=None, *, change=None, reporter=None, **fields):
