@@ -34,6 +34,8 @@ from reporter.settings.rules import (
 )
 
 _PATH_RULE = "a path"
+_ONLY_WITH = {"status_tls_client_ca": "status_tls_cert", "upload_ca": "upload_url_file"}
+"""Variables that mean nothing without another one."""
 
 
 def _path(text: str) -> str:
@@ -234,17 +236,10 @@ class Run(Variables):
             raise ValueError
         return value
 
-    @field_validator("status_tls_client_ca")
+    @field_validator(*_ONLY_WITH)
     @classmethod
-    def _only_with_tls(cls, value: str, info: ValidationInfo) -> str:
-        if value and not info.data.get("status_tls_cert", value):
-            raise ValueError
-        return value
-
-    @field_validator("upload_ca")
-    @classmethod
-    def _only_for_an_upload(cls, value: str, info: ValidationInfo) -> str:
-        if value and not info.data.get("upload_url_file", value):
+    def _only_with_another(cls, value: str, info: ValidationInfo) -> str:
+        if value and not info.data.get(_ONLY_WITH[str(info.field_name)], value):
             raise ValueError
         return value
 

@@ -25,7 +25,6 @@ from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
 from reporter.ctl.run.by_cluster import OWN_NAMESPACE
 from reporter.ctl.show import output as show
-from reporter.ctl.show.run_table import put_run
 from reporter.ctl.show.tell import tell
 from reporter.errors import Forbidden
 
@@ -163,17 +162,8 @@ def _follow(
 
 
 def _wait(chosen: RunOptions, options: argparse.Namespace, after: str) -> int:
-    origin, bar = asked_there(options, chosen.namespace, chosen.run), wait.RunBar(sys.stderr)
-    try:
-        code, look = wait.wait(
-            origin, wait.END, options.timeout, False, bar, delivery_only=options.delivery_only
-        )
-    finally:
-        bar.clear()
-    if look.document is not None:
-        put_run(look.document, options)
-    if code == TIME_OVER:
-        tell(f"timed out: {look.detail or 'the run is not over'}; it is still running")
+    origin = asked_there(options, chosen.namespace, chosen.run)
+    code, look = wait.follow(origin, options, more="; it is still running")
     if look.document is not None and over(look.document):
         own = chosen.create_namespace
         after = hints(chosen.run, chosen.namespace, options, own=own, ended=True, gone=chosen.exit)

@@ -89,23 +89,31 @@ def run(options: argparse.Namespace) -> int:
             f"-o {options.output} applies to JOBs; `status-ctl results` has the tests of a run"
         )
     chosen = origin.choose(options)
+    code, _ = follow(chosen, options, options.goal, fail_fast=options.fail_fast)
+    return code
+
+
+def follow(
+    chosen: Origin,
+    options: argparse.Namespace,
+    goal: str = END,
+    *,
+    fail_fast: bool = False,
+    more: str = "",
+) -> tuple[int, Look]:
+    """Wait with a bar and show the end; return what `wait` does. `more` is said of a late run."""
     bar = RunBar(sys.stderr)
     try:
         code, look = wait(
-            chosen,
-            options.goal,
-            options.timeout,
-            options.fail_fast,
-            bar,
-            delivery_only=options.delivery_only,
+            chosen, goal, options.timeout, fail_fast, bar, delivery_only=options.delivery_only
         )
     finally:
         bar.clear()
     if look.document is not None:
         put_run(look.document, options)
     if code == TIME_OVER:
-        tell(f"timed out: {look.detail or 'the run is not over'}")
-    return code
+        tell(f"timed out: {look.detail or 'the run is not over'}{more}")
+    return code, look
 
 
 def _run_name(options: argparse.Namespace) -> str:
