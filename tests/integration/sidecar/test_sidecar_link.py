@@ -12,7 +12,8 @@ import pytest
 from tests.fakekube import Rule
 from tests.integration.link.certs import Authority, identities
 from tests.integration.link.scripted import Scripted
-from tests.integration.scene import BOUND, RUNNING, Reporter, Scene, connect
+from tests.integration.scene import BOUND, RUNNING, Reporter, Scene
+from tests.kube_client import connect
 from tests.ports import free_port
 from tests.scripted_server import Hold, Say, Silence
 
