@@ -9,7 +9,7 @@ from reporter.core.facts import Form
 from reporter.core.inject.edits import get
 from reporter.core.inject.jobs import FoundJob, jobs
 from reporter.core.inject.template import account_of
-from reporter.core.inject.wishes import LABEL
+from reporter.core.inject.wishes import DISABLED, LABEL
 from reporter.core.objects import section, text
 from reporter.core.pod import Names
 
@@ -30,7 +30,6 @@ _DEFAULTS: Final = {
     "REPORTER_FORM": "auto",
     "ADAPTER_CONTAINER_NAME": "",
 }
-_FORMS: Final = frozenset({Form.NATIVE.value, Form.CLASSIC.value})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
@@ -193,9 +192,14 @@ def _name(whole: str, part: Object) -> str:
 
 
 def _asked(value: Object, found: FoundJob) -> Place:
-    """Return where a label asks for a reporter: the template's counts before the object's."""
+    """Return where a label asks for a reporter: the template's counts before the object's.
+
+    On the Pod template it has no effect, and somebody believes that it has.
+    """
     for at in (found.job, found.at):
         labels = section(get(value, at), "metadata", "labels")
         if LABEL in labels:
-            return (*at, "metadata", "labels", LABEL) if text(labels, LABEL) in _FORMS else ()
-    return ()
+            return () if text(labels, LABEL) == DISABLED else (*at, "metadata", "labels", LABEL)
+    pod = (*found.job, "spec", "template")
+    labels = section(get(value, pod), "metadata", "labels")
+    return (*pod, "metadata", "labels", LABEL) if LABEL in labels else ()

@@ -19,6 +19,13 @@ _ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 def not_injected(job: Job) -> Iterator[Hit]:
     """A Job without a reporter never has a verdict, and nobody notices."""
+    if job.asked[: len(job.spec_place) + 1] == (*job.spec_place, "template"):
+        yield Hit(
+            job.asked,
+            "The label is on the Pod template, where it has no effect.",
+            "Move it to the labels of the Job, then run status-ctl inject.",
+        )
+        return
     yield Hit(
         job.asked,
         "The label asks for a reporter, and there is none in the Pod template.",

@@ -117,6 +117,27 @@ def test_a_job_that_was_not_injected(form):
     assert "The label asks for a reporter, and there is none in the Pod template." == found.what
 
 
+@pytest.mark.parametrize("wrap", [lambda made: made, cron_job, lambda made: job_set(made, 1)])
+def test_a_label_on_the_pod_template(wrap):
+    """Nothing reads it there."""
+    made = bare()
+    made["spec"]["template"]["metadata"] = {"labels": made["metadata"].pop("labels")}
+    whole = wrap(made)
+    whole.get("metadata", {}).pop("labels", None)
+
+    (found,) = lint(whole)
+
+    assert "not-injected" == found.rule.id
+    assert ("template", "metadata", "labels", LABEL) == found.place[-4:]
+    assert "The label is on the Pod template, where it has no effect." == found.what
+
+
+@pytest.mark.parametrize("form", ["nativ", "", 5])
+def test_a_form_that_does_not_exist(form):
+    """A misspelt label is a wish too."""
+    assert ["not-injected"] == ids(lint(bare(form)))
+
+
 def test_a_label_of_what_makes_jobs():
     """Of a CronJob or its template, of a JobSet: wherever `status-ctl inject` reads it."""
     inside = cron_job(bare())
@@ -139,10 +160,9 @@ def test_a_template_that_wants_none():
     assert [] == list(read_jobs(value, ()))
 
 
-@pytest.mark.parametrize("form", ["disabled", "", 5])
-def test_a_label_that_asks_for_none(form):
+def test_a_label_that_asks_for_none():
     """Nothing is missing."""
-    assert [] == list(read_jobs(bare(form), ()))
+    assert [] == list(read_jobs(bare("disabled"), ()))
 
 
 def test_a_label_and_a_reporter():
