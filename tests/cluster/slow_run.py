@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from tests.bed.controlplane import ControlPlane
-from tests.bed.hollow import KEEPS_OUT, HollowNodes
+from tests.bed.hollow import KEEPS_OUT, MERGE, HollowNodes
 from tests.cluster.scene import BUSYBOX, Person, refusing
 
 Object = dict[str, Any]
@@ -30,6 +30,8 @@ SLEEPS = "trap 'sleep 2; exit 143' TERM; sleep 3600 & wait"
 """Ends in another second than it is asked to: in the same one it may have ended by itself."""
 RESULT = '{"status": "failure", "reason": "DiskFull", "message": "no room"}'
 WRITES = f"echo '{RESULT}' >/results/new; mv /results/new /results/adapter-result.json"
+SEAT = "bed.example/seat"
+"""Of which the real node has one."""
 ABSENT = {"configMapKeyRef": {"name": "absent", "key": "a"}}
 
 CONTAINERS: dict[str, Object] = {
@@ -51,11 +53,23 @@ CONTAINERS: dict[str, Object] = {
     "evicted": {"command": ["sh", "-c", SLEEPS]},
     "deleted": {"command": ["sh", "-c", SLEEPS]},
     "job-deleted": {"command": ["sh", "-c", SLEEPS]},
+    "preempted": {"command": ["sh", "-c", SLEEPS], "resources": {"limits": {SEAT: "1"}}},
+    "node-lost": {"command": ["sh", "-c", SLEEPS]},
     "deadline": {"command": ["sh", "-c", SLEEPS]},
 }
+NOT_READY: Object = {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}
 PODS: dict[str, Object] = {
     "pod-refused": {"serviceAccountName": "nobody"},
     "unschedulable": {"nodeSelector": {"disk": "ssd"}},
+    # Where it is tolerated for one second that nobody hears from the node.
+    "node-lost": {
+        "nodeSelector": {"kubernetes.io/hostname": "doomed"},
+        "tolerations": [
+            KEEPS_OUT | {"operator": "Exists"},
+            NOT_READY | {"effect": "NoSchedule"},
+            NOT_READY | {"effect": "NoExecute", "tolerationSeconds": 1},
+        ],
+    },
     # Its upload goes nowhere.
     "verdict": {"hostAliases": [{"ip": "127.0.0.1", "hostnames": [f"{NAME}.{NAMESPACE}.svc"]}]},
 }
@@ -69,13 +83,21 @@ OF_NODES: dict[str, Object] = {
     "facts": {},
     # Tolerates what keeps others from hollow nodes, and no more.
     "shy": {"tolerations": [KEEPS_OUT | {"operator": "Exists"}]},
+    "restarts": {"nodeSelector": {"kubernetes.io/hostname": "node1"}},
 }
+OF_DAEMON_SETS: dict[str, Object] = {
+    "restarts": {"dispatch": "daemonset", "contract": "link", "timeoutSeconds": 600}
+}
+"""Its container ends again and again, and is restarted."""
 LEFT_OUT: dict[str, Object] = {
     "windows": {"labels": {"kubernetes.io/os": "windows"}},
     "virtual": {"labels": {"type": "virtual-kubelet"}},
     "broken": {"ready": False},
 }
 """Nodes on which no plugin runs."""
+LATER_NODES = ("joined", "cordoned", "tainted", "doomed")
+"""Nodes that are there while the run is."""
+URGENT = "urgent"
 
 
 def definitions() -> str:
@@ -87,9 +109,11 @@ def definitions() -> str:
         spec = {"driver": "Job", "contract": "link", "cleanup": "never", "template": template}
         found.append(_definition(name, spec | SPECS.get(name, {})))
     for name, pod in OF_NODES.items():
-        template = {"spec": {"containers": [_container({"command": ["sh", "-c", GREETS]})], **pod}}
+        does = "exit 3" if name in OF_DAEMON_SETS else GREETS
+        template = {"spec": {"containers": [_container({"command": ["sh", "-c", does]})], **pod}}
         spec = {"driver": "Node", "contract": "done-file", "heartbeats": False}
-        found.append(_definition(name, spec | {"timeoutSeconds": 60, "template": template}))
+        spec |= {"timeoutSeconds": 60, "template": template} | OF_DAEMON_SETS.get(name, {})
+        found.append(_definition(name, spec))
     return yaml.safe_dump_all(found)
 
 
@@ -125,10 +149,17 @@ class SlowRun:
         assert 0 == code, err
         for name in (*LEFT_OUT, "gone"):
             self.nodes.remove(name)
-        self.nodes.add("joined")
+        for name in ("joined", "doomed"):
+            self.nodes.add(name)
         self.nodes.cordon("cordoned")
-        for name in ("joined", "cordoned", "tainted"):
+        for name in LATER_NODES:
             self.nodes.lose(name)  # or the runs of other tests would choose them
+        self._seats({SEAT: "1"})
+        self.cluster.request(
+            "POST",
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {"metadata": {"name": URGENT}, "value": 1_000_000},
+        )
         self._policy.enter_context(refusing(self.cluster, NAME, pod="policy-pod", job="policy-job"))
         self.cluster.kubectl("create", "-f", "-", input=manifests)
         self._disturbing.start()
@@ -138,9 +169,17 @@ class SlowRun:
         self._policy.close()
         self._disturbing.join(BOUND)
         self.person.run("delete", NAME, "--yes")
-        for name in ("joined", "cordoned", "tainted"):
+        for name in LATER_NODES:
             self.nodes.remove(name)
         self.nodes.stop()
+        self.cluster.kubectl("delete", "pod", URGENT, "--ignore-not-found", "--wait=false")
+        self.cluster.kubectl("delete", "priorityclass", URGENT)
+        self._seats({SEAT: None})
+
+    def _seats(self, room: Object) -> None:
+        """Change what the real node has room for."""
+        status = {"status": {"capacity": room, "allocatable": room}}
+        self.cluster.request("PATCH", "/api/v1/nodes/node1/status", status, MERGE)
 
     def _disturb(self) -> None:
         try:
@@ -153,6 +192,12 @@ class SlowRun:
             self.cluster.request("DELETE", f"{pods}/{deleted}")
             job = self.wait_running("job-deleted")["metadata"]["ownerReferences"][0]["name"]
             self.cluster.kubectl("delete", "job", job, "-n", NAMESPACE, "--wait=false")
+            self.wait_running("preempted")
+            urgent = _container(CONTAINERS["preempted"])
+            spec = {"priorityClassName": URGENT, "containers": [urgent]}
+            spec["terminationGracePeriodSeconds"] = 1
+            pod = {"metadata": {"name": URGENT}, "spec": spec}
+            self.cluster.request("POST", "/api/v1/namespaces/default/pods", pod)
         except BaseException as error:
             self._failed = error
 

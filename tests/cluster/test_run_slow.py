@@ -45,6 +45,8 @@ AT_ONCE = {
     "evicted": ("pod_failed", "was disrupted (EvictionByEvictionAPI: "),
     "deleted": ("pod_failed", "was deleted before its result came"),
     "job-deleted": ("pod_failed", "was deleted before its result came"),
+    "preempted": ("pod_failed", "was disrupted (PreemptionByScheduler: "),
+    "node-lost": ("pod_failed", "was disrupted (DeletionByTaintManager: "),
 }
 
 
@@ -103,6 +105,14 @@ def test_an_image_that_cannot_be_pulled_has_more_time(slow_run: SlowRun) -> None
     if found["status"] != "running":
         began = moment(slow_run.job("pull")["metadata"]["creationTimestamp"])
         assert slow_run.given_up[found["key"]] - began > 300 - CLOCKS
+
+
+def test_a_container_that_is_restarted_again_and_again(slow_run: SlowRun) -> None:
+    """L8: a DaemonSet's is restarted, whatever it ended with."""
+    error = slow_run.entry("restarts", "node1")["error"]
+
+    assert "pod_failed" == error["cause"]
+    assert "was restarted 3 times; the last time it ended: exit code 3" in error["text"]
 
 
 class TestNodes:
