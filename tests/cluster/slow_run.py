@@ -57,17 +57,24 @@ CONTAINERS: dict[str, Object] = {
     "node-lost": {"command": ["sh", "-c", SLEEPS]},
     "deadline": {"command": ["sh", "-c", SLEEPS]},
 }
-NOT_READY: Object = {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}
+UNREACHABLE = "node.kubernetes.io/unreachable"
 PODS: dict[str, Object] = {
     "pod-refused": {"serviceAccountName": "nobody"},
     "unschedulable": {"nodeSelector": {"disk": "ssd"}},
-    # Where it is tolerated for one second that nobody hears from the node.
+    # Goes to a node that is not Ready, and tolerates for one second that it cannot be reached.
     "node-lost": {
         "nodeSelector": {"kubernetes.io/hostname": "doomed"},
         "tolerations": [
-            KEEPS_OUT | {"operator": "Exists"},
-            NOT_READY | {"effect": "NoSchedule"},
-            NOT_READY | {"effect": "NoExecute", "tolerationSeconds": 1},
+            *(
+                {"operator": "Exists", "effect": each}
+                for each in ("NoSchedule", "PreferNoSchedule")
+            ),
+            {
+                "key": UNREACHABLE,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": 1,
+            },
         ],
     },
     # Its upload goes nowhere.
@@ -198,6 +205,9 @@ class SlowRun:
             spec["terminationGracePeriodSeconds"] = 1
             pod = {"metadata": {"name": URGENT}, "spec": spec}
             self.cluster.request("POST", "/api/v1/namespaces/default/pods", pod)
+            self.wait_running("node-lost")
+            # The controller for lost nodes does so, but not when most of a cluster's nodes are lost.
+            self.cluster.kubectl("taint", "node", "doomed", f"{UNREACHABLE}=:NoExecute")
         except BaseException as error:
             self._failed = error
 
