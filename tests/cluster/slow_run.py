@@ -65,10 +65,7 @@ PODS: dict[str, Object] = {
     "node-lost": {
         "nodeSelector": {"kubernetes.io/hostname": "doomed"},
         "tolerations": [
-            *(
-                {"operator": "Exists", "effect": each}
-                for each in ("NoSchedule", "PreferNoSchedule")
-            ),
+            {"operator": "Exists", "effect": "NoSchedule"},
             {
                 "key": UNREACHABLE,
                 "operator": "Exists",
@@ -206,7 +203,7 @@ class SlowRun:
             pod = {"metadata": {"name": URGENT}, "spec": spec}
             self.cluster.request("POST", "/api/v1/namespaces/default/pods", pod)
             self.wait_running("node-lost")
-            # The controller for lost nodes does so, but not when most of a cluster's nodes are lost.
+            # So does the controller for lost nodes, unless most of a cluster's nodes are lost.
             self.cluster.kubectl("taint", "node", "doomed", f"{UNREACHABLE}=:NoExecute")
         except BaseException as error:
             self._failed = error
