@@ -137,7 +137,7 @@ class TestNodes:
             assert skipped == {each["node"]: each["reason"] for each in plugins[name]["skipped"]}
         shown = slow_run.over["skipped"]
         assert {(name, node) for name, (_, left) in expected.items() for node in left} == {
-            (each["name"], each["node"]) for each in shown
+            (each["name"], each["node"]) for each in shown if each["name"] in expected
         }
 
     @pytest.mark.parametrize("plugin", ["facts", "shy"])
