@@ -31,7 +31,7 @@ SERVER_NAMES = ("127.0.0.1", "localhost", "kubernetes.default.svc", "10.96.0.1",
 CONTROLLERS = (
     "job cronjob serviceaccount serviceaccount-token root-ca-certificate-publisher "
     "garbage-collector namespace ttl-after-finished daemonset pod-garbage-collector disruption "
-    "taint-eviction statefulset endpointslice persistentvolume-binder "
+    "taint-eviction deployment replicaset statefulset endpointslice persistentvolume-binder "
     "persistentvolume-protection persistentvolumeclaim-protection resourcequota "
     "clusterrole-aggregation"
 )

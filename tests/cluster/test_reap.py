@@ -1,7 +1,8 @@
 """status-ctl reap on the real cluster: every way in which a reporter can be lost, all at once.
 
 One reaper runs beside them with the account of deploy/reaper, looks every second and waits for two;
-another one is the CronJob's Pod. What they decide in which situation is in tests/unit/core/reap.
+others are the Pods of the CronJob and of the Deployment. What they decide in which situation is in
+tests/unit/core/reap.
 """
 
 from __future__ import annotations
@@ -130,17 +131,20 @@ def _parent(pid: int) -> int:
     return int(stat.rpartition(")")[2].split()[1])
 
 
-def apply_reaper(controlplane: ControlPlane) -> None:
-    """deploy/reaper/cronjob as it is, but for the image and the way to the API server."""
-    made = controlplane.kubectl("kustomize", str(ROOT / "deploy/reaper/cronjob"))
-    found = list(yaml.safe_load_all(made))
-    (cronjob,) = (each for each in found if each["kind"] == "CronJob")
-    pod = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    cronjob["spec"]["suspend"] = True  # it is started by hand
+def apply_reaper(controlplane: ControlPlane, folder: str, kind: str, *options: str) -> None:
+    """What is shipped, but for the image, the way to the API server and these options."""
+    found = list(yaml.safe_load_all(controlplane.kubectl("kustomize", str(ROOT / folder))))
+    (made,) = (each for each in found if each["kind"] == kind)
+    spec = made["spec"]
+    if kind == "CronJob":
+        spec["suspend"] = True  # it is started by hand
+        spec = spec["jobTemplate"]["spec"]
+    pod = spec["template"]["spec"]
     pod["nodeName"] = Node.name
-    pod["containers"][0] |= {"image": PRODUCT_IMAGE, "imagePullPolicy": "Never"}
-    pod["containers"][0]["command"] += ["--settle", "2s", "-l", f"{LABEL}=cronjob"]
-    pod["containers"][0]["env"] = controlplane.service_env()
+    (own,) = pod["containers"]
+    own |= {"image": PRODUCT_IMAGE, "imagePullPolicy": "Never"}
+    own["command"] += ["--settle", "2s", *options]
+    own["env"] = controlplane.service_env()
     controlplane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(found))
 
 
@@ -148,7 +152,9 @@ def apply_reaper(controlplane: ControlPlane) -> None:
 def reaper(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reaper]:
     """The reaper at work."""
     controlplane = stage.controlplane
-    apply_reaper(controlplane)
+    apply_reaper(controlplane, "deploy/reaper/cronjob", "CronJob", "-l", f"{LABEL}=cronjob")
+    pace = ("--interval", "1s")
+    apply_reaper(controlplane, "deploy/reaper", "Deployment", "-l", f"{LABEL}=deployment", *pace)
     running = Reaper(controlplane, stage.namespace(), tmp_path_factory.mktemp("reaper"))
     try:
         yield running
@@ -167,7 +173,8 @@ def lost(stage: Stage, reaper: Reaper) -> Iterator[Lost]:
     with HollowNodes(stage.controlplane) as nodes, ThreadPoolExecutor(8) as pool:
         began = [pool.submit(jobs.remove_node, f"node-{n}", nodes) for n in TWICE]
         began.append(pool.submit(jobs.start, "living"))
-        began.append(pool.submit(jobs.force_delete, "cronjob", by="cronjob"))
+        for form in ("cronjob", "deployment"):
+            began.append(pool.submit(jobs.force_delete, form, by=form))
         for n in TWICE:
             began.append(pool.submit(jobs.force_delete, f"deleted-{n}"))
             began.append(pool.submit(jobs.kill, f"killed-{n}"))
@@ -247,12 +254,23 @@ def test_cronjob(lost: Lost) -> None:
     assert "AdapterInterrupted" == final(run).reason
 
 
-def test_deployment(reaper: Reaper, stage: Stage) -> None:
+def test_deployment(lost: Lost) -> None:
+    """Its Pod does the same, and goes on: its probe finds it well."""
+    run = lost.runs["deployment"]
+    with explained(run):
+        assert "AdapterInterrupted" == final(run).reason
+    path = f"/api/v1/namespaces/{ACCOUNT}/pods?labelSelector=pod-template-hash"
+    (pod,) = run.controlplane.request("GET", path)["items"]
+    (shown,) = pod["status"]["containerStatuses"]
+    assert (True, 0) == (shown["ready"], shown["restartCount"])
+
+
+def test_deployment_is_accepted(reaper: Reaper, stage: Stage) -> None:
     """It is valid to the letter, and restricted, too."""
     apply = ("apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors")
     answer = stage.controlplane.kubectl(*apply, "-k", str(ROOT / "deploy/reaper"))
 
-    assert "deployment.apps/status-reaper created" in answer
+    assert "deployment.apps/status-reaper " in answer
 
 
 @pytest.mark.parametrize("number", TWICE)
@@ -272,7 +290,7 @@ def test_living_reporter(lost: Lost, reaper: Reaper) -> None:
 
     # It says what it has written, so perhaps after we have seen it. A Pod that was deleted may
     # have written its last word itself.
-    silent = ("living", "cronjob", "deleted")
+    silent = ("living", "cronjob", "deployment", "deleted")
     others = {each.name for key, each in lost.runs.items() if not key.startswith(silent)}
     run.wait(lambda: others <= {each["name"] for each in reaper.said}, "its word on the others")
 
