@@ -81,8 +81,10 @@ class Loop:
         o = self._looker.observe()
         if outcome := self._publisher.judge(o):
             return outcome
-        due = self._publisher.wants(o) and self._publisher.pace.due(o)
-        if due and (outcome := self._publisher.publish()):
+        wanted = self._publisher.wants(o)
+        if wanted:
+            self._publisher.hand_over(o)
+        if wanted and self._publisher.pace.due(o) and (outcome := self._publisher.publish()):
             return outcome
         return self._ends()
 

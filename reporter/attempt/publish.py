@@ -16,6 +16,7 @@ from reporter.core.case import Case, Observation
 from reporter.core.condition import Owner, Standing, owner, worth_writing
 from reporter.core.evidence import contradiction, evidence
 from reporter.core.facts import (
+    Form,
     PodGone,
     PodLook,
     PodNeverSeen,
@@ -27,6 +28,7 @@ from reporter.core.facts import (
     pod_of,
 )
 from reporter.core.pace import REPEAT_PAUSE, Pace
+from reporter.core.rows import Report
 from reporter.core.statement import Statement
 from reporter.core.verdict import Pending, Settled, Verdict, decide
 from reporter.errors import (
@@ -42,7 +44,9 @@ from reporter.errors import (
 JOB_PATIENCE = 5.0  # an absent Job is looked for again so long before it counts as never seen
 EVENT_PATIENCE = 1.0  # seconds for the one try to announce a final verdict
 EVENT_LEAST = 0.5  # less than this before the end is kept for what matters
-HAND_OVER = 5.0  # seconds before the end; then others hear of a verdict that cannot be written
+HAND_OVER = 5.0
+"""Seconds until others hear of a verdict that is not written: since SIGTERM of a result that nobody
+can change any more, and of any verdict so long before the end."""
 FRESH = frozenset({"T", "I", "M", "C", "W1", "W2", "W3", "N", "D", "E"})
 """Rows that rest on something not having happened: the Pod is asked again before the write."""
 CURRENT = FRESH - {"N", "D", "E"}
@@ -99,9 +103,17 @@ class Publisher:
             self._wanted, self.wanted_since = wanted, o.now
         return wanted is not None
 
+    def hand_over(self, o: Observation) -> None:
+        """Tell others of the adapter's own word that its Job does not get; call it while wanted.
+
+        They need time to deliver it, and a request may hang until there is none.
+        """
+        if o.now >= self._hand_over_at(o):
+            self._withhold(o)
+
     def moments(self, o: Observation) -> list[float]:
         """Return when another pass is worth it for the sake of writing."""
-        held = [*self.pace.moments(), self._held_until(o)]
+        held = [*self.pace.moments(), self._held_until(o), self._hand_over_at(o)]
         later = [end for end in held if end > self._clock()]
         return [*later, self.pace.next_try] if self.wants(o) else later
 
@@ -194,6 +206,15 @@ class Publisher:
         if repeated and not final and since < REPEAT_PAUSE and o.stopping_since is None:
             return False
         return worth_writing(standing, attempt, report, final=final, since_last=since)
+
+    def _hand_over_at(self, o: Observation) -> float:
+        case = Case(o, self._options.policy)
+        dead = case.form is Form.NATIVE or isinstance(case.state, Terminated)
+        match self.verdict:
+            case Settled(Report(row="R")) if dead and o.stopping_since is not None:
+                return max(o.stopping_since, self.wanted_since) + HAND_OVER
+            case _:
+                return float("inf")
 
     def _withhold(self, o: Observation) -> None:
         """Tell others of a final verdict that may not be written, or not in time."""

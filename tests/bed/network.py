@@ -101,7 +101,10 @@ class Network:
             listening.shutdown(socket.SHUT_RDWR)
             listening.close()
         for place in wanted.keys() - self._listening.keys():
-            self._listen(place)
+            try:
+                self._listen(place)
+            except OSError as error:
+                print(f"{place}: {error}", file=sys.stderr, flush=True)  # the next look tries again
 
     def _backends_of(
         self, metadata: dict[str, Any], port: dict[str, Any], own: list[Any]

@@ -15,7 +15,7 @@ from reporter.core.launch.watched import pod_of
 from reporter.core.launch.world import Run, World
 from reporter.core.run.entry import HOLD, Entry, may_still_come, unjudged
 from reporter.core.run.plan import Key, Plugin
-from reporter.core.run.record import Cause
+from reporter.core.run.record import Cause, Rank
 from reporter.core.run.results import ResultStatus
 
 END: Final = 60.0  # seconds from the last decided entry until the run goes on without the rest
@@ -115,7 +115,9 @@ def _may_go(launch: Launch, entry: Entry) -> bool:
     if record is not None and record.reason == STATE_LOST:
         return True
     cleanup = launch.definition(entry.key.plugin).cleanup
-    passed = record is not None and record.verdict == ResultStatus.PASSED
+    # Where no result came there is something to look at, whatever stands on the Job.
+    good = (Rank.RESULT, ResultStatus.PASSED)
+    passed = record is not None and (record.rank, record.verdict) == good
     return cleanup == "always" or (cleanup == "success" and passed)
 
 

@@ -207,9 +207,13 @@ def read_event(event: Object) -> Refusal | None:
 
 
 def newest_pods(pods: Iterable[SeenPod]) -> dict[str, SeenPod]:
-    """Return by entry the Pod whose word counts: of two of one second that with the greater UID."""
+    """Return by entry the Pod whose word counts: of two of one second that with the greater UID.
+
+    One that is taken away counts last: a Job controller that had not seen its Pod yet makes another
+    one, and then deletes that.
+    """
     found: dict[str, SeenPod] = {}
-    for pod in sorted(pods, key=lambda pod: (pod.created_at or 0.0, pod.uid)):
+    for pod in sorted(pods, key=lambda pod: (pod.taken is None, pod.created_at or 0.0, pod.uid)):
         found[pod.job] = pod
     return found
 

@@ -75,6 +75,9 @@ class World:
         """File events are there to be drained, and no time passes until they are."""
         self.api_away = False
         self.answer_takes = 0.0
+        """Of requests to the Job; those to the Pod take no time."""
+        self.hangs = False
+        """No request of any kind is answered."""
         self.errors: list[KubeError] = []
         """Each request to the Job takes one, as long as there are any."""
         self.errors_of: dict[str, list[KubeError]] = {"GET": [], "PATCH": [], "POST": []}
@@ -239,8 +242,8 @@ class World:
 
     def _ask(self, method: str, timeout: float) -> None:
         self.requests.append((self.now, method))
-        self.now += min(self.answer_takes, timeout)
-        if self.api_away or self.answer_takes > timeout:
+        self.now += timeout if self.hangs else min(self.answer_takes, timeout)
+        if self.api_away or self.hangs or self.answer_takes > timeout:
             raise Unavailable("away")
         for errors in (self.errors, self.errors_of[method]):
             if errors:
@@ -309,6 +312,9 @@ class PodView:
         if asks:
             world.pod_asked.append(world.now)
             self._next = world.now + 10.0
+            if world.hangs:
+                world.now += timeout
+                return self._last
         elif world.half_open:
             return self._last
         if world.shown is not None:

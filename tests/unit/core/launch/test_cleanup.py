@@ -104,6 +104,16 @@ def test_what_a_definition_says_of_its_job(cleanup, verdict, goes):
     assert ((NAME,) if goes else (), not goes) == (made.delete, made.through)
 
 
+def test_a_job_stays_whose_result_never_came_although_it_has_passed():
+    """Its condition says so; somebody will ask why the run has nothing of it."""
+    run = Launcher(check_run(cleanup="success")).launch(CHECK).started(CHECK)
+    text = "Greeted; its result never came"
+    failure = Failure("final", NOW, text, Cause.POD_FAILED, "Greeted", verdict="passed")
+    made = run.fail(CHECK, failure).look(0, jobs=[JOB], pods=[DONE], taken_logs=TAKEN)
+
+    assert ((), True) == (made.delete, made.through)
+
+
 def test_a_job_waits_for_the_verdict_on_its_result_where_that_decides():
     """Logs are taken meanwhile; the launcher is not through before."""
     made = decided("", cleanup="success").look(0, jobs=[JOB], pods=[DONE], taken_logs=TAKEN)

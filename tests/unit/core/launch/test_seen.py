@@ -4,6 +4,7 @@ from reporter.core.launch import names
 from reporter.core.launch.seen import (
     Hindrance,
     SeenPod,
+    Taken,
     newest_pods,
     read_event,
     read_job,
@@ -65,6 +66,20 @@ def test_of_several_pods_the_newest_counts():
     ]
     for order in (pods, pods[::-1]):
         assert {"x": "c", "y": "d"} == {job: pod.name for job, pod in newest_pods(order).items()}
+
+
+def test_a_pod_that_is_taken_away_counts_last():
+    """As the second one does that a Job controller has made by mistake, and deletes."""
+    taken = Taken("PodDeleted", "Pod second was deleted", 30)
+    pods = [
+        SeenPod("first", "1", job="x", created_at=4.0),
+        SeenPod("second", "2", job="x", created_at=5.0, taken=taken),
+        SeenPod("old", "3", job="y", created_at=1.0, taken=taken),
+        SeenPod("alone", "4", job="y", created_at=2.0, taken=taken),
+    ]
+    for order in (pods, pods[::-1]):
+        shown = {job: pod.name for job, pod in newest_pods(order).items()}
+        assert {"x": "first", "y": "alone"} == shown
 
 
 def test_the_scheduler_has_not_spoken_of_a_pod_that_it_has_just_bound():
