@@ -129,8 +129,8 @@ class Telemetry:
                 self._log.warning("Stopped before a final verdict was known")
 
     def withheld(self, report: Report, evidence: Mapping[str, Any]) -> None:
-        """Log a final verdict that cannot be written, once: nothing else here shows it."""
-        self._once("Verdict could not be written", reason=report.reason, text=report.message)
+        """Log a final verdict that is not on the Job, once: nothing else here shows it."""
+        self._once("Verdict not written yet", reason=report.reason, text=report.message)
 
     def failed(self, what: str, error: KubeError) -> None:
         """Take over a request that failed; the same failure again is said every half minute."""
