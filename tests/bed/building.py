@@ -30,6 +30,10 @@ BASE_DOCKERFILE = """FROM scratch
 ADD base.tar /
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 """
+BUD = ("--isolation", "chroot", "--pull-never", "--format", "oci")
+# Of every file of ours: two builds of the same sources have the same digest. Not of the base, whose
+# bytecode would be out of date.
+ONE_TIME = ("--timestamp", "0")
 KEPT_ARCHIVES = 4
 
 
@@ -48,7 +52,7 @@ def base_image() -> str:
 
     For this and for `archive` the caller has the lock `image`.
     """
-    recipe = repr((SUITE, PACKAGES, UNUSED, BASE_DOCKERFILE))
+    recipe = repr((SUITE, PACKAGES, UNUSED, BASE_DOCKERFILE, BUD))
     name = f"localhost/bed-base:{hashlib.sha256(recipe.encode()).hexdigest()[:10]}"
     if name in _buildah("images", "--format", "{{.Name}}:{{.Tag}}").split():
         return name
@@ -107,7 +111,7 @@ def _build(
     try:
         if other:
             _buildah("pull", "--quiet", f"oci-archive:{other}")
-        _bud(context, name, *build_args)
+        _bud(context, name, *ONE_TIME, *build_args)
         _buildah("push", name, f"oci-archive:{half}:{name}")
         half.rename(kept)
     finally:
@@ -169,9 +173,7 @@ def _digest(context: Path) -> str:
 
 
 def _bud(context: Path, name: str, *options: str) -> None:
-    # One time for every file: two builds of the same sources have the same digest.
-    isolation = ("--isolation", "chroot", "--pull-never", "--format", "oci", "--timestamp", "0")
-    _buildah("bud", *isolation, *options, "--tag", name, str(context))
+    _buildah("bud", *BUD, *options, "--tag", name, str(context))
 
 
 def _buildah(*args: str) -> str:
