@@ -10,6 +10,7 @@ from typing import Final
 from reporter.core.launch.job import secret_name
 from reporter.core.launch.names import Maker, entry_name
 from reporter.core.launch.seen import SeenJob, SeenPod
+from reporter.core.launch.situation import LATE
 from reporter.core.launch.spec import Launch
 from reporter.core.launch.watched import pod_of
 from reporter.core.launch.world import Run, World
@@ -21,6 +22,8 @@ from reporter.core.run.results import ResultStatus
 END: Final = 60.0  # seconds from the last decided entry until the run goes on without the rest
 LOGS: Final = 45.0  # of these, how long a Job stays for the sake of its logs
 STATE_LOST: Final = "StateLost"
+_OWN_WORDS: Final = frozenset({Rank.RESULT, Rank.WORKER})
+"""Ranks of what came from the Pod."""
 
 
 @dataclass(slots=True)
@@ -57,12 +60,17 @@ def clean_up(
     for maker, keys in _by_maker(run, jobs).items():
         job = jobs[keys[0]]
         pods = {key: pod_of(world, entry_name(run.name, key), job.uid) for key in keys}
+        unseen = {key: _unseen_until(entries[key], pod, now) for key, pod in pods.items()}
         logs = [
             key
             for key, pod in pods.items()
-            if entries[key].terminal and key not in world.taken_logs and pod and pod.containers
+            if entries[key].terminal
+            and key not in world.taken_logs
+            and pod
+            and (pod.containers or unseen[key])
         ]
-        found.take_logs += logs
+        found.take_logs += [key for key in logs if not unseen[key]]
+        found.dues += [unseen[key] for key in logs if unseen[key]]
         if not all(entries[key].terminal for key in keys):
             continue
         if any(_unjudged(run.launch, entries[key]) for key in keys):
@@ -95,6 +103,20 @@ def clean_up(
     for plugin in run.plan.plugins:
         found.delete_secrets += _unneeded(run.name, plugin, entries, jobs.keys() - kept, world)
     return found
+
+
+def _unseen_until(entry: Entry, pod: SeenPod | None, now: float) -> float:
+    """Return until when the start of its plugin's container may still be seen, 0 if that is over.
+
+    A result can be here before the API shows that the container which made it has started, and the
+    kubelet tells nothing of its log before.
+    """
+    record = entry.record
+    if record is None or record.rank not in _OWN_WORDS or pod is None:
+        return 0.0
+    if pod.started_at is not None or pod.over or now >= record.at + LATE:
+        return 0.0
+    return record.at + LATE
 
 
 def _by_maker(run: Run, jobs: Mapping[Key, SeenJob]) -> Mapping[Maker, list[Key]]:

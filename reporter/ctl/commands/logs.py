@@ -99,7 +99,7 @@ class Logs:
         containers = list(self._containers())
         if not containers:
             raise CannotTell(
-                f"no Pod of run {self._run} fits; the logs of deleted ones are in the results, "
+                f"no Pod of run {self._run} matches; the logs of deleted Pods are in the results, "
                 f"below podlogs/: status-ctl retrieve {self._run}"
             )
         for each in containers:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CREATION: Final = "status-reporter.io/creation"
 """An annotation with what the command has drawn by lot, so that it knows its own again."""
-TAKEN: Final = "choose another --name, or delete what has it"
+TAKEN: Final = "choose another --name, or delete the run that uses it"
 NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _TRIES: Final = 5
 _GOING: Final = 120.0  # seconds for an object of that name that is being deleted

@@ -58,17 +58,21 @@ def wait_ready(
     Pod may not be read: then waiting tells nothing.
     """
     times = times or Time()
-    began, told = times.clock(), set[str]()
+    began, told, seen = times.clock(), set[str](), False
+    kind = "Job" if ends else "StatefulSet"
     while True:
         late = times.clock() >= began + patience
         settled = late or times.clock() >= began + _SETTLED
         try:
             pod = _job_pod(api, namespace, run) if ends else _pod(api, namespace, run)
-            if pod is not None and (_ready(pod) or _has_verdict(pod)):
+            stays = pod is not None and "deletionTimestamp" not in section(pod, "metadata")
+            if pod is not None and stays and (_ready(pod) or (ends and _has_verdict(pod))):
                 return []
             if pod is not None and ends and (said := _refused(pod)):
                 return said
-            kind = "Job" if ends else "StatefulSet"
+            if pod is None and seen and not _exists(api, kind, namespace, run):
+                return ["the run was deleted meanwhile"]
+            seen = seen or pod is not None
             maker = f"involvedObject.kind={kind},involvedObject.name={run}"
             findings = _in_the_way(api, namespace, maker, pod, times.wall())
             found = [
@@ -90,6 +94,14 @@ def wait_ready(
                 told.add(line)
                 tell(line)
         times.sleep(_LATER if settled else _PAUSE)
+
+
+def _exists(api: "KubeApi", kind: str, namespace: str, name: str) -> bool:
+    try:
+        api.get(kind, namespace, name, timeout=TIMEOUT)
+    except NotFound:
+        return False
+    return True
 
 
 def _pod(api: "KubeApi", namespace: str, run: str) -> Object | None:

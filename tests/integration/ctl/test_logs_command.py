@@ -79,7 +79,7 @@ def test_pods_that_are_gone_have_left_their_logs_in_the_results(at_home: Home) -
     code, out, err = at_home.run("logs", "first", "--plugin", "none")
 
     assert (4, "") == (code, out)
-    assert "no Pod of run first fits; the logs of deleted ones are in the results" in err
+    assert "no Pod of run first matches; the logs of deleted Pods are in the results" in err
 
 
 def test_followed_until_the_run_is_over(at_home: Home, fake: FakeKube) -> None:

@@ -41,9 +41,9 @@ class TestRefuses:
         assert [
             "status-ctl: the run cannot be started:",
             '  configmap/first: configmaps "first" already exists; choose another --name, or '
-            "delete what has it",
+            "delete the run that uses it",
             '  service/first: services "first" already exists; choose another --name, or delete '
-            "what has it",
+            "the run that uses it",
             f"  the aggregator: its Pod would be refused: {words}",
             f"  plugin quota: its Pod would be refused: {words}",
             "  --image-pull-secret mirror: there is no such Secret in namespace default",

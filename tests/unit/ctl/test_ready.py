@@ -27,6 +27,9 @@ class World:
         if kind == "PersistentVolumeClaim":
             assert "data-first-0" == name
             found = self._more.get("claim", NotFound("404"))
+        elif kind in {"StatefulSet", "Job"}:
+            assert "first" == name
+            found = self._more.get("maker", {})
         else:
             assert ("Pod", "first-0") == (kind, name)
             found = self._pod(self.now)
@@ -222,3 +225,32 @@ def test_nothing_at_all_is_known() -> None:
     found, _ = waited(World(lambda _: NotFound("404")))
 
     assert ["the Pod first-0 has not become ready"] == found
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_run_that_is_deleted_meanwhile_does_not_become_ready(ends: bool) -> None:
+    """Its aggregator ends well, or is still said to be ready, while its Pod goes."""
+    going = {0: pod(), 1: pod(ready=True), 2: ended(0)}
+    for each in going.values():
+        each["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+
+    def shown(now: float) -> Any:
+        found = going.get(int(now))
+        if ends:
+            return [found] if found else []
+        return found or NotFound("404")
+
+    world = World(shown, maker=NotFound("404"))
+    told = wait_ready(world, "default", "first", print, ends=ends, times=world.times)
+    assert ["the run was deleted meanwhile"] == told
+
+
+def test_an_aggregator_that_is_moved_is_waited_for() -> None:
+    """Its Pod goes, and its StatefulSet makes another one."""
+    going = pod(ready=True)
+    going["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+    seen = {0: going, 1: NotFound("404"), 2: pod(), 3: pod(ready=True)}
+    world = World(lambda now: seen[min(int(now), 3)])
+
+    assert [] == wait_ready(world, "default", "first", print, times=world.times)
+    assert 3 <= world.now

@@ -57,6 +57,30 @@ def test_logs_are_taken_before_the_job_goes():
     assert {} == made.stays
 
 
+def test_the_log_of_a_plugin_whose_start_is_not_seen_yet():
+    """It was fast: its result came before the API showed that its container has started."""
+    launcher = decided()
+    early = api_pod(CHECK, waiting("PodInitializing"), running(), phase="Pending")
+    made = launcher.look(0, jobs=[JOB], pods=[early])
+    assert ((), ()) == (made.take_logs, made.delete)
+    assert NOW + 10 == made.next_look
+    made = launcher.look(0.2, jobs=[JOB], pods=[BUSY])
+    assert (CHECK,) == made.take_logs
+
+
+def test_a_start_that_is_never_seen_does_not_keep_the_other_logs():
+    launcher = decided()
+    early = api_pod(CHECK, waiting("PodInitializing"), running(), phase="Pending")
+    assert () == launcher.look(0, jobs=[JOB], pods=[early]).take_logs
+    assert (CHECK,) == launcher.look(10, jobs=[JOB], pods=[early]).take_logs
+
+
+def test_a_plugin_that_cannot_start_has_no_log_to_wait_for():
+    launcher = failed(Cause.START_FAILED)
+    early = api_pod(CHECK, waiting("ErrImagePull"), running(), phase="Pending")
+    assert (CHECK,) == launcher.look(0, jobs=[JOB], pods=[early]).take_logs
+
+
 def test_an_open_entry_is_left_alone():
     launcher = Launcher(check_run()).launch(CHECK).started(CHECK)
     made = launcher.look(0, jobs=[JOB], pods=[DONE])
@@ -64,12 +88,17 @@ def test_an_open_entry_is_left_alone():
 
 
 @pytest.mark.parametrize(
-    "pods",
-    [(), (api_pod(CHECK, waiting("ErrImagePull"), waiting("ErrImagePull")),), (api_pod(CHECK),)],
+    ("pods", "after"),
+    [
+        ((), 0),
+        ((api_pod(CHECK, waiting("ErrImagePull"), waiting("ErrImagePull")),), 10),
+        ((api_pod(CHECK),), 10),
+    ],
     ids=["no Pod", "nothing has started", "nothing is shown"],
 )
-def test_where_there_are_no_logs_nobody_waits_for_them(pods):
-    made = decided().look(0, jobs=[JOB], pods=pods)
+def test_where_there_are_no_logs_nobody_waits_for_them(pods, after):
+    """Not longer than the API may take to show that a container has started."""
+    made = decided().look(after, jobs=[JOB], pods=pods)
     assert ((), (NAME,)) == (made.take_logs, made.delete)
 
 
@@ -81,7 +110,7 @@ def test_a_pod_that_is_not_of_our_job_has_no_logs_of_ours():
 
 def test_the_logs_of_an_init_container_are_logs():
     pod = api_pod(CHECK, waiting("PodInitializing"), running())
-    assert (CHECK,) == decided().look(0, jobs=[JOB], pods=[pod]).take_logs
+    assert (CHECK,) == decided().look(10, jobs=[JOB], pods=[pod]).take_logs
 
 
 @pytest.mark.parametrize(
