@@ -182,14 +182,16 @@ def test_all_together_have_a_limit_too(programs: Path) -> None:
         out, _ = process.communicate(timeout=BOUND)
 
     records = {each["name"]: each for each in json.loads(out)["gatherers"]}
+    # Nothing is left of it. Whether it ended before that was seen, or because of it, is chance.
+    assert records["tells"].pop("status") in {"partial", "failed"}
     assert {
         "first": (290_000, 2, True, "partial"),
         # Less 64 KiB for each record so far.
         "second": (600_000 - 290_000 - 65_536, 2, True, "partial"),
         "third": (0, 1, True, "partial"),
-        "tells": (0, 0, True, "partial"),
+        "tells": (0, 0, True, None),
     } == {
-        name: (each["bytes"], each["files"], each["truncated"], each["status"])
+        name: (each["bytes"], each["files"], each["truncated"], each.get("status"))
         for name, each in records.items()
     }
     assert sorted(records) == sorted(os.listdir(place / "out"))
