@@ -83,7 +83,13 @@ def says_timeout(said: str) -> tuple[str, ...]:
 
 def _ask_while_it_runs(run: Run) -> None:
     """Work goes on: nothing is wrong, and nothing is to be done. Then the adapter may end."""
+
+    def running() -> bool:
+        return run.history()[-1].condition["message"] == "Adapter container is running"
+
     pod = run.wait_reported()
+    # A container that is slow to start is told as waiting first, and for 30 s.
+    run.wait(running, "row A with the adapter running")
     explains(
         run,
         "info:    Available=Unknown AdapterRunning: Adapter container is running (may still "
