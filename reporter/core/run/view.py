@@ -36,7 +36,9 @@ class Look:
 
     @property
     def trouble(self) -> str:
-        """What is in the way, and in a word of which sort that is."""
+        """What is in the way, and in a word of which sort that is, unless the detail says that."""
+        if self.outcome is ReadOutcome.NOT_FOUND:
+            return self.detail
         return f"{self.detail} ({self.outcome.replace('_', ' ')})"
 
 

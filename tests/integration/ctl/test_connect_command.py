@@ -83,7 +83,10 @@ def test_without_certificates(home: Home) -> None:
 
 @pytest.mark.parametrize(
     ("reply", "words"),
-    [(Say(403, b"for others"), "for others (forbidden)"), (Say(404), "(not found)")],
+    [
+        (Say(403, b"for others"), "for others (forbidden)"),
+        (Say(404), "does not serve a run status\n"),
+    ],
 )
 def test_a_connection_that_does_not_work_is_not_kept(home: Home, reply, words) -> None:
     """4; with --no-check it is."""

@@ -61,12 +61,12 @@ def test_without_a_name_it_is_the_only_one(at_home: Home, fake: FakeKube) -> Non
 
 
 def test_no_such_run(at_home: Home, fake: FakeKube) -> None:
-    """4, and where it was looked for."""
+    """4, and where it was looked for, said once."""
     add_aggregator(fake, launched="other", name="other-0")
     code, out, err = at_home.run("status", "nightly")
 
     assert (4, "") == (code, out)
-    assert "run 'nightly' not found in namespace 'default'" in err
+    assert "status-ctl: run 'nightly' not found in namespace 'default'\n" == err
 
 
 @pytest.mark.parametrize("command", ["status", "wait"])

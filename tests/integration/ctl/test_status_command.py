@@ -218,7 +218,7 @@ class TestExitCodes:
                 "run data is for local peers (forbidden)",
             ),
             (Say(403), "refused access to the run's status (forbidden)"),
-            (Say(404, b"no"), "does not serve a run status (not found)"),
+            (Say(404, b"no"), "does not serve a run status\n"),
             (Say(503, b"no"), "answered 503 (unreachable)"),
             (Say(304), "answered 304 (unreachable)"),
             (Say(302, b"", {"Location": "http://127.0.0.1:1/"}), "answered 302 (unreachable)"),
