@@ -142,7 +142,8 @@ def _follow(
                 f"the run continues\n{after}"
             ) from None
         if in_the_way:
-            late = "timed out: " if patience < PATIENCE else ""
+            out = patience < PATIENCE and time.monotonic() - began >= patience
+            late = "timed out: " if out else ""
             tell(f"{late}the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
             tell(after)
             return TIME_OVER if late else FAILED

@@ -24,10 +24,19 @@ PATIENCE = 120.0
 _PAUSE = 0.25  # seconds between two looks, and after the first seconds
 _LATER = 1.0
 _SETTLED = 5.0  # seconds after which a Pod that cannot be scheduled is worth a word
+_UNPULLED = 15.0
+"""Seconds after which an image that cannot be pulled is not waited for any longer.
+
+The kubelet tries it again after 10 s: a registry that was away for a moment does no harm.
+"""
 _AT_ONCE = frozenset({"image-trouble", "config-trouble", "crash-loop", "start-trouble"})
 _CLAIM = (
     "The volume claim {} is pending: name a storage class with --storage-class, or run with "
     "--storage none."
+)
+_IMAGE = (
+    "The image is {}: to use another one, delete the run and start it again with --image or "
+    "STATUS_CTL_IMAGE."
 )
 
 
@@ -52,13 +61,15 @@ def wait_ready(
 ) -> list[str]:
     """Return nothing once the run's aggregator is ready, else why not after `patience` seconds.
 
-    One that `ends` is a Job's, and may have ended with its verdict before anybody saw it ready.
+    That is earlier where an image cannot be pulled. An aggregator that `ends` is a Job's, and may
+    have ended with its verdict before anybody saw it ready.
 
     What is in its way is told as soon as it is known, each line once. Raises Forbidden where the
     Pod may not be read: then waiting tells nothing.
     """
     times = times or Time()
     began, told, seen = times.clock(), set[str](), False
+    unpulled: float | None = None  # since when
     kind = "Job" if ends else "StatefulSet"
     while True:
         late = times.clock() >= began + patience
@@ -74,7 +85,11 @@ def wait_ready(
                 return ["the run was deleted meanwhile"]
             seen = seen or pod is not None
             maker = f"involvedObject.kind={kind},involvedObject.name={run}"
-            findings = _in_the_way(api, namespace, maker, pod, times.wall())
+            findings = list(_in_the_way(api, namespace, maker, pod, times.wall()))
+            if not any(finding.code == "image-trouble" for finding in findings):
+                unpulled = None
+            elif unpulled is None:
+                unpulled = times.clock()
             found = [
                 line
                 for finding in findings
@@ -83,6 +98,8 @@ def wait_ready(
             ]
             if settled and pod is not None:
                 found += _claim(api, namespace, run if ends else f"data-{run}-0")
+            if unpulled is not None and times.clock() >= unpulled + _UNPULLED:
+                return found
         except Forbidden:
             raise
         except KubeError as error:
@@ -178,6 +195,12 @@ def _lines(finding: Finding, pod: Object | None) -> list[str]:
     if finding.code == "crash-loop" and pod is not None:
         for own in _complaints(pod, "lastState"):
             said[0] = f"The aggregator keeps failing: {own}"
+    if finding.code == "image-trouble" and finding.about == CONTAINER and pod is not None:
+        said += [
+            _IMAGE.format(text(each, "image"))
+            for each in items(section(pod, "spec"), "containers")
+            if text(each, "name") == CONTAINER
+        ]
     return [line for line in said if line]
 
 

@@ -172,6 +172,17 @@ class TestEnds:
         assert 0 == there.run("delete", "first", "--yes")[0]
         assert [] == standing(fake, "first")
 
+    def test_an_aggregator_that_refuses_its_settings_is_not_too_late(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """1: the time limit of --timeout is far away."""
+        controllers.ended = 2
+        code, _, err = start(there, *self.UPLOAD, "--wait", "--timeout", "1m")
+
+        assert 1 == code
+        assert "status-ctl: the aggregator is not ready:\n  its settings are not valid\n" in err
+        assert "timed out" not in err
+
     def test_the_example_is_what_is_printed(self, there: Home) -> None:
         """deploy/examples/run-as-job: the command that it names makes its file, all but the URL."""
         example = ROOT / "deploy" / "examples" / "run-as-job"

@@ -25,7 +25,7 @@ class World:
     def get(self, kind: str, namespace: Any, name: str, **_: Any) -> Any:
         assert "default" == namespace
         if kind == "PersistentVolumeClaim":
-            assert "data-first-0" == name
+            assert self._more.get("claimed", "data-first-0") == name
             found = self._more.get("claim", NotFound("404"))
         elif kind in {"StatefulSet", "Job"}:
             assert "first" == name
@@ -52,6 +52,7 @@ class World:
 def pod(reason: str = "", *, ready: bool = False, scheduled: bool = True) -> dict[str, Any]:
     """Return the aggregator's Pod."""
     made = make_pod(make_job(), name="first-0")
+    made["spec"]["containers"].append({"name": "kube-sonobuoy", "image": "status-reporter:7"})
     made["status"] = {"phase": "Pending"}
     if not scheduled:
         made["spec"].pop("nodeName", None)
@@ -125,18 +126,57 @@ def test_the_aggregator_becomes_ready() -> None:
     assert 3 <= world.now < 4
 
 
-def test_an_image_that_cannot_be_pulled_is_told_at_once_and_once() -> None:
-    """It may still come: two minutes are waited for it."""
+@pytest.mark.parametrize("reason", ["ErrImagePull", PULL, "InvalidImageName", "ErrImageNeverPull"])
+@pytest.mark.parametrize("ends", [False, True])
+def test_an_image_that_cannot_be_pulled_is_told_at_once_and_ends_the_wait(
+    reason: str, ends: bool
+) -> None:
+    """Each line once; 15 s later, when the kubelet has tried again, nothing is waited for."""
     seen: list[float] = []
-    world = World(lambda now: pod(PULL))
+    claimed = "first" if ends else "data-first-0"
+    world = World(lambda now: [pod(reason)] if ends else pod(reason), claimed=claimed)
     found = wait_ready(
-        world, "default", "first", lambda _: seen.append(world.now), times=world.times
+        world, "default", "first", lambda _: seen.append(world.now), times=world.times, ends=ends
     )
 
-    assert [0.0, 0.0] == seen
-    assert "cannot pull its image (ImagePullBackOff: Back-off pulling image)" in found[0]
+    assert [0.0, 0.0, 0.0] == seen
+    assert f"cannot pull its image ({reason}: Back-off pulling image)" in found[0]
     assert found[1].startswith("Check the image's name and tag")
-    assert 120 <= world.now < 122
+    assert (
+        "The image is status-reporter:7: to use another one, delete the run and start it again "
+        "with --image or STATUS_CTL_IMAGE."
+    ) == found[2]
+    assert 15 <= world.now < 17
+
+
+def test_an_image_that_is_pulled_in_the_end() -> None:
+    """The first try has failed, and so has one much later: each has its 15 s."""
+    troubled = [*range(10), *range(40, 50)]
+    world = World(lambda now: pod(PULL if int(now) in troubled else "", ready=now >= 60))
+    found, told = waited(world)
+
+    assert [] == found
+    assert 3 == len(told)
+    assert 60 <= world.now < 62
+
+
+def test_an_api_server_that_is_away_does_not_hide_the_image() -> None:
+    """The look that tells nothing of the Pod is not the last one."""
+    world = World(lambda now: Unavailable("reset") if 10 <= now < 20 else pod(PULL))
+    found, _ = waited(world)
+
+    assert "cannot pull its image" in found[0]
+    assert 20 <= world.now < 22
+
+
+def test_an_image_of_another_container_is_not_ours_to_choose() -> None:
+    """As of one that a service mesh has put into the Pod."""
+    made = pod(PULL)
+    made["status"]["containerStatuses"][0]["name"] = "mesh"
+    found, _ = waited(World(lambda _: made))
+
+    assert "Container 'mesh' of Pod first-0 cannot pull its image" in found[0]
+    assert not [line for line in found if "STATUS_CTL_IMAGE" in line]
 
 
 def test_an_aggregator_that_keeps_failing_is_told_in_its_own_words() -> None:
