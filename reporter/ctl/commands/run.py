@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reporter.core.launch.request import unmet
 from reporter.core.launch.run_objects import objects
 from reporter.core.launch.run_options import RunOptions
-from reporter.core.run.view import over
+from reporter.core.run.view import over, uploaded
 from reporter.ctl import cluster
 from reporter.ctl.commands import wait
 from reporter.ctl.definitions import load_chosen
@@ -166,8 +166,15 @@ def _wait(chosen: RunOptions, options: argparse.Namespace, after: str) -> int:
     origin = asked_there(options, chosen.namespace, chosen.run)
     code, look = wait.follow(origin, options, more="; it is still running")
     if look.document is not None and over(look.document):
-        own = chosen.create_namespace
-        after = hints(chosen.run, chosen.namespace, options, own=own, ended=True, gone=chosen.exit)
+        after = hints(
+            chosen.run,
+            chosen.namespace,
+            options,
+            own=chosen.create_namespace,
+            ended=True,
+            gone=chosen.exit,
+            saved=uploaded(look.document),
+        )
     tell(after)
     return code
 

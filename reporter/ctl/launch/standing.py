@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
 from reporter.core.launch.names import RUN_LABEL, is_run_name, selector
@@ -28,10 +29,12 @@ def hints(
     own: bool,
     ended: bool = False,
     gone: bool = False,
+    saved: bool = False,
 ) -> str:
     """Return what can be done with a run, as commands; its own namespace is found by its name.
 
-    The run may have `ended`, and its aggregator may be `gone` with it.
+    The run may have `ended`, its aggregator may be `gone` with it, and its results may be `saved`
+    elsewhere. `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
     """
     where = "" if own and not options.namespace else f" -n {namespace}"
     for name in ("context", "kubeconfig"):
@@ -41,10 +44,12 @@ def hints(
         ("look at it", f"status-ctl status {run}{where}"),
         ("wait for it", f"status-ctl wait {run}{where}"),
     ]
+    fetched = ended and not gone  # by the command that is named before
+    sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
     lines = [
         *([] if ended else going),
         *([] if gone else [("download the results", f"status-ctl retrieve {run}{where}")]),
-        ("delete it", f"status-ctl delete {run}{where}"),
+        ("then delete it" if fetched else "delete it", f"status-ctl delete {run}{where}{sure}"),
     ]
     widest = max(len(what) for what, _ in lines)
     return "\n".join(

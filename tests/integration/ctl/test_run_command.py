@@ -46,7 +46,7 @@ class TestCreates:
             "  look at it            status-ctl status first",
             "  wait for it           status-ctl wait first",
             "  download the results  status-ctl retrieve first",
-            "  delete it             status-ctl delete first",
+            "  delete it             status-ctl delete first --yes",
         ] == err.splitlines()
 
     def test_only_by_creating(self, there: Home, fake: FakeKube, controllers: Controllers) -> None:
@@ -66,7 +66,7 @@ class TestCreates:
         assert 0 == code, err
         assert CREATED == posts(fake)
         assert "namespace default is shared: whoever controls the run's aggregator" in err
-        assert "status-ctl delete first -n default" in err
+        assert "status-ctl delete first -n default --yes\n" in err
 
     def test_the_plan_has_the_nodes_that_were_there(
         self, there: Home, fake: FakeKube, controllers: Controllers
@@ -172,6 +172,15 @@ class TestWaitsForTheAggregator:
         assert "timed out: the aggregator is not ready:\n  the Pod first-0 has not" in err
         assert "StatefulSet/first" in standing(fake, "first")
 
+    def test_on_a_terminal_delete_is_named_without_yes(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """It asks there."""
+        code, out = there.terminal(*START)
+
+        assert 0 == code, out
+        assert out.endswith("status-ctl delete first\n")
+
 
 class TestWaits:
     """`--wait`."""
@@ -188,8 +197,11 @@ class TestWaits:
 
         assert 1 == code, err
         assert "QuotaMissing: no quota" in out
-        assert "status-ctl retrieve first" in err
-        assert "status-ctl wait first" not in err
+        assert [
+            "status-ctl: what to do with the run:",
+            "  download the results  status-ctl retrieve first",
+            "  then delete it        status-ctl delete first",
+        ] == err.splitlines()[-3:]
 
     def test_no_longer_than_the_timeout(
         self, there: Home, fake: FakeKube, controllers: Controllers

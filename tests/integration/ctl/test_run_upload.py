@@ -144,11 +144,13 @@ class TestEnds:
         assert code == found, err
         assert f"{'were' if upload == 'uploaded' else 'could not be'} uploaded to store" in out
         assert "retrieve" not in err
+        sure = () if upload == "uploaded" else ("--yes",)
+        deletes = " ".join(("status-ctl delete first", *sure))
+        assert f"  delete it  {deletes}" == err.splitlines()[-1]
         assert "Job/first" in standing(fake, "first")
         assert "quota/global\n" == there.run("status", "first", "-o", "name")[1]
         assert code == there.run("wait", "first")[0]
         assert "run/first\n" == there.run("runs", "-A", "-o", "name")[1]
-        sure = () if upload == "uploaded" else ("--yes",)
         assert len(sure) == there.run("delete", "first")[0]
         assert 0 == there.run("delete", "first", *sure)[0] or not sure
         assert [] == standing(fake, "first")
