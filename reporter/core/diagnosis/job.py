@@ -6,6 +6,7 @@ from dataclasses import replace
 from reporter.core.diagnosis.alive import kept_alive
 from reporter.core.diagnosis.events import last_event
 from reporter.core.diagnosis.finding import Finding, Object, Objects, info, problem, warning
+from reporter.core.diagnosis.of_run import of_run
 from reporter.core.diagnosis.pod import diagnose_pod
 from reporter.core.diagnosis.repeats import repeats
 from reporter.core.diagnosis.setting import find_setup, judge
@@ -44,7 +45,9 @@ def findings(objects: Objects) -> list[Finding]:
     if newest is not None and setup is None:
         # Something may put it into Pods that the template does not show.
         setup = find_setup(section(newest, "spec"))
-    if setup is not None or not found:
+    run = list(of_run(job))
+    said += run
+    if setup is not None or not (found or run):
         said += judge(job, setup)
     said += _job(objects)
     if newest is not None:
@@ -64,7 +67,8 @@ def findings(objects: Objects) -> list[Finding]:
         said = _once(said, found, name)
     else:
         said += _no_pod(objects)
-    if not found and setup is not None and newest is not None and not _has_cause(said):
+    unexplained = not found and not _has_cause(said)
+    if unexplained and newest is not None and setup is not None and setup.writes:
         said.append(_silent(newest, setup.name))
     said += [
         warning("unread", f"The {what} could not be read: {why}")

@@ -44,6 +44,11 @@ class Setup:
         return given if is_condition_type(given) else DEFAULT_TYPE
 
     @property
+    def writes(self) -> bool:
+        """Whether it writes a condition at all: REPORT_CONDITION."""
+        return self.values.get("REPORT_CONDITION", "").strip().lower() != "false"
+
+    @property
     def names(self) -> Names:
         """How this reporter finds the adapter."""
         return Names(

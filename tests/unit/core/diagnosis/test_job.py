@@ -3,7 +3,9 @@
 import pytest
 
 from reporter.core import rows
+from reporter.core.diagnosis.finding import Weight
 from reporter.core.facts import Running
+from reporter.core.launch.names import NODE, PLUGIN, RUN_LABEL
 from tests.fakekube import terminated
 from tests.unit.core.diagnosis.world import (
     COMPLETE,
@@ -146,6 +148,40 @@ def test_a_reporter_that_was_put_in_later():
     found = explain(without_reporter(job()), pod())
 
     assert "no-reporter" not in {each.code for each in found}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "part"),
+    [
+        ({PLUGIN: "kernel", NODE: "node1"}, "plugin kernel on node node1"),
+        ({PLUGIN: "quota", NODE: "global"}, "plugin quota"),
+        ({}, "its aggregator"),
+    ],
+)
+def test_a_job_of_a_run_needs_no_reporter(annotations, part):
+    """Its plugin's container delivers to the aggregator, or the Job is the aggregator's."""
+    made = without_reporter(job())
+    made["metadata"] |= {"labels": {RUN_LABEL: "first"}, "annotations": annotations}
+    (found,) = explain(made, pod(change=bare))
+
+    assert ("of-run", Weight.INFO) == (found.code, found.weight)
+    assert f"The Job belongs to run first ({part}), whose status has the verdict." == found.what
+    assert "status-ctl status first -n default" == found.todo
+
+
+def test_a_job_of_a_run_with_a_verdict():
+    """Both are said, the verdict first."""
+    made = job(rows.result(GOOD))
+    made["metadata"]["labels"] = {RUN_LABEL: "first"}
+
+    assert ["verdict", "of-run"] == [each.code for each in explain(made, pod())]
+
+
+def test_a_reporter_that_is_to_write_no_condition():
+    """As in a run that may not grant `jobs/status`."""
+    made = setting(job(), "REPORT_CONDITION", "false")
+
+    assert [] == explain(made, pod())
 
 
 def test_a_verdict_whose_reporter_is_nowhere_to_be_seen():
