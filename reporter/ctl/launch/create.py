@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.ctl.cluster import TIMEOUT, words
+from reporter.ctl.launch.beyond import PLAN
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -82,6 +83,23 @@ class Creation:
         """Create them in this order. Raises NotCreated."""
         for each in objects:
             self.made.append(self._create(each))
+
+    def deleted(self) -> bool:
+        """Return whether the plan that was made has gone: the run is being deleted.
+
+        What cannot be told counts as no.
+        """
+        for each in self.made:
+            if each.kind == PLAN:
+                try:
+                    found = self._api.get(PLAN, each.namespace, each.name, timeout=TIMEOUT)
+                except NotFound:
+                    return True
+                except KubeError:
+                    return False
+                metadata = section(found, "metadata")
+                return text(metadata, "uid") != each.uid or "deletionTimestamp" in metadata
+        return False
 
     def undo(self) -> list[str]:
         """Delete what was made, the last first; return what is still there and why.

@@ -18,7 +18,7 @@ from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, words
 from reporter.ctl.launch.beyond import PLAN, Beyond
-from reporter.ctl.launch.create import NOT_NAMESPACED, place, shown
+from reporter.ctl.launch.create import CREATION, NOT_NAMESPACED, place, shown
 from reporter.ctl.launch.living import in_the_way
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
 
@@ -48,6 +48,8 @@ _KINDS: Final = (
     "Role",
     "ServiceAccount",
 )
+_CREATED: Final = ("StatefulSet", *(each for each in _KINDS if each not in {"DaemonSet", "Pod"}))
+"""Kinds of what `run` creates."""
 _DAEMON_SET: Final = re.compile(r'"dispatch":\s*"daemonset"')
 
 
@@ -87,6 +89,8 @@ class Removal:
         self.removed: dict[str, int] = {}
         """How many objects of each kind there were."""
         self._seen: set[tuple[str, str]] = set()
+        self._drawn: set[str] = set()
+        """What the commands that have created the plan have drawn by lot."""
 
     def aggregator(self) -> list[str]:
         """Remove the aggregator, so that nobody creates behind our back; return what stays."""
@@ -101,13 +105,17 @@ class Removal:
 
     def rest(self) -> list[str]:
         """Remove everything else; return what stays and why."""
-        return self._until_gone(
-            # Nobody keeps the rights that a snapshot had.
-            lambda: [
-                *self._noted(self._beyond.listed()),
-                *(each for kind in _KINDS for each in self._listed(kind)),
-            ]
-        ) or self._until_gone(lambda: self._listed(_LOCK))
+        return (
+            self._until_gone(
+                # Nobody keeps the rights that a snapshot had.
+                lambda: [
+                    *self._noted(self._beyond.listed()),
+                    *(each for kind in _KINDS for each in self._listed(kind)),
+                ]
+            )
+            or self._until_gone(self._plan)
+            or self._until_gone(self._created_meanwhile)
+        )
 
     def namespace(self) -> list[str]:
         """Remove the namespace if `run` has made it and nothing else lives in it.
@@ -150,6 +158,31 @@ class Removal:
                 self._quiet = self._end
                 self._tell(f"waiting: {self._why(found[0])}")
             self._times.sleep(_PAUSE)
+
+    def _plan(self) -> list["_Found"]:
+        found = self._listed(_LOCK)
+        self._drawn |= {each.drawn for each in found if each.drawn}
+        return found
+
+    def _created_meanwhile(self) -> list["_Found"]:
+        """Return what a `run` has created that had not ended before we looked.
+
+        When it has created everything it looks for the plan: if that was still there, all the rest
+        can be seen now. By its name alone it may be of a run that has the name now.
+        """
+        if not self._drawn:
+            return []
+        listed = [
+            *self._beyond.listed(),
+            *(
+                (kind, each)
+                for kind in _CREATED
+                for each in self._api.list_all(
+                    kind, self._namespace, selector(self._run), timeout=TIMEOUT
+                )
+            ),
+        ]
+        return self._noted((kind, each) for kind, each in listed if _drawn(each) in self._drawn)
 
     def _listed(self, kind: str, labelled: str = "", grace: int | None = None) -> list["_Found"]:
         labelled = labelled or selector(self._run)
@@ -210,6 +243,10 @@ class Removal:
         return f"{found.shown}: {found.held_by() or refused or 'still there'}"
 
 
+def _drawn(found: Mapping[str, Any]) -> str:
+    return text(section(found, "metadata", "annotations"), CREATION)
+
+
 class _Turn(Enum):
     """In which order objects are deleted.
 
@@ -235,7 +272,7 @@ class _Found:
         self.place, self.shown = place(found, namespace), shown(found, namespace)
         self._metadata = section(found, "metadata")
         self._node = text(section(found, "spec"), "nodeName") if kind == "Pod" else ""
-        self.kind = kind
+        self.kind, self.drawn = kind, _drawn(found)
         self.name, self.uid = text(self._metadata, "name"), text(self._metadata, "uid")
         self.deleting = bool(text(self._metadata, "deletionTimestamp"))
         # The rest of a plugin's period is for an upload, and nobody takes one any more.

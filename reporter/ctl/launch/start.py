@@ -49,6 +49,9 @@ def start(
         for remark in found.remarks:
             tell(remark)
         creation.create([each for each in objects(chosen) if text(each, "kind") != "Namespace"])
+        if creation.deleted():
+            tell("the run was deleted meanwhile; what was created is removed")
+            return None
         complete = True
     except NotCreated as error:
         tell(f"the run cannot be started:\n  {error}")

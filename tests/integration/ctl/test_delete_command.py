@@ -138,6 +138,27 @@ class TestRemoves:
         own = "status-reporter-first"
         assert "first" == fake.store.get("ConfigMap", own, "first")["metadata"]["name"]
 
+    def test_what_a_run_still_creates_meanwhile(self, at_home: Home, fake: FakeKube) -> None:
+        """The aggregator comes when nobody looks for it any more. Who has the name next stays."""
+        add_run(fake, DONE, namespace="default")
+        drawn = {"annotations": {"status-reporter.io/creation": "5e1f"}}
+        other = {"annotations": {"status-reporter.io/creation": "77aa"}}
+        fake.store.update(
+            "ConfigMap", "default", "first", lambda plan: plan["metadata"].update(drawn)
+        )
+
+        def creates(_: Any) -> bool:
+            for kind in ("StatefulSet", "Role"):
+                fake.store.create(kind, meta("first", "default", **drawn))
+            fake.store.create("Service", meta("first", "default", **other))
+            return False
+
+        fake.fail(Answer(), method="DELETE", path="/configmaps/first", where=creates)
+        code, _, err = at_home.run("delete", "first")
+
+        assert 0 == code, err
+        assert ["Service/first"] == standing(fake, "first")
+
     def test_no_namespace_that_the_run_has_not_made(self, at_home: Home, fake: FakeKube) -> None:
         fake.store.create("Namespace", {"metadata": {"name": "team-a"}})
         add_run(fake, DONE, namespace="team-a")

@@ -143,6 +143,34 @@ class TestRefuses:
         assert 5 == len([e for e in fake.requests("POST", "/statefulsets") if really(e)])
         assert [] == standing(fake, "first")
 
+    def test_a_run_that_is_deleted_while_it_is_created_takes_all_back(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """Its plan has gone: an aggregator without it would start again and again."""
+        fake.store.create("ServiceAccount", {"metadata": {"name": "default"}})
+
+        def deletes(entry: Any) -> bool:
+            if really(entry):
+                fake.store.delete("ConfigMap", "default", "first")
+            return False
+
+        fake.fail(Answer(), method="POST", path="/statefulsets", where=deletes)
+        code, _, err = start(there, "-n", "default")
+
+        assert 1 == code
+        assert "the run was deleted meanwhile; what was created is removed" in err
+        assert [] == standing(fake, "first")
+
+    def test_who_may_not_read_the_plan_starts_a_run_all_the_same(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """Whether it was deleted meanwhile is not known then."""
+        path = "/namespaces/status-reporter-first/configmaps/first"
+        fake.fail(Answer(403), method="GET", path=path, times=None)
+        code, _, err = start(there)
+
+        assert 0 == code, err
+
     def test_ctrl_c_before_everything_is_created_takes_all_back(
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
