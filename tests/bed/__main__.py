@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import sys
 import tempfile
@@ -36,28 +37,45 @@ def up(folder: Path, hollow: int = 0) -> None:
     if controlplane.running:
         raise RuntimeError(f"{folder} has a running cluster; KUBECONFIG={controlplane.kubeconfig}")
     try:
+        _stage("Starting the API server, its controllers and the scheduler")
         controlplane.start()
         if no_node is None:
+            _stage("Starting the node")
             running = Node(controlplane, services=True)
             running.start()
             import_images(running)
+            _stage(f"Making {VOLUMES} volumes")
             _create_volumes(controlplane)
         if hollow:
+            _stage(f"Adding {hollow} nodes that run nothing")
             nodes = HollowNodes(controlplane)
             nodes.start()
             nodes.add_many(f"hollow-{number}" for number in range(1, hollow + 1))
+        kubectl = binaries.program("kubectl")
     except BaseException:
         down(folder)
         raise
     if no_node:
-        print(f"no node, Pods stay pending: {no_node}")
-    print("The cluster is ready:")
-    print(f"  export KUBECONFIG={controlplane.kubeconfig}")
-    print(f"  alias kubectl={binaries.program('kubectl')}")
-    print("  kubectl apply -k deploy/examples/native")
-    print("  .venv/bin/status-ctl wait greeting")
-    print(f"  export STATUS_CTL_IMAGE={PRODUCT_IMAGE}")
-    print("  .venv/bin/status-ctl run -f deploy/plugins/first-run.yaml --wait")
+        _stage(f"no node, Pods stay pending: {no_node}")
+    _stage(first_steps(controlplane.kubeconfig, kubectl))
+
+
+def first_steps(kubeconfig: Path, kubectl: Path) -> str:
+    """Return what a person can do with the cluster, from this repository."""
+    return f"""\
+The cluster is ready:
+  export KUBECONFIG={shlex.quote(str(kubeconfig))} PATH=$PWD/.venv/bin:$PATH
+  export STATUS_CTL_IMAGE={PRODUCT_IMAGE}
+  alias kubectl={shlex.quote(str(kubectl))}
+For example:
+  kubectl apply -k deploy/examples/native
+  status-ctl wait greeting
+  status-ctl run -f deploy/plugins/first-run.yaml --name first --wait"""
+
+
+def _stage(text: str) -> None:
+    """Say it at once: what follows takes its time, and the output may be a pipe."""
+    print(text, flush=True)
 
 
 def down(folder: Path) -> None:
@@ -71,6 +89,7 @@ def down(folder: Path) -> None:
 
 def import_images(running: Node) -> None:
     """The examples' image and the product's."""
+    _stage(f"Loading {EXAMPLES_IMAGE}")
     _import_busybox(running)
     _import_product(running)
 
@@ -106,16 +125,17 @@ def _import_product(running: Node) -> None:
     if reason is None and not (PROJECT / "Dockerfile").is_file():
         reason = "there is no Dockerfile"
     if reason:
-        print(f"{PRODUCT_IMAGE} is not on the node: {reason}")
+        _stage(f"{PRODUCT_IMAGE} is not on the node: {reason}")
         return
+    _stage(f"Building {PRODUCT_IMAGE}")
     with tempfile.NamedTemporaryFile(suffix=".tar") as archive:
         try:
             build_product_image(Path(archive.name))
         except RuntimeError as error:
-            print(f"{PRODUCT_IMAGE} is not on the node: {error}")
+            _stage(f"{PRODUCT_IMAGE} is not on the node: {error}")
             return
         running.import_image(Path(archive.name), PRODUCT_IMAGE)
-    print(f"{PRODUCT_IMAGE} is on the node")
+    _stage(f"{PRODUCT_IMAGE} is on the node")
 
 
 def main() -> int:

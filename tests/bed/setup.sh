@@ -13,6 +13,7 @@ done
 [ -n "$missing" ] || exit 0
 [ "$(id -u)" = 0 ] || { echo "missing packages:$missing; run this as root" >&2; exit 1; }
 
+echo "Installing Debian packages:$missing"
 # The packages bring services (containerd, prometheus); the bed starts its own. A policy of 101
 # keeps Debian's scripts from starting them now, `disable` keeps the next boot from doing it.
 policy=/usr/sbin/policy-rc.d
