@@ -120,17 +120,6 @@ def memory_limit(case: Case) -> Iterator[Hit]:
         )
 
 
-def service_links(case: Case) -> Iterator[Hit]:
-    """Variables of Services."""
-    if case.job.pod.get("enableServiceLinks") is not False:
-        yield Hit(
-            (*case.job.pod_place, "enableServiceLinks"),
-            "Each Service of the namespace becomes environment variables of all containers, and "
-            "one may have the name of a setting (a Service named metrics: METRICS_PORT).",
-            "Set enableServiceLinks: false, unless the adapter needs these variables.",
-        )
-
-
 def parallel(case: Case) -> Iterator[Hit]:
     """Several Pods at once."""
     count = number(case.job.spec, "parallelism") or 1

@@ -173,12 +173,6 @@ RULES: Final = (
         pod_rules.missing_optional_rights,
     ),
     Rule(
-        "service-links",
-        _WARNING,
-        "`enableServiceLinks` is not `false`",
-        pod_rules.service_links,
-    ),
-    Rule(
         "parallel",
         _WARNING,
         "the Job runs several Pods at once",

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from reporter.core.lint.rules import RULES
 from tests.fakekube import FakeKube, Rule
 from tests.integration.ctl.scripted import Home
-from tests.unit.core.lint.manifests import all_of, env, job, job_set, own, pod, spec
+from tests.unit.core.lint.manifests import all_of, env, job, job_set, own, pod, pod_of, spec
 
 LATE = spec(activeDeadlineSeconds=240)
 
@@ -39,6 +39,19 @@ def test_nothing_is_wrong(home: Home) -> None:
     assert (0, "", "status-ctl: 1 Job with a status reporter: 0 errors, 0 warnings\n") == home.run(
         "lint", "-f", "job.yaml"
     )
+
+
+def test_a_plain_job_after_inject(home: Home) -> None:
+    """What inject makes of a Job with a deadline has no finding: `inject | lint --strict`."""
+    adapter = {"name": "check", "image": "busybox"}
+    plain = broken(pod(initContainers=[], containers=[adapter]))
+    del pod_of(plain)["volumes"]
+    write(home.folder, "job.yaml", plain)
+    code, out, _ = home.run("inject", "-f", "job.yaml", "--with-rbac")
+    (home.folder / "made.yaml").write_text(out)
+
+    assert 0 == code
+    assert (0, "") == home.run("lint", "--strict", "-f", "made.yaml")[:2]
 
 
 def test_a_job_set(home: Home) -> None:

@@ -45,7 +45,6 @@ def job(form: str = "native") -> dict[str, Any]:
     native = form == "native"
     pod = {
         "restartPolicy": "Never",
-        "enableServiceLinks": False,
         "serviceAccountName": "checks",
         "automountServiceAccountToken": False,
         "initContainers": [reporter()] if native else [],

@@ -133,7 +133,6 @@ MISTAKES = [
     ("startup-probe", container(startupProbe={}), "startupProbe"),
     ("memory-limit", container(resources={"limits": {"memory": "32Mi"}}), "memory"),
     ("memory-limit", container(resources={"limits": {"memory": 33554432}}), "memory"),
-    ("service-links", pod(enableServiceLinks=None), "enableServiceLinks"),
     ("parallel", spec(parallelism=3), "parallelism"),
     (
         "token",
@@ -323,6 +322,7 @@ def test_what_the_manifest_does_not_show_is_not_judged(change):
         pytest.param(lambda value: pod_of(value)["initContainers"].append(5), id="no container"),
         pytest.param(lambda value: own(value)["env"].append("X=1"), id="no variable"),
         pytest.param(env(METRICS_PORT="tcp://10.0.0.1:9090"), id="a Service's variable"),
+        pytest.param(pod(enableServiceLinks=True), id="such variables of every Service"),
     ],
 )
 def test_what_is_no_mistake(change):
