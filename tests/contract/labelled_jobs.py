@@ -12,6 +12,12 @@ from tests.bed.controlplane import ControlPlane
 
 ADMISSION = Path(__file__).resolve().parents[2] / "deploy" / "admission"
 IMAGE = "registry.example.org/team/status-reporter:0.1.0"
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
 
 
 def plain(form: str, deadline: int | None, **more: Any) -> dict[str, Any]:
@@ -44,12 +50,42 @@ def changed() -> list[dict[str, Any]]:
             volumes=[{"name": "cache", "emptyDir": {}}],
             initContainers=[{"name": "setup", "image": "x"}],
         ),
+        plain("native", 600, adapter={"securityContext": RESTRICTED}),
+        plain(
+            "classic",
+            600,
+            adapter={"securityContext": RESTRICTED},
+            securityContext={"runAsNonRoot": True, "runAsUser": 1000, "fsGroup": 1000},
+        ),
     ]
 
 
 def left_alone() -> list[dict[str, Any]]:
     """Jobs that do not."""
-    return [plain("disabled", None), plain("native", 1)]
+    results = {"name": "results", "mountPath": "/results"}
+    other = {"name": "other", "image": "x"}
+    return [
+        plain("disabled", None),
+        plain("native", 1),
+        plain("native", 600, activeDeadlineSeconds=1),
+        plain("native", None, containers=[{"name": "work", "image": "x"}, other]),
+        plain(
+            "native",
+            None,
+            adapter={"volumeMounts": [results]},
+            volumes=[{"name": "results", "emptyDir": {}}],
+        ),
+        plain("native", None, hostNetwork=True),
+        plain("native", None, adapter={"securityContext": {"runAsUser": 1000}}),
+        plain("native", None, adapter={"securityContext": {"runAsGroup": 1000}}),
+        plain("native", None, securityContext={"runAsUser": 0}),
+        plain("native", None, initContainers=[{"name": "status-reporter", "image": "x"}]),
+        plain(
+            "native",
+            None,
+            initContainers=[other | {"env": [{"name": "REPORTER_FORM", "value": "native"}]}],
+        ),
+    ]
 
 
 def injected(value: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
@@ -72,7 +108,7 @@ def as_created(bed: ControlPlane, namespace: str, value: dict[str, Any]) -> dict
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs?dryRun=All"
     made: dict[str, Any] = bed.request("POST", path, value)
     for metadata in (made["metadata"], made["spec"]["template"]["metadata"]):
-        for name in ("uid", "creationTimestamp", "managedFields"):
+        for name in ("uid", "namespace", "creationTimestamp", "managedFields"):
             metadata.pop(name, None)
         for name in ("controller-uid", "batch.kubernetes.io/controller-uid"):
             metadata.get("labels", {}).pop(name, None)
