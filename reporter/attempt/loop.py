@@ -84,9 +84,14 @@ class Loop:
         wanted = self._publisher.wants(o)
         if wanted:
             self._publisher.hand_over(o)
-        if wanted and self._publisher.pace.due(o) and (outcome := self._publisher.publish()):
+        tried = wanted and self._publisher.pace.due(o)
+        if tried and (outcome := self._publisher.publish()):
             return outcome
-        return self._ends()
+        outcome = self._ends()
+        if outcome is LoopOutcome.GAVE_UP and not tried:
+            # A back-off may reach beyond the end, and the end may be known only when it is over.
+            return self._publisher.publish() or self._ends()
+        return outcome
 
     def idle(self, done: Callable[[Observation], bool]) -> None:
         """Go on looking until `done` or SIGTERM; write only what contradicts a verdict given."""

@@ -10,6 +10,8 @@ from reporter.core.pod import Names, read_pod
 from reporter.errors import Conflict, Forbidden, InvalidRequest, Unavailable
 from tests.unit.attempt.loop_world import IMAGE, World, rows, running, stamp, waiting
 
+_BUSY = [Unavailable("x", retry_after=30.0)] * 1_000
+
 
 def test_a_conflict_is_tried_again_at_once() -> None:
     """Nobody is overloaded: somebody else was quicker."""
@@ -117,6 +119,43 @@ def test_the_classic_form_gives_up_on_an_api_it_never_saw() -> None:
 
     assert LoopOutcome.GAVE_UP == world.run()
     assert 160.0 <= world.now <= 165.0
+
+
+def test_no_back_off_reaches_beyond_the_end_of_the_classic_form() -> None:
+    """The server wishes for half a minute: it is asked once more before it is given up."""
+    world = World("classic", wait=100.0)
+    world.at(5.0, world.result, lambda: world.errors.extend(_BUSY))
+    world.at(157.0, world.errors.clear)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert 157.0 <= world.now <= 162.0
+
+
+@pytest.mark.parametrize("form", ["native", "classic"])
+def test_a_grace_period_that_is_known_when_it_is_over(form: str) -> None:
+    """Both the Pod and the Job can be read again: one more try, and no back-off before it."""
+    world = World(form)
+    world.shown = PodUnknown()
+    world.errors.extend(_BUSY)
+    world.at(1.0, world.result)
+    world.at(2.0, world.end, world.sigterm)
+    world.at(40.0, lambda: setattr(world, "shown", None), world.errors.clear)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert (40.0, "R", True) == world.history[-1]
+
+
+def test_a_grace_period_that_is_known_when_it_is_over_and_a_job_that_is_not() -> None:
+    """The one more try fails: that is the end."""
+    world = World()
+    world.shown = PodUnknown()
+    world.errors.extend(_BUSY)
+    world.at(1.0, world.result)
+    world.at(2.0, world.end, world.sigterm)
+    world.at(40.0, lambda: setattr(world, "shown", None))
+
+    assert LoopOutcome.GAVE_UP == world.run()
+    assert (40.0, "GET") == world.requests[-1]
 
 
 def test_one_failure_long_after_the_wait_time_is_no_reason_to_give_up() -> None:
