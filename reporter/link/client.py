@@ -41,9 +41,10 @@ class AggregatorClient:
     """Talks to the aggregator of one run for one plugin on one node.
 
     `stop` ends a wait between tries: the next try is made at once, and all that is under way must
-    be over within `config.grace_seconds` from then. `clock` gives monotonic seconds, `rng` numbers
-    in [0, 1), `sleep` waits once `stop` is set, `wall` gives Unix seconds. `on_event` is called
-    with a word and its facts, from any thread that uses the client:
+    be over within `config.grace_seconds` from then. Who knows better gives `ends`, which returns
+    until when a delivery may go on, stop or not. `clock` gives monotonic seconds, `rng` numbers in
+    [0, 1), `sleep` waits once `stop` is set, `wall` gives Unix seconds. `on_event` is called with a
+    word and its facts, from any thread that uses the client:
 
     - `retry`: a try of a delivery failed (`attempt`, `status`, `trouble`, `delay` in seconds);
     - `another_result_held`: the aggregator has one of this worker already (`ours`, `held`: hex);
@@ -59,13 +60,16 @@ class AggregatorClient:
         rng: Callable[[], float] = random.random,
         stop: Stop | None = None,
         sleep: Callable[[float], object] = time.sleep,
+        ends: Callable[[], float] | None = None,
         wall: Callable[[], float] = time.time,
         on_event: Event = lambda _event, _facts: None,
         limits: TimeLimits | None = None,
     ) -> None:
         self.config = config
         self._rng, self._wall = rng, wall
-        self._patience = Patience(config.grace_seconds, clock=clock, stop=stop, sleep=sleep)
+        self._patience = Patience(
+            config.grace_seconds, clock=clock, stop=stop, sleep=sleep, ends=ends
+        )
         self._on_event = on_event
         self._limits = limits or TimeLimits()
         self._trust = Trust(config, wall=wall)

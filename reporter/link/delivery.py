@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from reporter.link.answers import AggregatorAnswer, Delivery, Outcome
 from reporter.link.exchange import NoAnswer
-from reporter.link.policy import Meaning, Tries, meaning
+from reporter.link.policy import LEAST_TRY, Meaning, Tries, meaning
 from reporter.link.source import SourceChanged
 from reporter.link.trust import TrustError
 
@@ -34,7 +34,11 @@ class Stop(Protocol):
 
 
 class Patience:
-    """How much time there is, and waits that end with it. All deliveries of a client share it."""
+    """How much time there is, and waits that end with it. All deliveries of a client share it.
+
+    After a stop that is `grace` seconds, less what it takes to leave. `ends` tells the end instead,
+    by the clock, whether or not there was a stop; it is asked again before each try.
+    """
 
     def __init__(
         self,
@@ -43,8 +47,9 @@ class Patience:
         clock: Callable[[], float],
         stop: Stop | None,
         sleep: Callable[[float], object],
+        ends: Callable[[], float] | None = None,
     ) -> None:
-        self.clock = clock
+        self.clock, self._ends = clock, ends
         self._grace, self._stop, self._sleep = grace, stop or threading.Event(), sleep
         self._lock = threading.Lock()
         self._stopped_at: float | None = None
@@ -54,21 +59,23 @@ class Patience:
         """Leave no time for anything more."""
         self._over = True
 
-    def pause(self, seconds: float) -> None:
-        """Wait. A stop during the wait ends it; a stop before it does not."""
+    def pause(self, seconds: float, left: Left) -> None:
+        """Wait. A stop during the wait ends it; a stop before it does not, but may shorten it."""
         if self._stop.is_set():
-            self._sleep(seconds)
+            self._sleep(max(0.0, min(seconds, left() - LEAST_TRY)))
         else:
             self._stop.wait(seconds)
 
     def until(self, end: float | None) -> Left:
-        """Return what gives the seconds left until `end`; after a stop, until the grace is over."""
+        """Return what gives the seconds left until `end`, or until the end of all deliveries."""
 
         def left() -> float:
             if self._over:
                 return 0.0
             now = self.clock()
             within = math.inf if end is None else end - now
+            if self._ends is not None:
+                return min(within, self._ends() - now)
             if not self._stop.is_set():
                 return within
             with self._lock:
@@ -136,7 +143,7 @@ def deliver(
         facts = {"attempt": tries.attempts, "status": status, "trouble": trouble, "delay": delay}
         on_event("retry", facts)
         began = patience.clock()
-        patience.pause(delay)
+        patience.pause(delay, left)
         if busy:
             tries = tries.excused(patience.clock() - began)
 

@@ -32,7 +32,7 @@ def exit_code(outcome: LoopOutcome, standing: Standing | None, policy: str) -> i
 def delivery_end(
     o: Observation | None, policy: Policy, stopped: float | None, concluded: float | None
 ) -> float:
-    """Return until when a delivery to an aggregator may go on, in monotonic seconds.
+    """Return when the last try to deliver to an aggregator may begin, in monotonic seconds.
 
     `stopped` is when SIGTERM came, `concluded` when the delivery was handed over.
     """

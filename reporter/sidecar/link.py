@@ -24,6 +24,7 @@ from reporter.core.statement import Statement
 from reporter.core.verdict import Settled
 from reporter.errors import KubeError
 from reporter.link import AggregatorClient, ConfigError, Heart, Relay, WorkerConfig
+from reporter.link.policy import LEAST_TRY
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
@@ -33,7 +34,8 @@ from reporter.sidecar.link_config import link_config
 from reporter.sinks.aggregator import Courier, Parcel, ReporterVerdict, Result
 from reporter.sources.adapter_files import content_of
 
-LEAVE = 1.0  # seconds for an orderly end
+LEAVE = 0.5  # seconds for an orderly end
+LAST_WORD = 0.25  # seconds for the courier to tell that its last try has failed
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for
 
 
@@ -47,20 +49,21 @@ class Link:
         metrics: Metrics,
         *,
         results_path: Path,
-        wake: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
+        policy: Policy,
+        stop: Stop,
     ) -> None:
         self._telemetry, self._metrics, self._path = telemetry, metrics, results_path
-        self._clock = clock
+        self._policy, self._stop = policy, stop
+        self._seen: Observation | None = None
         self._log = log.get(plugin=config.plugin, node=config.node)
         said = partial(say, plugin=config.plugin, node=config.node)
         self._url = config.aggregator_url
         self._hurry = threading.Event()
         self._closed = threading.Event()
         self._client = AggregatorClient(
-            config, stop=self._hurry, sleep=self._closed.wait, on_event=said
+            config, stop=self._hurry, sleep=self._closed.wait, ends=self._ends, on_event=said
         )
-        self._courier = Courier(self._client, on_event=self._carried, wake=wake)
+        self._courier = Courier(self._client, on_event=self._carried, wake=stop.wake.wake)
         interval = config.heartbeat_seconds
         self._heart = Heart(self._client, interval=interval, on_event=said) if interval else None
         self._relay = Relay(self._client, config.progress_port, on_event=said)
@@ -95,6 +98,7 @@ class Link:
     def observed(self, o: Observation) -> None:
         """Hear of a pass."""
         self._telemetry.observed(o)
+        self._seen = o
         if o.stopping_since is not None:
             self._hurry.set()  # what waits for its next try is tried now
         if o.progress is not None and o.progress != self._progress:
@@ -131,24 +135,28 @@ class Link:
         if unwritten and isinstance(loop.verdict, Settled) and loop.last is not None:
             self.conclude(loop.verdict.report, evidence(loop.last, time.time()))
 
-    def stay(self, loop: Loop, policy: Policy, stop: Stop, tick: Callable[[], None]) -> None:
+    def stay(self, tick: Callable[[], None]) -> None:
         """Return when the delivery is made, or when there is no more time for it."""
         while self._courier.busy:
-            now = self._clock()
-            end = delivery_end(loop.last, policy, stop.requested_at, self._concluded_at)
-            if now >= end:
+            left = self._ends() + LAST_WORD - time.monotonic()
+            if left <= 0:
                 self._metrics.observe_delivery("gave_up")
                 self._log.error("Not delivered to the aggregator in time")
                 return
-            if stop.requested:
+            if self._stop.requested:
                 self._hurry.set()
             tick()
-            stop.wake.wait(min(end - now, TICK))
+            self._stop.wake.wait(min(left, TICK))
+
+    def _ends(self) -> float:
+        """Return when the last try has to be over; asked by the courier's thread, too."""
+        stopped = self._stop.requested_at
+        return delivery_end(self._seen, self._policy, stopped, self._concluded_at) + LEAST_TRY
 
     def conclude(self, report: Report, evidence: Mapping[str, Any]) -> None:
         """Hand over what is final; only the first time counts."""
         if self._concluded_at is None:
-            self._concluded_at = self._clock()
+            self._concluded_at = time.monotonic()
             self._courier.conclude(self._parcel(report, evidence))
 
     def _parcel(self, report: Report, evidence: Mapping[str, Any]) -> Parcel:
@@ -193,7 +201,8 @@ def opened(
     metrics: Metrics,
     *,
     results_path: Path,
-    wake: Callable[[], None],
+    policy: Policy,
+    stop: Stop,
 ) -> Link | None:
     """Return a link at work; nothing where that cannot be.
 
@@ -201,7 +210,7 @@ def opened(
     """
     try:
         config = link_config(environ, drop_key=True)
-        link = Link(config, telemetry, metrics, results_path=results_path, wake=wake)
+        link = Link(config, telemetry, metrics, results_path=results_path, policy=policy, stop=stop)
         link.start()
     except ConfigError as error:
         log.get().error("No link to the aggregator: invalid settings", problems=error.problems)

@@ -1,12 +1,9 @@
 """The link's settings: those of a worker, and AGGREGATOR_SCOPE."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal
 
 from reporter.link import ConfigError, WorkerConfig
-
-LONGEST_GRACE = 86400.0
 
 
 def link_config(environ: Mapping[str, str], *, drop_key: bool = False) -> WorkerConfig:
@@ -22,5 +19,4 @@ def link_config(environ: Mapping[str, str], *, drop_key: bool = False) -> Worker
         raise ConfigError(problems + error.problems) from None
     if problems:
         raise ConfigError(problems)
-    # How long a delivery may go on after SIGTERM the Pod's own grace period says (`stay`).
-    return replace(config, grace_seconds=LONGEST_GRACE)
+    return config

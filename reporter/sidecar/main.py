@@ -158,7 +158,7 @@ class Sidecar:
             outcome = loop.run()
             code = self._after(loop, outcome)
             if self._link is not None:
-                self._link.stay(loop, self._policy, self._stop, self._health.tick)
+                self._link.stay(self._health.tick)
             self._log.info(
                 "Reporter exits", outcome=outcome.value, exitCode=code, **self._since_stop()
             )
@@ -234,7 +234,8 @@ class Sidecar:
             self._telemetry,
             self._metrics,
             results_path=Path(self._settings.results_path),
-            wake=self._stop.wake.wake,
+            policy=self._policy,
+            stop=self._stop,
         )
 
     def _open_endpoint(self) -> Endpoint | None:

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import io
 import itertools
+import math
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -225,6 +226,32 @@ def test_after_a_signal_tries_still_wait_for_each_other(connect, fake_time):
     with Scripted(results=[Say(500)]) as server:
         connect(server.config(grace_seconds=30)).put_result(RESULT)
     assert [0.999, 1.998, 3.996, 7.992] == pytest.approx(fake_time.waits[:4])
+
+
+LATER = Say(503, headers={"Retry-After": "30"})
+
+
+def test_an_end_that_is_known_late_leaves_time_for_the_last_try(connect, fake_time):
+    """A Pod's, which its SIGTERM brings: no wish of the aggregator reaches beyond it."""
+    fake_time.stop_at = 20.0
+    end = fake_time.start + 40.0
+    with Scripted(results=[LATER, LATER, Say()]) as server:
+        client = connect(
+            server.config(grace_seconds=1), ends=lambda: end if fake_time.is_set() else math.inf
+        )
+        assert client.put_result(RESULT).delivered
+    assert [20.0, 19.0] == fake_time.waits
+
+
+def test_a_stop_just_before_a_wait_cuts_it_too(connect, fake_time):
+    """How long to wait was decided when nothing was known of an end."""
+
+    def stop(*_):
+        fake_time.stop_at = fake_time.elapsed
+
+    with Scripted(results=[LATER, Say()]) as server:
+        assert connect(server.config(grace_seconds=10), on_event=stop).put_result(RESULT).delivered
+    assert [7.0] == fake_time.waits
 
 
 def test_budget_ends_a_try_that_is_under_way(connect):

@@ -184,8 +184,9 @@ def test_absent_aggregator_is_left_when_sigterm_ends_the_time(scene: Scene) -> N
         assert "AllGood" == scene.wait_final()["reason"]
 
         assert 0 == reporter.finish()
-    (said,) = scene.said("Not delivered to the aggregator in time")
+    (said,) = scene.said("Not delivered to the aggregator")
     assert "error" == said["level"]
+    assert "Connection refused" in said["text"]
 
 
 def test_absent_aggregator_has_the_grace_period_of_the_native_form(scene: Scene) -> None:
@@ -200,12 +201,30 @@ def test_absent_aggregator_has_the_grace_period_of_the_native_form(scene: Scene)
         assert 0 == reporter.finish()
     (ended,) = scene.said("Reporter exits")
     assert 2.0 <= ended["stopSeconds"]
-    assert 1 == len(scene.said("Not delivered to the aggregator in time"))
+    assert 1 == len(scene.said("Not delivered to the aggregator"))
+    assert [] == scene.said("Not delivered to the aggregator in time")
     left = set(threading.enumerate()) - before
     for thread in [thread for thread in left if thread.name in ("courier", "relay")]:
         thread.join(BOUND)
         assert not thread.is_alive()
-    assert [] == scene.said("Not delivered to the aggregator")
+
+
+@pytest.mark.parametrize("form", ["native", "classic"])
+def test_aggregator_that_asks_for_half_a_minute_gets_the_last_try_in_time(
+    scene: Scene, aggregator: Scripted, form: str
+) -> None:
+    """No wait reaches beyond the grace period: once more while it can still be of use."""
+    later = Say(503, headers={"Retry-After": "30"})
+    aggregator.script("results", later, later, Say())
+    scene.create(form=form, pod=short_grace)
+    reporter = scene.start(**linked(aggregator))
+    scene.write_result()
+    scene.wait_log("Request to the aggregator failed, retrying")
+    reporter.sigterm()
+
+    assert 0 == reporter.join()
+    assert 3 == len(results(aggregator))
+    assert 1 == len(scene.said("Delivered to the aggregator"))
 
 
 def test_native_form_delivers_before_the_pod_ends(scene: Scene, aggregator: Scripted) -> None:
