@@ -115,6 +115,15 @@ RULES: Final = (
         partial=True,
     ),
     Rule(
+        "ttl-too-short",
+        _WARNING,
+        "`ttlSecondsAfterFinished` is not more than 120: the condition may never be read, and the "
+        "reaper comes too late",
+        time_rules.ttl_too_short,
+        partial=True,
+        without=time_rules.ttl_too_short_for,
+    ),
+    Rule(
         "repeated",
         _WARNING,
         "`restartPolicy` and `backoffLimit` repeat a failed check, whose verdict may change then",

@@ -5,11 +5,13 @@ from typing import Final
 
 from reporter.core.diagnosis.setting import MARGIN
 from reporter.core.lint.case import Case, Hit
-from reporter.core.lint.jobs import Place
+from reporter.core.lint.jobs import Job, Place
 from reporter.core.objects import number, text
 from reporter.core.text import go_duration
 
 _GRACE: Final = 5  # seconds; two of them are kept for the exit
+_REAPED: Final = 120
+"""Seconds after a Job's end, at most, when the reaper writes: its --settle and --interval."""
 _BACKOFF_LIMIT: Final = 6  # the API server's default
 
 
@@ -59,6 +61,24 @@ def grace_too_short(case: Case) -> Iterator[Hit]:
             f"The Pod has {grace} s to end: when it is deleted, the reporter has too little time "
             "to write the verdict.",
             f"Set terminationGracePeriodSeconds to at least {_GRACE}, or leave it out (30 s).",
+        )
+
+
+def ttl_too_short(case: Case) -> Iterator[Hit]:
+    """A Job that is gone before its condition was read, or written by the reaper."""
+    if not case.reporter.says_no("REPORT_CONDITION"):
+        yield from ttl_too_short_for(case.job)
+
+
+def ttl_too_short_for(job: Job) -> Iterator[Hit]:
+    """The same for a Job that is yet to get its reporter."""
+    ttl = number(job.spec, "ttlSecondsAfterFinished")
+    if ttl is not None and ttl <= _REAPED:
+        yield Hit(
+            (*job.spec_place, "ttlSecondsAfterFinished"),
+            f"The Job is deleted {ttl} s after its end: its condition may never be read, and "
+            "where the reporter was lost, the reaper comes too late to write it.",
+            f"Set ttlSecondsAfterFinished to more than {_REAPED}.",
         )
 
 

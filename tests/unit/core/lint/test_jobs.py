@@ -4,7 +4,17 @@ import pytest
 
 from reporter.core.inject.jobs import objects_in
 from reporter.core.lint.jobs import read_jobs
-from tests.unit.core.lint.manifests import cron_job, env, ids, job, job_set, lint, pod, pod_of
+from tests.unit.core.lint.manifests import (
+    cron_job,
+    env,
+    ids,
+    job,
+    job_set,
+    lint,
+    pod,
+    pod_of,
+    spec,
+)
 
 LABEL = "status-reporter.io/inject"
 
@@ -115,6 +125,14 @@ def test_a_job_that_was_not_injected(form):
     assert ("not-injected", "error") == (found.rule.id, found.rule.severity)
     assert ("metadata", "labels", LABEL) == found.place
     assert "The label asks for a reporter, and there is none in the Pod template." == found.what
+
+
+def test_a_job_that_a_policy_injects_and_that_is_deleted_too_soon():
+    """The label is enough to say so."""
+    value = bare()
+    spec(ttlSecondsAfterFinished=60)(value)
+
+    assert ["not-injected", "ttl-too-short"] == ids(lint(value))
 
 
 @pytest.mark.parametrize("wrap", [lambda made: made, cron_job, lambda made: job_set(made, 1)])

@@ -107,6 +107,8 @@ MISTAKES = [
     ("wait-near-deadline", spec(activeDeadlineSeconds=309), "activeDeadlineSeconds"),
     ("no-deadline", spec(activeDeadlineSeconds=None), "activeDeadlineSeconds"),
     ("grace-too-short", pod(terminationGracePeriodSeconds=4), "terminationGracePeriodSeconds"),
+    ("ttl-too-short", spec(ttlSecondsAfterFinished=0), "ttlSecondsAfterFinished"),
+    ("ttl-too-short", spec(ttlSecondsAfterFinished=120), "ttlSecondsAfterFinished"),
     ("repeated", spec(backoffLimit=None), "backoffLimit"),
     ("repeated", spec(backoffLimit=1), "backoffLimit"),
     ("repeated", spec(backoffLimit=None, backoffLimitPerIndex=2), "backoffLimit"),
@@ -288,6 +290,11 @@ def test_what_the_manifest_does_not_show_is_not_judged(change):
         pytest.param(all_of(env(RESULT_REQUIRED="false"), unmounted), id="no result wanted"),
         pytest.param(spec(activeDeadlineSeconds=310), id="ten seconds longer"),
         pytest.param(pod(terminationGracePeriodSeconds=5), id="enough grace"),
+        pytest.param(spec(ttlSecondsAfterFinished=121), id="enough time to read the condition"),
+        pytest.param(
+            all_of(env(REPORT_CONDITION="false"), spec(ttlSecondsAfterFinished=0)),
+            id="no condition to read",
+        ),
         pytest.param(pod(restartPolicy="OnFailure"), id="a restart that the Job stops"),
         pytest.param(
             spec(backoffLimit=9, backoffLimitPerIndex=0), id="indexes that are not repeated"
