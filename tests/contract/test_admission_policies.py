@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,14 @@ import yaml
 
 from tests.bed.api import ApiError
 from tests.bed.controlplane import ControlPlane
-from tests.contract.labelled_jobs import ADMISSION, as_created, changed, injected, left_alone
+from tests.contract.labelled_jobs import (
+    ADMISSION,
+    as_created,
+    changed,
+    injected,
+    left_alone,
+    plain,
+)
 from tests.unit.core.lint.manifests import (
     Change,
     all_of,
@@ -35,22 +42,28 @@ pytestmark = pytest.mark.cluster
 LABEL = "test.status-reporter.io/admission"
 
 
-class Admission:
-    """A namespace that the policies of a file are bound to, and no other."""
+def policies(file: str) -> Iterator[dict[str, Any]]:
+    yield from yaml.safe_load_all((ADMISSION / file).read_text())
 
-    def __init__(self, bed: ControlPlane, file: str, **binding: Any) -> None:
+
+class Admission:
+    """A namespace that the policies of some files are bound to, and no other."""
+
+    def __init__(self, bed: ControlPlane, *files: str, actions: Sequence[str] = ()) -> None:
         self.namespace = f"admission-{uuid.uuid4().hex[:8]}"
         self._bed = bed
         self._paths = [f"/api/v1/namespaces/{self.namespace}"]
         meta = {"name": self.namespace, "labels": {LABEL: self.namespace}}
         bed.request("POST", "/api/v1/namespaces", {"metadata": meta})
         selector = {"namespaceSelector": {"matchLabels": {LABEL: self.namespace}}}
-        for each in yaml.safe_load_all((ADMISSION / file).read_text()):
+        for each in (made for file in files for made in policies(file)):
             each["metadata"]["name"] += f".{self.namespace}"
             plural = each["kind"].lower() + "s"
             if each["kind"].endswith("Binding"):
                 each["spec"]["policyName"] += f".{self.namespace}"
-                each["spec"] |= {"matchResources": selector, **binding}
+                each["spec"]["matchResources"] = selector
+                if "validationActions" in each["spec"]:
+                    each["spec"]["validationActions"] = actions
             path = f"/apis/{each['apiVersion']}/{plural.replace('policys', 'policies')}"
             bed.request("POST", path, each)
             self._paths.append(f"{path}/{each['metadata']['name']}")
@@ -165,7 +178,7 @@ ACCEPTED = [
 @pytest.fixture(scope="module")
 def denying(controlplane: ControlPlane) -> Iterator[Admission]:
     """The policy, once it is applied."""
-    admission = Admission(controlplane, "validate.yaml", validationActions=["Deny"])
+    admission = Admission(controlplane, "validate.yaml", actions=["Deny"])
     bad = valid("native", spec(activeDeadlineSeconds=1))
     try:
         wait_for(lambda: admission.refusal(bad))
@@ -196,7 +209,7 @@ def test_what_is_not_refused(denying: Admission, kind: str) -> None:
 
 def test_an_account_without_the_right(controlplane: ControlPlane) -> None:
     """Refused where the binding says so; the rights count that the account has by then."""
-    admission = Admission(controlplane, "validate-rights.yaml", validationActions=["Deny"])
+    admission = Admission(controlplane, "validate-rights.yaml", actions=["Deny"])
     rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{admission.namespace}"
     deploy = ADMISSION.parent / "base"
     try:
@@ -242,5 +255,28 @@ def test_the_mutating_policy_does_what_inject_does(
         for value in situations:
             assert admission.created(injected(value, tmp_path)) == admission.created(value)
         assert untouched == [admission.created(value) for value in left_alone()]
+    finally:
+        admission.end()
+
+
+def test_a_labelled_job_that_has_no_reporter(controlplane: ControlPlane, tmp_path: Path) -> None:
+    """Told where no policy has added it; a warning, for the Job can run without one."""
+    words = "the Job has the label status-reporter.io/inject but no reporter"
+    *_, binding = policies("validate.yaml")
+    assert ["Warn"] == binding["spec"]["validationActions"]
+    disabled, *others = left_alone()
+    with_reporter = others[-2:]
+    unlabelled = plain("native", None)
+    del unlabelled["metadata"]["labels"]
+    admission = Admission(controlplane, "validate.yaml", "mutate.yaml", actions=["Deny"])
+    try:
+        wait_for(lambda: words in admission.refusal(plain("native", 1)))
+        wait_for(lambda: not admission.refusal(changed()[0]))
+        for value in [*others[:-2], plain("nativ", None), plain("", None)]:
+            assert words in admission.refusal(value)
+        made = [injected(value, tmp_path) for value in changed()]
+        for value in [disabled, unlabelled, *with_reporter, *changed(), *made]:
+            assert words not in admission.refusal(value)
+        assert "" == admission.refusal(cron_job(plain("native", 1)))
     finally:
         admission.end()
