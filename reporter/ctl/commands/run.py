@@ -23,7 +23,7 @@ from reporter.ctl.launch.standing import asked_there, hints, stands
 from reporter.ctl.launch.start import start
 from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
-from reporter.ctl.run.by_cluster import OWN_NAMESPACE
+from reporter.ctl.run.by_cluster import OWN_NAMESPACE, Aggregator
 from reporter.ctl.show import output as show
 from reporter.ctl.show.tell import tell
 from reporter.errors import Forbidden
@@ -46,7 +46,7 @@ exit codes:
        reports a failed check
   2    usage error, a definition is invalid, or a file cannot be read
   3    timed out
-  4    cannot tell: not reachable, forbidden
+  4    cannot tell: not reachable, forbidden; with --wait: the run was deleted
   130  Ctrl-C"""
 
 
@@ -164,6 +164,8 @@ def _follow(
 
 def _wait(chosen: RunOptions, options: argparse.Namespace, after: str) -> int:
     origin = asked_there(options, chosen.namespace, chosen.run)
+    kind = "Job" if chosen.exit else "StatefulSet"
+    origin.is_known(Aggregator(kind, chosen.namespace, chosen.run, chosen.run))
     code, look = wait.follow(origin, options, more="; it is still running")
     if look.document is not None and over(look.document):
         after = hints(

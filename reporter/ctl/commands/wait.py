@@ -37,8 +37,8 @@ exit codes:
        good
   2    usage error
   3    timed out
-  4    cannot tell: forbidden, no source for the status, a JOB that was deleted or has ended
-       without a final verdict
+  4    cannot tell: forbidden, no source for the status, a run or JOB that was deleted, a JOB
+       that has ended without a final verdict
   130  Ctrl-C"""
 
 END = "end"
@@ -187,7 +187,12 @@ def wait(
     missed = 0
     while True:
         left = ANSWER if end is None else end - clock()
-        look = chosen.look(min(ANSWER, max(left, least)), entries=entries)
+        try:
+            look = chosen.look(min(ANSWER, max(left, least)), entries=entries)
+        except CannotTell:
+            if told is None:
+                raise
+            return told
         if look.outcome is ReadOutcome.FORBIDDEN:
             raise CannotTell(f"{look.detail} (forbidden)")
         trouble = look.detail or look.warning

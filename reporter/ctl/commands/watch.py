@@ -29,7 +29,7 @@ exit codes:
   0    the run has passed
   1    it has failed: a result is missing or reports a failed check
   2    usage error
-  4    cannot tell: forbidden, or no source for the status
+  4    cannot tell: forbidden, no source for the status, or the run was deleted
   130  Ctrl-C"""
 
 

@@ -8,8 +8,9 @@ import argparse
 import socket
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from reporter.core.launch.names import RUN_LABEL
 from reporter.core.objects import items, number, section, text
 from reporter.core.run.from_annotations import of_reading
 from reporter.core.run.reading import Reading, ReadOutcome
@@ -20,7 +21,7 @@ from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_http import ByHttp
 from reporter.ctl.run.server import ANSWER, StatusServer
 from reporter.ctl.run.tls import Address
-from reporter.errors import Forbidden, KubeError
+from reporter.errors import Forbidden, KubeError, NotFound
 
 if TYPE_CHECKING:
     from reporter.kube.port_forward import PortForward
@@ -33,6 +34,15 @@ Ask for the right to create port-forwards (pods/portforward: create, get), or co
 listener: see `status-ctl connect --help`"""
 
 _STATUS_PORT: Final = "status"
+
+
+class Aggregator(NamedTuple):
+    """What makes the Pods of an aggregator, a StatefulSet or a Job; of a launched run, its name."""
+
+    kind: str
+    namespace: str
+    name: str
+    run: str
 
 
 class ByCluster:
@@ -51,9 +61,18 @@ class ByCluster:
         self._http: ByHttp | None = None
         self._refused = ""  # why there is no port-forward, for good
         self._forward: PortForward | None = None
+        self._aggregator: Aggregator | None = None  # what makes its Pods, once that is known
+
+    def is_known(self, aggregator: Aggregator) -> None:
+        """Take it that the run is there, before a look has shown it."""
+        self._aggregator = aggregator
 
     def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
-        """Ask the status listener; without it read what the annotation says, which is not long."""
+        """Ask the status listener; without it read what the annotation says, which is not long.
+
+        Raises CannotTell where a run that was there can tell no more: it was deleted, or its
+        aggregator has ended.
+        """
         trouble = ""
         if self._http is not None:
             look = self._http.look(timeout, entries=entries)
@@ -61,8 +80,12 @@ class ByCluster:
                 return look
             trouble = self._lose(look)
         reading = self._read(timeout)
-        if reading.outcome is ReadOutcome.POD_NOT_RUNNING and reading.pod is not None:
-            self._still_possible(reading.pod, timeout)
+        if reading.pod is not None:
+            self._aggregator = _aggregator(reading.pod)
+        if reading.outcome is ReadOutcome.NOT_FOUND:
+            self._still_there(timeout)
+        if reading.outcome is ReadOutcome.POD_NOT_RUNNING:
+            self._still_possible(timeout)
         if reading.pod is not None and not trouble and self._connect(reading.pod):
             assert self._http is not None
             look = self._http.look(timeout, entries=entries)
@@ -84,15 +107,26 @@ class ByCluster:
             )
         return self._http.server
 
-    def _still_possible(self, pod: Mapping[str, Any], timeout: float) -> None:
-        """Raise CannotTell where an aggregator that was a Job's has ended without a last word."""
-        metadata = section(pod, "metadata")
-        owners = items(metadata, "ownerReferences")
-        name = next((text(each, "name") for each in owners if text(each, "kind") == "Job"), "")
-        if not name:
+    def _still_there(self, timeout: float) -> None:
+        """Raise CannotTell where what made the aggregator's Pod is gone as well: none will come."""
+        if self._aggregator is None:
             return
+        kind, namespace, name, run = self._aggregator
         try:
-            job = self._api.get("Job", text(metadata, "namespace"), name, timeout=timeout)
+            self._api.get(kind, namespace, name, timeout=timeout)
+        except NotFound:
+            gone = f"run {run}" if run else f"the aggregator ({kind.lower()}/{name})"
+            raise CannotTell(f"{gone} was deleted") from None
+        except KubeError:
+            return
+
+    def _still_possible(self, timeout: float) -> None:
+        """Raise CannotTell where an aggregator that was a Job's has ended without a last word."""
+        if self._aggregator is None or self._aggregator.kind != "Job":
+            return
+        _, namespace, name, _ = self._aggregator
+        try:
+            job = self._api.get("Job", namespace, name, timeout=timeout)
         except KubeError:
             return
         for each in items(section(job, "status"), "conditions"):
@@ -106,6 +140,9 @@ class ByCluster:
     def _read(self, timeout: float) -> Reading:
         from reporter.sources.run_status import read_run_status
 
+        if self._run and self._aggregator is not None:
+            there = self._aggregator.namespace
+            return read_run_status(self._api, there, run=self._run, timeout=timeout)
         reading = read_run_status(self._api, self._namespace, run=self._run, timeout=timeout)
         not_here = reading.outcome in {ReadOutcome.NOT_FOUND, ReadOutcome.FORBIDDEN}
         if not_here and self._run and not self._only_there:
@@ -151,6 +188,15 @@ class ByCluster:
         why = forward.error or look.detail
         forward.close()
         return why
+
+
+def _aggregator(pod: Mapping[str, Any]) -> Aggregator | None:
+    metadata = section(pod, "metadata")
+    for owner in items(metadata, "ownerReferences"):
+        if (kind := text(owner, "kind")) in {"StatefulSet", "Job"}:
+            run = text(section(metadata, "labels"), RUN_LABEL)
+            return Aggregator(kind, text(metadata, "namespace"), text(owner, "name"), run)
+    return None
 
 
 def _status_port(pod: Mapping[str, Any]) -> tuple[str, int | None]:

@@ -1,0 +1,208 @@
+"""A run that is deleted while somebody waits for it or watches it."""
+
+import io
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from reporter.core.run.reading import ReadOutcome
+from reporter.core.run.view import Look
+from reporter.ctl.commands.wait import RunBar, wait
+from reporter.ctl.commands.watch import Lines, watch
+from reporter.ctl.exits import CannotTell
+from reporter.ctl.run.by_cluster import ByCluster
+from reporter.ctl.run.server import ANSWER
+from tests.fakekube import FakeKube, Rule
+from tests.integration.ctl.cluster import plugin
+from tests.integration.ctl.launched import RUN_LABEL, Controllers, shown
+from tests.integration.ctl.scripted import BOUND, Home
+from tests.integration.ctl.starting import START, add_node, there
+
+__all__ = ["there"]
+AGGREGATOR = {"sonobuoy-component": "aggregator"}
+RUNNING = shown("running", plugin("quota"), final=False)
+OVER = shown("complete", plugin("quota", status="complete"))
+
+
+@pytest.fixture
+def fake(fake: FakeKube) -> FakeKube:
+    """The API server shows a person what the role `view` does."""
+    fake.tokens.roles["person"] += (Rule(("get", "list"), ("statefulsets",), groups=("apps",)),)
+    return fake
+
+
+class Cluster:
+    """The aggregator of the run `first`, by hand."""
+
+    def __init__(self, fake: FakeKube, kind: str) -> None:
+        self.fake, self.kind = fake, kind
+        made = fake.store.create(kind, {"metadata": {"name": "first"}})
+        self._uid = made["metadata"]["uid"]
+
+    def has_pod(self, annotations: dict[str, str], run: str = "first") -> None:
+        """Make its Pod, which says of which run it is."""
+        labels = AGGREGATOR | ({RUN_LABEL: run} if run else {})
+        owner = {"kind": self.kind, "name": "first", "uid": self._uid, "controller": True}
+        meta = {"name": "first-0", "annotations": annotations, "labels": labels}
+        made = {"metadata": meta | {"ownerReferences": [owner]}, "spec": {"containers": []}}
+        self.fake.store.create("Pod", made)
+        running = {"status": {"phase": "Running"}}
+        self.fake.store.update("Pod", "default", "first-0", lambda pod: pod | running)
+
+    def loses_pod(self) -> None:
+        """As when its node is drained."""
+        self.fake.store.delete("Pod", "default", "first-0")
+
+    def is_deleted(self) -> None:
+        """All of it."""
+        with self.fake.changed:
+            self.fake.store.delete(self.kind, "default", "first")
+            self.loses_pod()
+
+
+@pytest.fixture(params=["StatefulSet", "Job"])
+def cluster(request: pytest.FixtureRequest, fake: FakeKube) -> Cluster:
+    """A run that goes on."""
+    cluster = Cluster(fake, request.param)
+    cluster.has_pod(RUNNING)
+    return cluster
+
+
+@pytest.fixture
+def run(at_home: Home) -> ByCluster:
+    """The run as the commands ask for it."""
+    return asked(at_home, "first")
+
+
+def asked(home: Home, name: str) -> ByCluster:
+    config = str(home.folder / ".kube" / "config")
+    return ByCluster(Namespace(namespace=None, context=None, kubeconfig=config), name)
+
+
+def doing(*steps: Callable[[], None]) -> Callable[[float], None]:
+    """Return what passes the time between two looks: a step each time."""
+    left = iter(steps)
+
+    def sleep(_: float) -> None:
+        next(left)()
+
+    return sleep
+
+
+def waited(run: Any, *steps: Callable[[], None]) -> tuple[int, Look]:
+    return wait(run, "end", None, False, RunBar(io.StringIO()), sleep=doing(*steps))
+
+
+def test_waiting_ends(run: ByCluster, cluster: Cluster) -> None:
+    """Nothing can come any more."""
+    with pytest.raises(CannotTell, match=r"^run first was deleted$"):
+        waited(run, cluster.is_deleted)
+
+
+def test_watching_ends(run: ByCluster, cluster: Cluster) -> None:
+    """In the same words."""
+    with pytest.raises(CannotTell, match=r"^run first was deleted$"):
+        watch(run, Lines(Namespace(output="name")), doing(cluster.is_deleted))
+
+
+def test_the_only_run_of_the_namespace(at_home: Home, cluster: Cluster) -> None:
+    """Its name is on its Pod."""
+    with pytest.raises(CannotTell, match=r"^run first was deleted$"):
+        waited(asked(at_home, ""), cluster.is_deleted)
+
+
+def test_an_aggregator_that_nobody_launched(at_home: Home, fake: FakeKube) -> None:
+    """It has no name of a run: it was deployed by hand."""
+    cluster = Cluster(fake, "StatefulSet")
+    cluster.has_pod(RUNNING, run="")
+    with pytest.raises(CannotTell, match=r"^the aggregator \(statefulset/first\) was deleted$"):
+        waited(asked(at_home, ""), cluster.is_deleted)
+
+
+def test_a_pod_that_moves_is_waited_for(run: ByCluster, cluster: Cluster) -> None:
+    """However long there is none."""
+    comes_back = lambda: cluster.has_pod(OVER)  # noqa: E731
+    code, _ = waited(run, cluster.loses_pod, int, comes_back)
+
+    assert 0 == code
+
+
+def test_who_may_not_ask_for_the_owner_waits_on(
+    run: ByCluster, cluster: Cluster, fake: FakeKube
+) -> None:
+    """It may be there."""
+    fake.tokens.roles["person"] = (Rule(("list",), ("pods",)),)
+    comes_back = lambda: cluster.has_pod(OVER)  # noqa: E731
+    code, _ = waited(run, cluster.loses_pod, comes_back)
+
+    assert 0 == code
+
+
+def test_a_pod_that_moves_in_the_only_namespace_that_one_may_read(
+    run: ByCluster, cluster: Cluster, fake: FakeKube
+) -> None:
+    """The run is here: whether there is one in another namespace does not matter any more."""
+    here = Rule(("get", "list"), ("pods", "jobs"), namespaces=("default",))
+    fake.tokens.roles["person"] = (here,)
+    comes_back = lambda: cluster.has_pod(OVER)  # noqa: E731
+    code, _ = waited(run, cluster.loses_pod, comes_back)
+
+    assert 0 == code
+
+
+def test_a_run_that_is_not_there_yet_is_waited_for(at_home: Home, fake: FakeKube) -> None:
+    """It was never seen, so nobody can have deleted it."""
+    started: list[Cluster] = []
+
+    def starts() -> None:
+        started.append(Cluster(fake, "StatefulSet"))
+        started[0].has_pod(OVER)
+
+    code, _ = waited(asked(at_home, "first"), int, starts)
+
+    assert 0 == code
+
+
+def test_a_verdict_that_is_known_stays() -> None:
+    """The summary has said the end; only the entries were still to come."""
+    summary = {"status": "complete", "final": True} | {
+        "counts": {"entries": 1, "decided": 1, "received": 1, "failed": 0, "unknown": 0},
+    }
+    looks: Iterator[Look] = iter([Look(ReadOutcome.OK, summary)])
+
+    class Run:
+        name, pause = "run", 1.0
+
+        def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
+            for look in looks:
+                return look
+            raise CannotTell("run first was deleted")
+
+    code, look = waited(Run())
+
+    assert (0, summary) == (code, look.document)
+
+
+class TestRunWaits:
+    """`run --wait`."""
+
+    @pytest.fixture
+    def fake(self) -> Iterator[FakeKube]:
+        with FakeKube(role="admin") as fake:
+            add_node(fake, "node1")
+            yield fake
+
+    def test_ends_with_4(self, there: Home, fake: FakeKube, controllers: Controllers) -> None:
+        """And offers nothing to do with a run that is gone."""
+        controllers.annotations = RUNNING
+        listed = "/namespaces/status-reporter-first/pods"
+        looked = lambda: [e for e in fake.requests("GET", listed) if "limit" in e.query]  # noqa: E731
+        with there.started(*START, "--wait") as process:
+            fake.wait_for(looked)
+            fake.store.empty("status-reporter-first")
+            _, err = process.communicate(timeout=BOUND)
+
+        assert 4 == process.returncode
+        assert err.endswith(b"status-ctl: run first was deleted\n")
