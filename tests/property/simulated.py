@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from reporter.core.launch import names
@@ -17,6 +17,7 @@ from reporter.core.launch.decide import decide
 from reporter.core.launch.job import secret_name
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import (
+    SeenPod,
     newest_pods,
     read_daemon_set,
     read_event,
@@ -24,6 +25,7 @@ from reporter.core.launch.seen import (
     read_pod,
 )
 from reporter.core.launch.world import Decision, Memory, Run, World
+from reporter.core.objects import stamp
 from reporter.core.run.entry import Entry, due, fail, next_due, receive, start
 from reporter.core.run.entry import launch as launched
 from reporter.core.run.plan import Key
@@ -228,13 +230,15 @@ class Faults:
     """When the launcher is killed (by number of request), the API away, and what is seen late.
 
     A request whose number is in `before` never reaches the API server, one in `after` does, but
-    nobody hears the answer.
+    nobody hears the answer. `forged` is the state of a Pod beside that of each entry, with its
+    labels, that its Job has not made, and that is always newer.
     """
 
     before: frozenset[int] = frozenset()
     after: frozenset[int] = frozenset()
     outages: tuple[tuple[float, float], ...] = ()
     seed: int | None = None
+    forged: str = ""
 
 
 class Shell:
@@ -354,6 +358,8 @@ class Shell:
                 pods.append(pod)
             if refusal is not None:
                 refusals[name] = refusal
+        if self.faults.forged:
+            pods += [self._forged(key) for key in self.entries]
         return World(
             jobs,
             newest_pods(pods),
@@ -364,6 +370,17 @@ class Shell:
             self._unseen,
             sets,
         )
+
+    def _forged(self, key: Key) -> SeenPod:
+        """A Pod with the labels of the entry's that somebody else has made just now."""
+        state, made = self.faults.forged, self.run.maker(key)
+        now = ended(1) if state == "Failed" else running()
+        leaving = {"deletionTimestamp": stamp(NOW)} if state == "deleted" else {}
+        phase = "Running" if leaving else state
+        make = api_daemon_pod if made.kind == "DaemonSet" else api_pod
+        pod = read_pod(make(key, now, now, phase=phase, **leaving), self.run.launch)
+        assert pod is not None
+        return replace(pod, name="forged", uid="zz", job_uid="zz", created_at=self.cluster.now)
 
     def _values(self, shown: tuple) -> tuple:
         """What is kept of a name's Job or DaemonSet, Pod and Event."""

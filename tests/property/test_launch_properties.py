@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reporter.core.launch.decide import decide
 from reporter.core.launch.names import entry_name, shared_name
-from reporter.core.launch.seen import read_event, read_job, read_pod
+from reporter.core.launch.seen import newest_pods, read_event, read_job, read_pod
 from reporter.core.launch.world import Memory, World
 from reporter.core.run.entry import State
 from reporter.core.run.plan import Plugin
@@ -81,6 +81,23 @@ def driven(chosen, wrong, seconds=LONGEST, **settings):
     shell = Shell(Cluster(run(**settings), chosen), wrong)
     shell.go(seconds + sum(length for _, length in wrong.outages))
     return shell
+
+
+@given(
+    whole=st.sampled_from([run(), daemons()]),
+    chosen=fates,
+    wrong=faults,
+    state=st.sampled_from(["Pending", "Running", "Failed", "deleted"]),
+)
+def test_a_pod_with_copied_labels_makes_no_difference(whole, chosen, wrong, state):
+    """Whoever may create Pods can say of any that it is of our Job, and the newest."""
+
+    def ended(wrong):
+        shell = Shell(Cluster(whole, chosen), wrong)
+        shell.go(LONGEST + sum(length for _, length in wrong.outages))
+        return shell.through, shell.entries, shell.taken, shell.cluster.created
+
+    assert ended(wrong) == ended(replace(wrong, forged=state))
 
 
 def expected(fate):
@@ -296,7 +313,7 @@ def test_no_object_of_the_api_ends_the_launcher(data):
     event = read_event(damaged(api_refusal(CHECK, "no")))
     name = entry_name("r", CHECK)
     world = World(
-        {name: job}, {name: pod} if pod else {}, {name: event} if event else {}, frozenset()
+        {name: job}, newest_pods([pod] if pod else []), {name: event} if event else {}, frozenset()
     )
     shell = Shell(Cluster(whole, {CHECK: "passes"}), Faults())
     shell.go(3)

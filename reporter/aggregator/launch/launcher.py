@@ -279,7 +279,8 @@ class Launcher:
         await self._store.start_entries(decision.start)
         await self._store.launch_entries(decision.adopt, at=self._wall())
         for key in decision.take_logs:
-            self._logs.take(key, world.pods[entry_name(self._plan.run, key)])
+            uid = decision.memory.uids[key]
+            self._logs.take(key, world.pods[entry_name(self._plan.run, key), uid])
         for name in decision.delete:
             requests.delete(Maker("Job", name), world.jobs[name].uid)
         for name in decision.delete_sets:

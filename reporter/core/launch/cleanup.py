@@ -13,7 +13,7 @@ from reporter.core.launch.seen import SeenJob, SeenPod
 from reporter.core.launch.situation import LATE
 from reporter.core.launch.spec import Launch
 from reporter.core.launch.watched import pod_of
-from reporter.core.launch.world import Run, World
+from reporter.core.launch.world import Memory, Run, World
 from reporter.core.run.entry import HOLD, Entry, may_still_come, unjudged
 from reporter.core.run.plan import Key, Plugin
 from reporter.core.run.record import Cause, Rank
@@ -46,16 +46,16 @@ def clean_up(
     entries: Mapping[Key, Entry],
     jobs: Mapping[Key, SeenJob],
     world: World,
+    memory: Memory,
     *,
     now: float,
-    ending_since: float | None,
 ) -> Cleanup:
     """Say what to do about the decided entries; `jobs` are those of this run.
 
     While the run goes on a Job stays until its logs were taken; at its end that has a limit.
     `left` is by kind and name.
     """
-    found, kept = Cleanup(), set()
+    found, kept, ending_since = Cleanup(), set(), memory.ending_since
     hurry = ending_since is not None and now >= ending_since + LOGS
     for maker, keys in _by_maker(run, jobs).items():
         job = jobs[keys[0]]
@@ -95,14 +95,34 @@ def clean_up(
     if ending_since is not None:
         if found.take_logs:
             found.dues.append(ending_since + LOGS)
-        for key in entries:
-            pod = world.pods.get(entry_name(run.name, key))
-            # One in which nothing runs any more is a matter of the garbage collector.
-            if pod is not None and not pod.over and key not in jobs:
-                found.left[str(run.maker(key))] = f"its Pod {pod.name} has not ended yet"
+        found.left |= _ending_pods(run, entries, jobs, world, memory)
     for plugin in run.plan.plugins:
         found.delete_secrets += _unneeded(run.name, plugin, entries, jobs.keys() - kept, world)
     return found
+
+
+def _ending_pods(
+    run: Run,
+    entries: Mapping[Key, Entry],
+    jobs: Mapping[Key, SeenJob],
+    world: World,
+    memory: Memory,
+) -> dict[str, str]:
+    """Say of what is gone that a Pod of it is still there.
+
+    What went before this process began to look may have made any Pod that says so. One in which
+    nothing runs any more is a matter of the garbage collector.
+    """
+    gone = {entry_name(run.name, key): key for key in entries if key not in jobs}
+    left = {}
+    for pod in world.pods.values():
+        key = gone.get(pod.job)
+        if key is None or pod.over:
+            continue
+        unknown = pod.job_uid if entries[key].launched_at is not None else ""
+        if pod.job_uid == memory.uids.get(key, unknown):
+            left[str(run.maker(key))] = f"its Pod {pod.name} has not ended yet"
+    return left
 
 
 def _unseen_until(entry: Entry, pod: SeenPod | None, now: float) -> float:

@@ -42,11 +42,12 @@ def decide(
     jobs = our_jobs(run, entries, world)
     ending = all(entry.terminal for entry in entries.values())
     memory = after_absence(memory, world, now, ending=ending)
+    memory = replace(memory, uids={**memory.uids, **{key: job.uid for key, job in jobs.items()}})
     begun = begun or any(entry.launched_at is not None for entry in entries.values())
     if not ending and not begun and world.unseen_since is None:
         return _beginning(entries, memory, now, lost=bool(jobs))
     watched = watch(run, entries, jobs, world, memory, now=now)
-    cleared = clean_up(run, entries, jobs, world, now=now, ending_since=memory.ending_since)
+    cleared = clean_up(run, entries, jobs, world, memory, now=now)
     if world.unseen_since is not None:
         end = inf if memory.ending_since is None else memory.ending_since + LONGEST_END
         next_look = end if now < end < inf else None

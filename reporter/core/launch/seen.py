@@ -206,15 +206,17 @@ def read_event(event: Object) -> Refusal | None:
     return Refusal(text(about, "name"), text(about, "uid"), clean(said, _TEXT), at)
 
 
-def newest_pods(pods: Iterable[SeenPod]) -> dict[str, SeenPod]:
-    """Return by entry the Pod whose word counts: of two of one second that with the greater UID.
+def newest_pods(pods: Iterable[SeenPod]) -> dict[tuple[str, str], SeenPod]:
+    """Return the Pod whose word counts: of two of one second that with the greater UID.
+
+    It is by entry and by what made it: anybody can give a Pod the labels of another.
 
     One that is taken away counts last: a Job controller that had not seen its Pod yet makes another
     one, and then deletes that.
     """
-    found: dict[str, SeenPod] = {}
+    found: dict[tuple[str, str], SeenPod] = {}
     for pod in sorted(pods, key=lambda pod: (pod.taken is None, pod.created_at or 0.0, pod.uid)):
-        found[pod.job] = pod
+        found[pod.job, pod.job_uid] = pod
     return found
 
 

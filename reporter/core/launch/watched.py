@@ -48,7 +48,7 @@ def watch(
         if launched is None or entry.terminal:
             continue
         maker, track, job = run.maker(key), memory.tracks.get(key), jobs.get(key)
-        uid = job.uid if job is not None else track.job if track is not None else ""
+        uid = memory.uids.get(key, "")
         pod = pod_of(world, entry_name(run.name, key), uid)
         if entry.started_at is None and pod is not None and pod.started_at is not None:
             # A node's clock may be wrong, and nothing begins before its launch.
@@ -75,7 +75,7 @@ def watch(
             seen = situation(
                 maker.name, job, pod, refusal, track, started=started, per_node=per_node
             )
-        found.tracks[key] = track = _followed(track, seen, uid, pod, now=now)
+        found.tracks[key] = track = _followed(track, seen, pod, now=now)
         due = None if seen.patience is None else track.since + seen.patience
         if seen.row is Row.RESTARTED and key in world.uploading:
             due = None  # what its plugin had finished before is being stored
@@ -96,14 +96,11 @@ def watch(
 
 
 def pod_of(world: World, name: str, job_uid: str) -> SeenPod | None:
-    """Return an entry's Pod of that very Job or DaemonSet: anybody can give a Pod their labels."""
-    pod = world.pods.get(name)
-    return pod if pod is not None and job_uid and pod.job_uid == job_uid else None
+    """Return an entry's Pod of that very Job or DaemonSet, once that was seen."""
+    return world.pods.get((name, job_uid)) if job_uid else None
 
 
-def _followed(
-    track: Track | None, seen: Situation, uid: str, pod: SeenPod | None, *, now: float
-) -> Track:
+def _followed(track: Track | None, seen: Situation, pod: SeenPod | None, *, now: float) -> Track:
     since, name, end = now, "", None
     if track is not None:
         name, end = track.pod, track.end
@@ -112,7 +109,7 @@ def _followed(
     if seen.row in _ENDING:
         end = seen
     replaced = 0 if track is None else track.replaced
-    return Track(seen, since, uid, pod.name if pod is not None else name, end, replaced)
+    return Track(seen, since, pod.name if pod is not None else name, end, replaced)
 
 
 def _start_due(run: Run, key: Key, launched: float, memory: Memory, *, now: float) -> float:

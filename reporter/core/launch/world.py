@@ -34,7 +34,7 @@ class Run:
 class World:
     """What was seen of the cluster: Jobs and DaemonSets (`sets`) by name, refusals by theirs.
 
-    Pods are by `entry_name`, of several the newest.
+    Pods are by `entry_name` and the UID of their Job or DaemonSet, of several the newest.
 
     `taken_logs` are the entries whose logs were taken or given up, `secrets` the names of Secrets
     that may exist. `denied` has the API's words where it refused a Job or its Secret for good.
@@ -43,7 +43,7 @@ class World:
     """
 
     jobs: Mapping[str, SeenJob]
-    pods: Mapping[str, SeenPod]
+    pods: Mapping[tuple[str, str], SeenPod]
     refusals: Mapping[str, Refusal]
     taken_logs: frozenset[Key] = frozenset()
     secrets: frozenset[str] = frozenset()
@@ -95,14 +95,12 @@ class Situation:
 class Track:
     """What is remembered of an open entry: its situation and since when it is in that row.
 
-    `job` is the UID of its Job or DaemonSet and `pod` the name of its Pod, once they were seen.
-    `end` is how its Pod was last seen to end, for when it is gone, `replaced` how many other Pods
-    it had before.
+    `pod` is the name of its Pod, once that was seen, `end` how it was last seen to end, for when it
+    is gone, `replaced` how many other Pods the entry had before.
     """
 
     situation: Situation
     since: float
-    job: str = ""
     pod: str = ""
     end: Situation | None = None
     replaced: int = 0
@@ -112,12 +110,14 @@ class Track:
 class Memory:
     """What one decision must know of the ones before; a restarted launcher begins with `Memory()`.
 
+    `uids` are those of the Jobs and DaemonSets that this run has made, as they were last seen.
     `first_look` and `last_look` are this process's, `next_look` when it has to look again.
     `away_since` is when the API went away, `outages` the times in which nothing was seen, and
     `ending_since` when all entries were decided.
     """
 
     tracks: Mapping[Key, Track] = field(default_factory=dict)
+    uids: Mapping[Key, str] = field(default_factory=dict)
     first_look: float | None = None
     last_look: float | None = None
     next_look: float | None = None

@@ -27,6 +27,7 @@ JOB, NAME = api_job(CHECK), entry_name("r", CHECK)
 TAKEN = frozenset({CHECK})
 BUSY = api_pod(CHECK, running(), running(), phase="Running")
 DONE = api_pod(CHECK, ended(), ended(), phase="Succeeded")
+LATER = {"name": "forged", "uid": "zz", "creationTimestamp": "2026-01-01T00:00:09Z"}
 TWO = run_of(Plugin("disk", ("node1", "node2")), definitions=[definition("disk", driver="Node")])
 
 
@@ -106,6 +107,8 @@ def test_a_pod_that_is_not_of_our_job_has_no_logs_of_ours():
     forged = api_pod(CHECK, running(), running(), job_uid="forged")
     made = decided().look(0, jobs=[JOB], pods=[forged])
     assert ((), (NAME,)) == (made.take_logs, made.delete)
+    both = [BUSY, forged | {"metadata": forged["metadata"] | LATER}]
+    assert (CHECK,) == decided().look(0, jobs=[JOB], pods=both).take_logs
 
 
 def test_the_logs_of_an_init_container_are_logs():
@@ -232,6 +235,19 @@ def test_a_pod_that_does_not_end_is_named():
 def test_a_pod_that_has_ended_is_waited_for_by_nobody():
     """Its Job is gone: the garbage collector and the node take their time for the object."""
     made = decided().look(0, pods=[DONE])
+    assert (True, {}) == (made.through, made.stays)
+
+
+def test_a_pod_that_is_not_of_our_job_holds_up_no_end():
+    """As far as our Job was ever seen, or never was any."""
+    forged = api_pod(CHECK, running(), running(), phase="Running", job_uid="forged")
+    launcher = decided()
+    launcher.look(0, jobs=[JOB], pods=[DONE, forged], taken_logs=TAKEN)
+    made = launcher.look(1, pods=[forged], taken_logs=TAKEN)
+    assert (True, {}) == (made.through, made.stays)
+
+    refused = Failure("final", NOW, "so", Cause.START_FAILED)
+    made = Launcher(check_run()).fail(CHECK, refused).look(0, pods=[forged])
     assert (True, {}) == (made.through, made.stays)
 
 

@@ -41,6 +41,9 @@ def deleted(plugin, ours, *conditions, **fields):
     return pod(plugin, ours, phase="Running", conditions=conditions, **(more | fields))
 
 
+LATER = {"name": "forged", "uid": "zz", "creationTimestamp": "2026-01-01T00:00:09Z"}
+
+
 def seen(*pods, jobs=(JOB,)):
     """A world."""
     return {"jobs": jobs, "pods": pods}
@@ -326,6 +329,21 @@ def test_a_pod_with_our_labels_that_our_job_has_not_made():
     made = launcher.look(20, **seen(forged))
     assert ("NoPod", "") == (made.shown[CHECK].reason, made.shown[CHECK].name)
     assert {} == made.start
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["and is taken away", ""])
+def test_a_newer_pod_with_our_labels_beside_the_one_that_our_job_has_made(taken):
+    """It does not hide that one, not even one that is taken away and would count last."""
+    forged = pod(ended(1), ended(1), phase="Failed", job_uid="forged", **LATER)
+    real = deleted(*BUSY) if taken else pod(*BUSY, phase="Running")
+    launchers = begun(), begun()
+    for after in (0, 5, 60, 600):
+        alone, both = (
+            launcher.look(after, **seen(*pods))
+            for launcher, pods in zip(launchers, ((real,), (real, forged)), strict=True)
+        )
+        assert alone == both
+    assert taken == launchers[1].entries[CHECK].terminal
 
 
 def test_a_pod_outlives_its_job_for_a_moment():

@@ -65,7 +65,7 @@ def test_of_several_pods_the_newest_counts():
         SeenPod("d", "1", job="y"),
     ]
     for order in (pods, pods[::-1]):
-        assert {"x": "c", "y": "d"} == {job: pod.name for job, pod in newest_pods(order).items()}
+        assert ["c", "d"] == sorted(pod.name for pod in newest_pods(order).values())
 
 
 def test_a_pod_that_is_taken_away_counts_last():
@@ -78,8 +78,18 @@ def test_a_pod_that_is_taken_away_counts_last():
         SeenPod("alone", "4", job="y", created_at=2.0, taken=taken),
     ]
     for order in (pods, pods[::-1]):
-        shown = {job: pod.name for job, pod in newest_pods(order).items()}
-        assert {"x": "first", "y": "alone"} == shown
+        shown = sorted(pod.name for pod in newest_pods(order).values())
+        assert ["alone", "first"] == shown
+
+
+def test_each_maker_has_a_newest_pod():
+    """One with the labels of another's hides none of that."""
+    pods = [
+        SeenPod("real", "1", job="x", job_uid="ours", created_at=4.0),
+        SeenPod("forged", "2", job="x", job_uid="forged", created_at=5.0),
+    ]
+    shown = {by: pod.name for by, pod in newest_pods(pods).items()}
+    assert {("x", "ours"): "real", ("x", "forged"): "forged"} == shown
 
 
 def test_the_scheduler_has_not_spoken_of_a_pod_that_it_has_just_bound():
