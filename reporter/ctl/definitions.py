@@ -4,13 +4,13 @@ PyYAML is imported only when there is something to read.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
 
 from reporter.core.run.definition import Definition, doubled
+from reporter.ctl.content import content
 from reporter.ctl.exits import Unusable, reading_input
 from reporter.ctl.show.tell import shown_file
 
@@ -78,7 +78,7 @@ def load(names: Sequence[str], built_in: Sequence[str] = ()) -> Loaded:
                 raise FileNotFoundError(ENOENT, "no file in it ends in .yaml or .yml", name)
         for path in paths:
             shown = shown_file(path)
-            read = read_definitions(_content(path, MAX_BYTES + 1))
+            read = read_definitions(content(path, MAX_BYTES + 1))
             found += [(f"{shown}: line {line}", made) for line, made in read.definitions]
             problems += [(f"{shown}: line {each.line}", str(each)) for each in read.mistakes]
     for name in built_in:
@@ -93,10 +93,3 @@ def load(names: Sequence[str], built_in: Sequence[str] = ()) -> Loaded:
 def is_definition(name: str) -> bool:
     """Tell a definition from a result file by its name; a directory holds definitions."""
     return name.lower().endswith(SUFFIXES) or (name != "-" and Path(name).is_dir())
-
-
-def _content(path: str, most: int) -> bytes:
-    if path == "-":
-        return sys.stdin.buffer.read(most)
-    with Path(path).open("rb") as opened:
-        return opened.read(most)

@@ -2,14 +2,13 @@
 exists."""  # noqa: D209
 
 import argparse
-import sys
 import time
-from pathlib import Path
 from ssl import PROTOCOL_TLS_CLIENT, SSLContext, SSLError
 
 from reporter.core.launch.duration import longest
 from reporter.core.launch.run_options import RunOptions, UploadTo
 from reporter.core.run.destination import LONGEST_URL, expires_too_soon, read_destination
+from reporter.ctl.content import content
 from reporter.ctl.exits import Unusable, reading_input
 
 _STDIN = "-"
@@ -63,13 +62,13 @@ def read(options: argparse.Namespace) -> UploadTo | None:
     if not options.upload_url_file:
         return None
     with reading_input():
-        written = _content(options.upload_url_file, LONGEST_URL + 2).strip().decode("latin-1")
+        written = content(options.upload_url_file, LONGEST_URL + 2).strip().decode("latin-1")
     try:
         read_destination(written)
     except ValueError as error:
         raise Unusable(str(error)) from None
     with reading_input():
-        ca = _content(options.upload_ca, _LARGEST_CA) if options.upload_ca else b""
+        ca = content(options.upload_ca, _LARGEST_CA) if options.upload_ca else b""
     if ca:
         try:
             SSLContext(PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca.decode("ascii"))
@@ -86,10 +85,3 @@ def check_time(chosen: RunOptions) -> None:
     until = now + longest(chosen.plan, chosen.launch)
     if found := expires_too_soon(read_destination(chosen.upload.url), now, until):
         raise Unusable(f"{found}; use a URL that is valid longer, or --plugin-timeout")
-
-
-def _content(name: str, most: int) -> bytes:
-    if name == _STDIN:
-        return sys.stdin.buffer.read(most)
-    with Path(name).open("rb") as file:
-        return file.read(most)

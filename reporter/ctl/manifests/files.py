@@ -1,12 +1,12 @@
 """The texts that `-f` names: files, all manifests of a directory, standard input."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from errno import ENOENT
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from reporter.ctl.content import content
 from reporter.ctl.exits import Unusable
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -36,10 +36,10 @@ def sources(names: Sequence[str]) -> Iterator[Source]:
     """Yield the texts. Raises OSError, and Unusable for one that is not UTF-8."""
     for name in names:
         if name == "-":
-            yield Source("", _decoded("standard input", sys.stdin.buffer.read()))
+            yield Source("", _decoded("standard input", content(name)))
             continue
         for path in manifest_files(Path(name)):
-            yield Source(str(path), _decoded(str(path), path.read_bytes()))
+            yield Source(str(path), _decoded(str(path), content(str(path))))
 
 
 def joined(texts: Sequence[str]) -> str:

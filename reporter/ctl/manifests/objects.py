@@ -1,11 +1,11 @@
 """The objects that `-f` names, with their lines."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reporter.ctl.content import content
 from reporter.ctl.manifests.files import manifest_files
 from reporter.ctl.show.tell import shown_file
 
@@ -38,8 +38,7 @@ def load_manifests(names: Sequence[str]) -> Iterator[File]:
 
     for name in names:
         if name == "-":
-            yield File(name, *read_manifests(sys.stdin.buffer.read(MAX_BYTES + 1)))
+            yield File(name, *read_manifests(content(name, MAX_BYTES + 1)))
             continue
         for path in manifest_files(Path(name)):
-            with path.open("rb") as opened:
-                yield File(str(path), *read_manifests(opened.read(MAX_BYTES + 1)))
+            yield File(str(path), *read_manifests(content(str(path), MAX_BYTES + 1)))

@@ -45,7 +45,9 @@ def read(options: argparse.Namespace, read_path: Callable[[Path], Results]) -> R
         tell(f"cannot be read: {error}")
         return None
     except OSError as error:
-        raise CannotTell(f"cannot read {error.filename}: {error.strerror}") from None
+        raise CannotTell(
+            f"cannot read {error.filename or options.source}: {error.strerror}"
+        ) from None
 
 
 def _file_or_run(options: argparse.Namespace) -> Path | None:
