@@ -5,7 +5,7 @@ import argparse
 from reporter.core.run.definition import KUBERNETES_VERSION
 from reporter.ctl.definitions import definition_options, load_chosen
 from reporter.ctl.exits import GOOD
-from reporter.ctl.image import OWN_IMAGE
+from reporter.ctl.image import image_argument
 from reporter.ctl.show.tell import tell
 
 DESCRIPTION = """\
@@ -20,11 +20,7 @@ exit codes:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     definition_options(parser)
-    parser.add_argument(
-        "--image",
-        default=OWN_IMAGE,
-        help="the status reporter's image (default: %(default)s)",
-    )
+    image_argument(parser)
     parser.add_argument(
         "--kubernetes-version",
         metavar="VERSION",

@@ -105,6 +105,14 @@ def test_images_of_all_definitions_once_each(tmp_path, arguments, expected):
     assert (0, sorted(expected), []) == call("images", "-f", str(tmp_path), *arguments)
 
 
+def test_our_image_is_the_one_that_a_run_would_have(tmp_path, monkeypatch):
+    """A mirror lacks it otherwise."""
+    monkeypatch.setenv("STATUS_CTL_IMAGE", "mirror/ours:2")
+    (tmp_path / "1.yaml").write_text(theirs("x", "a"))
+
+    assert (0, ["a", "mirror/ours:2"], []) == call("images", "-f", str(tmp_path))
+
+
 def test_an_image_with_the_version_of_the_cluster(tmp_path):
     """What cannot be known without the cluster is asked for."""
     file = tmp_path / "e2e.yaml"
