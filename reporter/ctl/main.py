@@ -34,7 +34,7 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("run", "run", "start plugins in the cluster and collect their results"),
-    Command("runs", "runs", "list the runs in the cluster"),
+    Command("runs", "runs", "list the runs in the namespace, or in all with -A"),
     Command("logs", "logs", "print the logs of a run's Pods"),
     Command("delete", "delete", "delete a run and everything that belongs to it"),
     Command("status", "status", "show the status of a run"),
