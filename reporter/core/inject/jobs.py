@@ -7,11 +7,11 @@ from typing import Any, Final
 from reporter.core.inject.edits import Path, get
 from reporter.core.objects import section, text
 
-_WORKFLOWS: Final = {
-    "Workflow": ("spec", "templates"),
-    "WorkflowTemplate": ("spec", "templates"),
-    "ClusterWorkflowTemplate": ("spec", "templates"),
-    "CronWorkflow": ("spec", "workflowSpec", "templates"),
+_WORKFLOWS: Final[Mapping[str, Path]] = {
+    "Workflow": ("spec",),
+    "WorkflowTemplate": ("spec",),
+    "ClusterWorkflowTemplate": ("spec",),
+    "CronWorkflow": ("spec", "workflowSpec"),
 }
 _WHOLE: Final = ("create", "apply", "replace")
 """What Argo does with a manifest that is a whole object."""
@@ -59,12 +59,11 @@ def manifests(value: Any) -> Iterator[tuple[Path, str]]:
         group, kind = _type(one)
         if group != "argoproj.io" or kind not in _WORKFLOWS:
             continue
-        *way, last = _WORKFLOWS[kind]
-        for index, template in _listed(section(one, *way), last):
+        for path, template, name in _templates(get(one, _WORKFLOWS[kind])):
             resource = section(template, "resource")
             if text(resource, "action") in _WHOLE and text(resource, "manifest"):
-                shown = f"{kind.lower()}.{group}/{_name(one)} ({text(template, 'name')})"
-                yield (*place, *way, last, index, "resource", "manifest"), shown
+                shown = f"{kind.lower()}.{group}/{_name(one)} ({name})"
+                yield (*place, *_WORKFLOWS[kind], *path, "resource", "manifest"), shown
 
 
 def objects_in(value: Any, place: Path = ()) -> Iterator[tuple[Mapping[str, Any], Path]]:
@@ -84,6 +83,33 @@ def objects_in(value: Any, place: Path = ()) -> Iterator[tuple[Mapping[str, Any]
 
 def _type(one: Mapping[str, Any]) -> tuple[str, str]:
     return text(one, "apiVersion").partition("/")[0], text(one, "kind")
+
+
+def _templates(spec: Any) -> Iterator[tuple[Path, Mapping[str, Any], str]]:
+    """Yield a workflow's templates with their paths and names, also those within others' steps."""
+    defaults = "templateDefaults"
+    yield from _with_inline(section(spec, defaults), (defaults,), defaults)
+    for index, each in _listed(section(spec), "templates"):
+        yield from _with_inline(each, ("templates", index), text(each, "name"))
+
+
+def _with_inline(
+    template: Mapping[str, Any], at: Path, name: str
+) -> Iterator[tuple[Path, Mapping[str, Any], str]]:
+    yield at, template, name
+    steps = _steps(template.get("steps"), (*at, "steps"))
+    tasks = _steps(section(template, "dag").get("tasks"), (*at, "dag", "tasks"))
+    for path, step in (*steps, *tasks):
+        yield from _with_inline(section(step, "inline"), (*path, "inline"), text(step, "name"))
+
+
+def _steps(value: Any, at: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield the steps of a list, or of a list of lists that are one after another."""
+    if isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _steps(each, (*at, index))
+    elif isinstance(value, Mapping):
+        yield at, value
 
 
 def _listed(value: Mapping[str, Any], key: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -80,3 +80,31 @@ class TestWhereJobsAre:
         template["resource"]["action"] = "patch"
         assert [] == list(manifests(value))
         assert [] == list(manifests({"kind": "Workflow"}))
+
+    def test_manifests_of_templates_within_others(self):
+        """A step or task may have a template of its own, and all may have one as their default."""
+        resource = {"resource": {"action": "create", "manifest": "kind: Job"}}
+        step, deeper = {"name": "s", "inline": resource}, {"steps": [[{"inline": resource}]]}
+        spec = {
+            "templateDefaults": resource,
+            "templates": [
+                {"name": "a", "steps": [[{"name": "other"}, step], [step], "broken", {"a": 1}]},
+                {"name": "b", "dag": {"tasks": [{"name": "t", "inline": resource}, "broken"]}},
+                {"name": "c", "dag": {"tasks": [{"name": "d", "inline": deeper}]}},
+                {"name": "e", "steps": "broken", "dag": []},
+            ],
+        }
+        value = {"apiVersion": "argoproj.io/v1alpha1", "kind": "CronWorkflow"}
+        found = list(manifests({**value, "spec": {"workflowSpec": spec}}))
+
+        shown = "cronworkflow.argoproj.io/*"
+        end = ("resource", "manifest")
+        deep = ("dag", "tasks", 0, "inline", "steps", 0, 0, "inline")
+        assert [
+            (("templateDefaults", *end), f"{shown} (templateDefaults)"),
+            (("templates", 0, "steps", 0, 1, "inline", *end), f"{shown} (s)"),
+            (("templates", 0, "steps", 1, 0, "inline", *end), f"{shown} (s)"),
+            (("templates", 1, "dag", "tasks", 0, "inline", *end), f"{shown} (t)"),
+            (("templates", 2, *deep, *end), f"{shown} ()"),
+        ] == [(path[2:], name) for path, name in found]
+        assert {("spec", "workflowSpec")} == {path[:2] for path, _ in found}
