@@ -10,7 +10,12 @@ USAGE: Final = 2
 TIME_OVER: Final = 3
 CANNOT_TELL: Final = 4
 INTERRUPTED: Final = 130
+TERMINATED: Final = 143
 NOBODY_READS: Final = 141
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has come where it ends a command as Ctrl-C does."""
 
 
 class CannotTell(Exception):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from reporter.ctl.exits import INTERRUPTED
+from reporter.ctl.exits import INTERRUPTED, Terminated
 
 WAIT = 0.05  # seconds until the main thread is woken once more
 WAITS = 10
@@ -48,6 +48,35 @@ def at_once() -> Iterator[None]:
             os.close(reader)
         finally:
             signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def sigterm_too() -> Iterator[Callable[[], None]]:
+    """Let SIGTERM raise Terminated in what is done inside, once.
+
+    What is given is called before tidying up: a SIGTERM that comes later does not disturb that.
+    Only in the main thread, and not where SIGTERM is ignored or handled in another way.
+    """
+    tidying = False
+
+    def tidy() -> None:
+        nonlocal tidying
+        tidying = True
+
+    def handle(_signum: int, _frame: FrameType | None) -> None:
+        if not tidying:
+            tidy()
+            raise Terminated
+
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield tidy
+        return
+    signal.signal(signal.SIGTERM, handle)
+    try:
+        yield tidy
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _raise_once() -> Callable[[int, FrameType | None], None]:

@@ -18,8 +18,10 @@ from reporter.ctl.exits import (
     CANNOT_TELL,
     INTERRUPTED,
     NOBODY_READS,
+    TERMINATED,
     USAGE,
     CannotTell,
+    Terminated,
     Unusable,
 )
 
@@ -78,8 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _chosen()(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as error:
+        return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     except (CannotTell, Unusable) as error:
         from reporter.ctl.show.tell import tell
 

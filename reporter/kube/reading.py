@@ -5,7 +5,8 @@ For what does not know beforehand which kinds there are; `objects.py` is for tho
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, cast
 
@@ -157,6 +158,16 @@ class Reading:
             file.close()
             raise
         return Page(file, ask)
+
+    def every(self, ask: Ask, *, timeout: float = 60.0) -> Iterator[dict[str, Any]]:
+        """Yield the objects of a list, page by page; `timeout` is for each of them."""
+        while True:
+            page = self.page(ask, timeout=timeout)
+            with closing(page):
+                yield from page
+            if not page.more:
+                return
+            ask = replace(ask, more=page.more)
 
     def _pieces(self, request: Request, most: int, timeout: float) -> Iterator[bytes]:
         response = self._client.send(self._api, request, timeout)

@@ -38,7 +38,7 @@ progress and ends with the run.
 
 Everything is checked first, and all problems are printed, before anything stays in the cluster.
 Without -n the run has a namespace of its own, status-reporter-RUN. Ctrl-C while waiting does not
-stop the run.
+stop the run; before everything is created, Ctrl-C or SIGTERM takes all back.
 
 exit codes:
   0    started; with --wait: passed
@@ -47,7 +47,7 @@ exit codes:
   2    usage error, a definition is invalid, or a file cannot be read
   3    timed out
   4    cannot tell: not reachable, forbidden; with --wait: the run was deleted
-  130  Ctrl-C"""
+  130  Ctrl-C (143: SIGTERM)"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

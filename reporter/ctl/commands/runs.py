@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,8 @@ from reporter.core.run.reading import newest_first, read_status
 from reporter.core.run.view import Document, counts
 from reporter.ctl.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
 from reporter.ctl.exits import GOOD
+from reporter.ctl.launch.standing import place_words
+from reporter.ctl.launch.unfinished import Trace, traces
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table, terminal_columns
 from reporter.ctl.show.tell import tell
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Lists the runs that `status-ctl run` has started and that were not deleted, in the namespace or with
--A in all of them: a run that was started without -n has a namespace of its own.
+-A in all of them: a run that was started without -n has a namespace of its own. What is left of a
+run that was only created or deleted in part is listed too, if ConfigMaps and namespaces are shown
+to you.
 
 exit codes:
   0    the runs could be read, whatever their status
@@ -62,7 +66,9 @@ def run(options: argparse.Namespace) -> int:
     """Read all runs, show them, and return the exit code."""
     api, namespace = open_cluster(options)
     with closing(api), asking():
-        found = sorted(runs_in(api, namespace), key=lambda each: (each.namespace, each.name))
+        whole = list(runs_in(api, namespace))
+        parts = _incomplete(traces(api, namespace), whole, options)
+        found = sorted([*whole, *parts], key=lambda each: (each.namespace, each.name))
     match options.output:
         case "name":
             show.put_names(f"run/{each.name}" for each in found)
@@ -98,6 +104,21 @@ def runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
                 continue
             look = of_reading(read_status(pod))
             yield Run(place, name, created, look.document, look.detail)
+
+
+def _incomplete(
+    traces: Iterable[Trace], whole: Iterable[Run], options: argparse.Namespace
+) -> list[Run]:
+    """Return the runs of which there are only traces."""
+    known = {(each.namespace, each.name) for each in whole}
+    found: dict[tuple[str, str], Run] = {}
+    for each in traces:
+        key = each.namespace, each.run
+        if key not in known:
+            command = f"status-ctl delete {each.run}{place_words(each.namespace, options)}"
+            detail = f"incomplete, unless it is just being created; {command} removes it"
+            found.setdefault(key, Run(*key, each.created_at, None, detail))
+    return list(found.values())
 
 
 def _named(found: Any) -> tuple[str, str]:

@@ -71,18 +71,10 @@ def in_the_way(reading: "Reading", namespace: str, run: str) -> str:
 def _objects(reading: "Reading", resource: Resource, namespace: str) -> Iterator[Mapping[str, Any]]:
     from reporter.kube.reading import Ask
 
-    more = ""
-    while True:
-        ask = Ask(resource, namespace, more=more, metadata_only=True)
-        try:
-            page = reading.page(ask, timeout=TIMEOUT)
-        except NotFound:
-            return  # the kind has gone meanwhile
-        with closing(page):
-            yield from page
-            more = page.more
-        if not more:
-            return
+    try:
+        yield from reading.every(Ask(resource, namespace, metadata_only=True), timeout=TIMEOUT)
+    except NotFound:
+        return  # the kind has gone meanwhile
 
 
 def _lives(found: Mapping[str, Any], resource: Resource, namespaced: set[tuple[str, str]]) -> bool:

@@ -21,6 +21,15 @@ _TRACES = ("StatefulSet", "Job", "Secret", "Role", "DaemonSet")
 """Kinds of which a run that is not wholly deleted has something left."""
 
 
+def place_words(namespace: str, options: argparse.Namespace, *, own: bool = False) -> str:
+    """Return the options by which a command finds a run there; its own is found by its name."""
+    where = "" if own and not options.namespace else f" -n {namespace}"
+    for name in ("context", "kubeconfig"):
+        if given := getattr(options, name):
+            where += f" --{name} {shlex.quote(given)}"
+    return where
+
+
 def hints(
     run: str,
     namespace: str,
@@ -36,10 +45,7 @@ def hints(
     The run may have `ended`, its aggregator may be `gone` with it, and its results may be `saved`
     elsewhere. `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
     """
-    where = "" if own and not options.namespace else f" -n {namespace}"
-    for name in ("context", "kubeconfig"):
-        if given := getattr(options, name):
-            where += f" --{name} {shlex.quote(given)}"
+    where = place_words(namespace, options, own=own)
     going = [
         ("look at it", f"status-ctl status {run}{where}"),
         ("wait for it", f"status-ctl wait {run}{where}"),

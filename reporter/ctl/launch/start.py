@@ -2,6 +2,7 @@
 
 import argparse
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,11 @@ from reporter.core.launch.run_options import RunOptions
 from reporter.core.objects import text
 from reporter.core.run.destination import read_destination
 from reporter.ctl import cluster
+from reporter.ctl.interrupt import sigterm_too
 from reporter.ctl.launch import expose
 from reporter.ctl.launch.check import Checked, check, wait_for_account
 from reporter.ctl.launch.create import Creation, NotCreated
+from reporter.ctl.launch.standing import place_words
 from reporter.ctl.launch.templates import templates
 from reporter.ctl.show import output as show
 from reporter.ctl.show.tell import tell
@@ -31,7 +34,26 @@ def start(
     options: argparse.Namespace,
     kept: expose.Access | None,
 ) -> RunOptions | None:
-    """Check and create everything; nothing if it cannot be. What was made does not stay then."""
+    """Check and create everything; nothing if it cannot be. What was made does not stay then.
+
+    SIGTERM ends it as Ctrl-C does: a pipeline that is cancelled leaves nothing behind.
+    """
+    with sigterm_too() as tidy:
+        made = _create(api, chosen, wanted, options, kept, tidy=tidy)
+    if made is not None:
+        _announce(made, options)
+    return made
+
+
+def _create(
+    api: "KubeApi",
+    chosen: RunOptions,
+    wanted: Request,
+    options: argparse.Namespace,
+    kept: expose.Access | None,
+    *,
+    tidy: Callable[[], None],
+) -> RunOptions | None:
     creation = Creation(api, chosen.namespace, secrets.token_hex(8), tell=tell)
     complete = False
     try:
@@ -64,12 +86,22 @@ def start(
         raise
     finally:
         if not complete:
+            tidy()
             if kept is not None:
                 kept.remove()
-            for line in creation.undo():
-                tell(f"not removed: {line}")
-    _announce(chosen, options)
+            _undo(creation, chosen, options)
     return chosen
+
+
+def _undo(creation: Creation, chosen: RunOptions, options: argparse.Namespace) -> None:
+    try:
+        kept = creation.undo()
+    except KeyboardInterrupt:
+        where = place_words(chosen.namespace, options, own=chosen.create_namespace)
+        tell(f"to remove the rest: status-ctl delete {chosen.run}{where}")
+        raise
+    for line in kept:
+        tell(f"not removed: {line}")
 
 
 def _checked(api: "KubeApi", chosen: RunOptions) -> Checked:

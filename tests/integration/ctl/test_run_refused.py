@@ -1,13 +1,14 @@
 """`status-ctl run` that cannot start: what it checks, what it takes back and what it says."""
 
 import json
+import signal
 from typing import Any
 
 import pytest
 
-from tests.fakekube import Answer, FakeKube, Hang
+from tests.fakekube import Answer, FakeKube, Hang, Slow
 from tests.integration.ctl.launched import RUN_LABEL, Controllers, name_of, standing
-from tests.integration.ctl.scripted import Home, interrupted_when
+from tests.integration.ctl.scripted import Home, interrupt, interrupted_when
 from tests.integration.ctl.starting import (
     DEFINITION,
     EACH_NODE,
@@ -182,6 +183,40 @@ class TestRefuses:
         assert 130 == code
         assert b"interrupted; what was created is removed" in err
         assert [] == standing(fake, "first")
+
+    def test_sigterm_before_everything_is_created_takes_all_back(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """As a pipeline sends it that is cancelled; once more, it does not disturb that."""
+        fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
+        removes = fake.fail(Slow(0.2, 100), method="DELETE", times=None)
+        with there.started(*START) as process:
+            fake.wait_for(lambda: any(map(really, fake.requests("POST", "/statefulsets"))))
+            process.send_signal(signal.SIGTERM)
+            fake.wait_for(lambda: removes.hits)
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=60)
+
+        assert 128 + signal.SIGTERM == process.returncode, err
+        assert b"interrupted; what was created is removed" in err
+        assert [] == standing(fake, "first")
+
+    def test_ctrl_c_again_while_that_is_removed(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """A person who does not want to wait is told how to remove the rest."""
+        fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
+        removes = fake.fail(Hang(), method="DELETE", times=None)
+        with there.started(*START, "-n", "default") as process:
+            fake.store.create("ServiceAccount", {"metadata": {"name": "default"}})
+            fake.wait_for(lambda: any(map(really, fake.requests("POST", "/statefulsets"))))
+            interrupt(process.pid)
+            fake.wait_for(lambda: removes.hits)
+            interrupt(process.pid)
+            _, err = process.communicate(timeout=60)
+
+        assert 130 == process.returncode, err
+        assert b"to remove the rest: status-ctl delete first -n default" in err
 
     def test_a_run_of_that_name_where_the_other_commands_look_first(
         self, there: Home, fake: FakeKube

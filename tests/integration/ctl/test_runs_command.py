@@ -4,12 +4,15 @@ import json
 
 import pytest
 
+from reporter.core.launch import names
 from reporter.core.launch.aggregator_pod import labels
 from tests.fakekube import FakeKube, Rule
 from tests.integration.ctl.cluster import add_aggregator, plugin
+from tests.integration.ctl.launched import standing
 from tests.integration.ctl.scripted import Home
 
 READ = Rule(("list",), ("pods", "statefulsets", "jobs"), groups=("", "apps", "batch"))
+REST = Rule(("get", "list"), ("configmaps", "namespaces"))
 
 
 @pytest.fixture
@@ -82,6 +85,77 @@ def test_all_namespaces(at_home: Home, fake: FakeKube, form: str) -> None:
     else:
         assert ["two", "one"] == [each["name"] for each in json.loads(out)["items"]]
     assert ["status-reporter-one", "one"] == table.splitlines()[2].split()[:2]
+
+
+def add_plan(fake: FakeKube, name: str, namespace: str = "default") -> None:
+    """Put the run's ConfigMap there, which is created first and deleted last."""
+    meta = {"name": name, "namespace": namespace, "labels": labels(name)}
+    fake.store.create("ConfigMap", {"metadata": meta, "data": {"plan.json": "{}"}})
+
+
+def add_namespace(fake: FakeKube, run: str) -> None:
+    """Put the namespace there that a run has made."""
+    made_by = {"status-reporter.io/created-by-run": run}
+    meta = {"name": f"status-reporter-{run}", "labels": names.labels(run), "annotations": made_by}
+    fake.store.create("Namespace", {"metadata": meta})
+
+
+def incomplete(run: str, namespace: str) -> str:
+    command = f"status-ctl delete {run} -n {namespace}"
+    return f"incomplete, unless it is just being created; {command} removes it"
+
+
+def test_what_is_left_of_a_run_has_a_line(at_home: Home, fake: FakeKube) -> None:
+    """Once each; of a run that stands, the plan and the namespace say nothing more."""
+    fake.tokens.roles["person"] = (READ, REST)
+    add_run(fake, "whole", "status-reporter-whole")
+    for run in ("whole", "half"):
+        add_plan(fake, run, f"status-reporter-{run}")
+    for run in ("whole", "half", "begun"):
+        add_namespace(fake, run)
+    add_plan(fake, "shared")
+    code, out, err = at_home.run("runs", "-A", "-o", "json")
+
+    assert (0, "") == (code, err)
+    assert [
+        ("shared", incomplete("shared", "default")),
+        ("begun", incomplete("begun", "status-reporter-begun")),
+        ("half", incomplete("half", "status-reporter-half")),
+        ("whole", "its aggregator has no Pod"),
+    ] == [(each["name"], each["detail"]) for each in json.loads(out)["items"]]
+    assert [] == [
+        entry.path
+        for entry in fake.requests("GET", "/configmaps")
+        if "PartialObjectMetadataList" not in entry.headers["accept"]
+    ]
+
+
+@pytest.mark.parametrize("run", ["half", "begun"])
+def test_what_is_left_of_a_run_in_one_namespace(at_home: Home, fake: FakeKube, run: str) -> None:
+    """Also if that is only the namespace itself."""
+    fake.tokens.roles["person"] = (READ, REST)
+    own = f"status-reporter-{run}"
+    add_namespace(fake, run)
+    if run == "half":
+        add_plan(fake, run, own)
+    _, out, _ = at_home.run("runs", "-n", own)
+
+    assert [True] == [line.endswith(incomplete(run, own)) for line in out.splitlines()[1:]]
+
+
+def test_what_is_left_of_a_run_can_be_deleted(at_home: Home, fake: FakeKube) -> None:
+    """By the command that was shown, without a question."""
+    fake.tokens.roles["person"] = fake.tokens.roles["admin"]
+    add_plan(fake, "half", "status-reporter-half")
+    for run in ("half", "begun"):
+        add_namespace(fake, run)
+    meta = {"name": "half-aggregator", "namespace": "status-reporter-half"}
+    fake.store.create("Role", {"metadata": {**meta, "labels": labels("half")}})
+    for run in ("half", "begun"):
+        code, _, err = at_home.run("delete", run, "-n", f"status-reporter-{run}")
+
+        assert 0 == code, err
+        assert [] == standing(fake, run)
 
 
 def test_there_are_none(at_home: Home, fake: FakeKube) -> None:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from reporter.ctl.exits import INTERRUPTED
-from reporter.ctl.interrupt import at_once
+from reporter.ctl.interrupt import at_once, sigterm_too
 
 BOUND = 60.0
 MISSED = """
@@ -28,6 +28,22 @@ with at_once():
     finally:
         print("the end", flush=True)
 {after}
+"""
+
+
+TERMINATED = """
+import signal
+from reporter.ctl.exits import Terminated
+from reporter.ctl.interrupt import sigterm_too
+
+with sigterm_too() as tidy:
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except Terminated:
+        print("ended")
+    signal.raise_signal(signal.SIGTERM)
+    print("tidied up", flush=True)
+signal.raise_signal(signal.SIGTERM)
 """
 
 
@@ -79,3 +95,35 @@ def test_where_ctrl_c_is_ignored() -> None:
             assert signal.SIG_IGN is signal.getsignal(signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_sigterm_ends_what_is_done_once() -> None:
+    """A second one does not disturb the tidying up; after it SIGTERM kills again."""
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINATED],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=BOUND,
+    )
+
+    assert (-signal.SIGTERM, "ended\ntidied up\n") == (done.returncode, done.stdout), done.stderr
+
+
+def test_sigterm_while_something_is_taken_back_anyway() -> None:
+    """It has failed and is being taken back: that goes on."""
+    with sigterm_too() as tidy:
+        tidy()
+        signal.raise_signal(signal.SIGTERM)
+
+    assert signal.SIG_DFL is signal.getsignal(signal.SIGTERM)
+
+
+def test_where_sigterm_is_ignored() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with sigterm_too():
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.SIG_IGN is signal.getsignal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
