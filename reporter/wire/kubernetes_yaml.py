@@ -1,22 +1,27 @@
 """YAML as the Kubernetes tools read it: a date is text, and 22:22 no number of base 60."""
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import yaml
+from yaml.composer import Composer
 
 from reporter.wire.yaml_scalar import LOADER
 
 DEEPEST: Final = 100
 MERGE: Final = "tag:yaml.org,2002:merge"
+_BASES: Final[tuple[Any, ...]] = (LOADER,) if issubclass(LOADER, Composer) else (Composer, LOADER)
 
 
-class Loader(yaml.SafeLoader):
-    """In Python: its marks and its words for mistakes are the same everywhere."""
+class Loader(*_BASES):  # type: ignore[misc]
+    """In C where PyYAML was built with it, but for the nodes.
 
+    Made in C, nodes within nodes have no limit, and end the process when the stack is full.
+    """
 
-class FastLoader(LOADER):  # type: ignore[misc,valid-type]
-    """In C where PyYAML was built with it: for what others have made, which may be large."""
+    def __init__(self, text: str) -> None:
+        LOADER.__init__(self, text)
+        Composer.__init__(self)
 
 
 _RESOLVERS = {
@@ -31,15 +36,22 @@ _NUMBERS = {
     "int": r"[-+]?(?:0[0-7]*|[1-9][0-9]*|0x[0-9A-Fa-f]+)\Z",
     "float": r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?\Z",
 }
-for _loader in (Loader, FastLoader):
-    _loader.yaml_implicit_resolvers = {first: list(each) for first, each in _RESOLVERS.items()}
-    for _kind, _pattern in _NUMBERS.items():
-        _loader.add_implicit_resolver(
-            f"tag:yaml.org,2002:{_kind}", re.compile(_pattern), list("-+.0123456789")
-        )
+Loader.yaml_implicit_resolvers = _RESOLVERS
+for _kind, _pattern in _NUMBERS.items():
+    Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_kind}", re.compile(_pattern), list("-+.0123456789")
+    )
 
 
-def line_of(error: yaml.MarkedYAMLError) -> int:
-    """Return the line of a mistake, from 1."""
+def mistake_in(text: str, error: yaml.YAMLError) -> tuple[int, str]:
+    """Return the line of what a loader found wrong in a text, from 1, and what it is."""
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text.partition(chr(error.character))[0].count("\n") + 1
+        return line, f"invalid YAML: it has U+{error.character:04X}, which YAML forbids"
+    assert isinstance(error, yaml.MarkedYAMLError)
     mark = error.problem_mark or error.context_mark
-    return 1 if mark is None else int(mark.line) + 1
+    assert mark is not None
+    known = f"character {text[mark.index : mark.index + 1]!r} that cannot start"
+    problem = (error.problem or "").replace("character that cannot start", known)
+    words = f"{error.context or ''} {problem}".split()
+    return mark.line + 1, f"invalid YAML: {' '.join(words)}"

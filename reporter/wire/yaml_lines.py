@@ -3,6 +3,8 @@
 Plugin definitions and manifests are read with it; what a document means is not known here.
 """
 
+import json
+import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +14,13 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reporter.core.text import clean
 from reporter.wire import schema
-from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, Loader, line_of
+from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, Loader, mistake_in
 from reporter.wire.schema import Place
+
+_ESCAPED = re.compile(
+    r"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F]..)|.)",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +139,27 @@ def read_documents(
         return [], Mistake(1, "", f"larger than {most_bytes} bytes")
     found: list[Document] = []
     try:
-        loader = Loader(data.decode("utf-8-sig"))
+        text = _without_halves(data.decode("utf-8-sig"))
+        loader = Loader(text)
         while loader.check_node() and (root := loader.get_node()) is not None:
             found.append(Document(loader, root, most_values, merge=merge))
     except UnicodeDecodeError as error:
         return found, Mistake(data[: error.start].count(b"\n") + 1, "", "not UTF-8")
-    except yaml.MarkedYAMLError as error:
-        return found, Mistake(line_of(error), "", f"invalid YAML: {error.problem}")
     except yaml.YAMLError as error:
-        return found, Mistake(1, "", f"invalid YAML: {' '.join(str(error).split())}")
+        line, why = mistake_in(text, error)
+        return found, Mistake(line, "", why)
     except RecursionError:
         return found, Mistake(1, "", f"nested more than {DEEPEST} levels deep")
     return found, None
+
+
+def _without_halves(text: str) -> str:
+    """Return JSON without the halves of characters that it may escape, and YAML may not."""
+    if not text.lstrip().startswith("{"):
+        return text
+    return _ESCAPED.sub(_whole, text)
+
+
+def _whole(escaped: re.Match[str]) -> str:
+    pair, half = escaped.groups()
+    return str(json.loads(f'"\\{pair}"')) if pair else "\ufffd" if half else escaped[0]

@@ -12,7 +12,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reporter.core.inject.edits import Path
-from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, FastLoader, line_of
+from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, Loader, mistake_in
 
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
@@ -85,7 +85,7 @@ def read(text: str) -> Document:
     if text.lstrip().startswith("{"):
         plain, known = _as_yaml(text)
     try:
-        loader = FastLoader(plain)
+        loader = Loader(plain)
     except UnicodeEncodeError as error:
         # JSON can escape one half of a character.
         line = plain.count("\n", 0, error.start) + 1
@@ -94,11 +94,8 @@ def read(text: str) -> Document:
         root = loader.get_single_node()
         built = _Built(loader)
         value = None if root is None else built.value(root, 0)
-    except yaml.MarkedYAMLError as error:
-        why = " ".join(f"{error.context or ''} {error.problem or ''}".split())
-        raise UnreadableManifest(line_of(error), f"invalid YAML: {why}") from None
     except yaml.YAMLError as error:
-        raise UnreadableManifest(1, f"invalid YAML: {' '.join(str(error).split())}") from None
+        raise UnreadableManifest(*mistake_in(plain, error)) from None
     except RecursionError:
         raise UnreadableManifest(1, f"nested more than {DEEPEST} levels deep") from None
     finally:

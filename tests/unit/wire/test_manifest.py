@@ -1,9 +1,12 @@
 """Manifests: objects, the lines of their parts, and what cannot be read."""
 
+import json
+
 import pytest
 
 from reporter.wire.manifest import MAX_BYTES, read_manifests
 
+HEAD = "kind: Job\napiVersion: v1\n"
 JOB = """\
 # a comment
 apiVersion: batch/v1
@@ -57,6 +60,32 @@ def test_json_and_a_byte_order_mark():
 
     assert [] == mistakes
     assert ("Job", 3) == (found.value["kind"], found.line(("apiVersion",)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("image: b\t# c", id="before a comment"),
+        pytest.param("image:\tb", id="before the value"),
+        pytest.param("image: b\t", id="at the end"),
+        pytest.param("image: b\n \t", id="in a line of blanks"),
+    ],
+)
+def test_a_tab_between_words(line):
+    """Only indentation must be of spaces."""
+    (found,), mistakes = read_manifests(f"{HEAD}{line}\n".encode())
+
+    assert ([], "b") == (mistakes, found.value["image"])
+
+
+@pytest.mark.parametrize("indent", [None, 2, "\t"])
+def test_json_with_escaped_characters(indent):
+    """Beyond 16 bits JSON writes one character as two halves; a half alone stands for none."""
+    said = 'ok \U0001f600 \\ud83d\\ude00 "'
+    value = {"kind": "Job", "apiVersion": "v1", "a": [said, "\ud83d"]}
+    (found,), mistakes = read_manifests(json.dumps(value, indent=indent).encode())
+
+    assert ([], [said, "\ufffd"]) == (mistakes, found.value["a"])
 
 
 MERGED = """\
@@ -123,7 +152,6 @@ def test_mistakes_of_objects_that_nobody_looks_at():
     assert [(10, "items[1].spec")] == [(each.line, each.field) for each in mistakes]
 
 
-HEAD = "kind: Job\napiVersion: v1\n"
 DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in range(1, 64))
 
 
@@ -138,6 +166,26 @@ DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in ran
             f"{HEAD}a: &a\n  <<: *a\n", "1: nested more than 100 levels deep", id="merged in itself"
         ),
         pytest.param("a: {{ .Values.x }}\nb: [\n", "", id="a Helm template"),
+        pytest.param(
+            f"{HEAD}a: 'b'\n\t\n",
+            "4: invalid YAML: while scanning for the next token found character '\\t' that cannot "
+            "start any token",
+            id="a line with a tab alone, which kubectl refuses too",
+        ),
+        pytest.param(
+            f"{HEAD}a: b\n\t\n",
+            "4: invalid YAML: while scanning a plain scalar found a tab character that violates "
+            "indentation",
+            id="the same below a word",
+        ),
+        pytest.param(
+            f"{HEAD}a: é\nb: \x07",
+            "4: invalid YAML: it has U+0007, which YAML forbids",
+            id="control character",
+        ),
+        pytest.param(
+            f"{HEAD}a:\n{'- ' * 50_000}", "1: nested more than 100 levels deep", id="too deep for the stack"
+        ),
         pytest.param("a: \xff", "", id="text in another encoding"),
         pytest.param(f"{HEAD}a0: &a0 {{}}\n{DEEP}", "", id="merges of merges"),
         pytest.param(HEAD + "#" * MAX_BYTES, f"1: larger than {MAX_BYTES} bytes", id="too large"),
@@ -145,7 +193,7 @@ DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in ran
 )
 def test_what_cannot_be_read(text, mistake):
     """One mistake, with its line."""
-    data = text.encode("latin-1")
+    data = text.encode("latin-1" if "\xff" in text else "utf-8")
     _, (found,) = read_manifests(data)
 
     assert 1 <= found.line <= 100

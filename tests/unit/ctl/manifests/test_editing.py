@@ -74,6 +74,7 @@ def test_what_cannot_be_changed_in_place(text, edit):
         ("a: 1\nb: [\n", 3, "invalid YAML"),
         ("a: &a [*a]\n", 1, "aliases that repeat too much"),
         ("[" * 200 + "]" * 200, 1, "nested more than 100 levels deep"),
+        ("- " * 50_000, 1, "nested more than 100 levels deep"),
         ("a: \x00", 1, "invalid YAML"),
         ("a: 1\nb: \ud83d\n", 2, "half of a character"),
         (
@@ -90,6 +91,7 @@ def test_what_cannot_be_changed_in_place(text, edit):
         "half a list",
         "itself",
         "deep",
+        "too deep for the stack",
         "a byte that is no text",
         "half a character",
         "a million by aliases",
