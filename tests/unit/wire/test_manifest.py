@@ -184,7 +184,9 @@ DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in ran
             id="control character",
         ),
         pytest.param(
-            f"{HEAD}a:\n{'- ' * 50_000}", "1: nested more than 100 levels deep", id="too deep for the stack"
+            f"{HEAD}a:\n{'- ' * 50_000}",
+            "1: nested more than 100 levels deep",
+            id="too deep for the stack",
         ),
         pytest.param("a: \xff", "", id="text in another encoding"),
         pytest.param(f"{HEAD}a0: &a0 {{}}\n{DEEP}", "", id="merges of merges"),
