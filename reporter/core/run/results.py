@@ -105,18 +105,19 @@ def counts(snapshot: Snapshot) -> dict[str, int]:
     """
     found = dict.fromkeys(("entries", "decided", "received", "failed", "unknown"), 0)
     for (_, state, verdict), many in snapshot.tally.items():
-        word, missing = _counted(state, verdict), state in (State.FAILED, State.TIMED_OUT)
-        unknown = word == ResultStatus.UNKNOWN
+        word = _counted(state, verdict)
         found["entries"] += many
         found["decided"] += many * (state is not State.RUNNING)
         found["received"] += many * (state is State.COMPLETE)
-        found["failed"] += many * (not unknown and (missing or word == ResultStatus.FAILED))
-        found["unknown"] += many * unknown
+        found["failed"] += many * (word == ResultStatus.FAILED)
+        found["unknown"] += many * (word == ResultStatus.UNKNOWN)
     return found
 
 
 def _counted(state: State, verdict: str) -> str:
-    """What an entry counts as in the run's verdict: one whose result is missing has failed."""
-    if verdict:
-        return verdict
-    return ResultStatus.FAILED if state in (State.FAILED, State.TIMED_OUT) else ""
+    """What an entry counts as in the run's verdict: one whose result is missing has failed.
+
+    Also if the condition of its Job says that it passed; but not if its sender could not tell.
+    """
+    missing = state in (State.FAILED, State.TIMED_OUT)
+    return ResultStatus.FAILED if missing and verdict != ResultStatus.UNKNOWN else verdict

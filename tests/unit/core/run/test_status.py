@@ -23,6 +23,7 @@ from tests.unit.core.run.world import (
     RESULT,
     START,
     UNREADABLE,
+    UNSENT,
     WORKER_ERROR,
     ours,
     sent,
@@ -192,6 +193,7 @@ def test_the_verdict_on_an_entry(record, expected):
         pytest.param({E2E: ours()}, "failed", id="one is missing"),
         pytest.param({E2E: ours(Cause.DEADLINE)}, "failed", id="one timed out"),
         pytest.param({E2E: KILLED}, "failed", id="a sidecar's verdict"),
+        pytest.param({E2E: UNSENT}, "failed", id="one is missing that passed"),
         pytest.param({E2E: PASSED, NODE1: PASSED, NODE2: PASSED}, "passed", id="all passed"),
         pytest.param({E2E: PASSED, NODE1: EVICTED, NODE2: PASSED}, "unknown", id="one unknown"),
         pytest.param({E2E: PASSED, NODE1: RESULT, NODE2: PASSED}, "", id="one is being judged"),
@@ -201,6 +203,16 @@ def test_the_verdict_on_an_entry(record, expected):
 def test_the_verdict_on_the_run(records, expected):
     """Failed at once, else nothing before the end."""
     assert expected == shown(snapshot(records))["result_status"]
+
+
+def test_a_result_that_never_came_is_counted_as_failed_whatever_it_said():
+    """Its Job has its verdict; the run has not passed without it."""
+    document = shown(snapshot({E2E: PASSED, NODE1: PASSED, NODE2: UNSENT}))
+
+    assert ("failed", "failed") == (document["status"], document["result_status"])
+    expected = {"entries": 3, "decided": 3, "received": 2, "failed": 1, "unknown": 0}
+    assert expected == document["counts"]
+    assert "passed" == entry(snapshot({E2E: UNSENT}))["result_status"]
 
 
 def test_the_tests_of_a_run():
