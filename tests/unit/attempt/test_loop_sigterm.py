@@ -106,6 +106,19 @@ def test_a_deletion_in_the_native_form() -> None:
     assert [(0.0, "A", False), (10.0, "N", False), (40.0, "N", True)] == world.history
 
 
+@pytest.mark.parametrize("form", ["native", "classic"])
+@pytest.mark.parametrize("result", [True, False])
+def test_a_sigterm_before_there_was_a_handler(form: str, result: bool) -> None:
+    """Process 1 never hears of it: the deletion is seen all the same, and so is a late result."""
+    world = World(form)
+    world.delete(30)
+    if result:
+        world.at(27.0, world.result)
+
+    assert (LoopOutcome.FINAL if result else None) == world.run(30)
+    assert [(0.0, "N", False), (27.0, "R", True)][: 1 + result] == world.history
+
+
 def test_a_deletion_in_the_classic_form_hears_the_adapter_out() -> None:
     """Both were stopped at once: it is settled shortly before the grace period ends."""
     world = World("classic")
