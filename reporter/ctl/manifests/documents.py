@@ -15,6 +15,8 @@ from reporter.core.inject.edits import Path
 from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, Loader, mistake_in
 
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
+_OBJECT = re.compile(r"\s*\{")
+_JSON = json.JSONDecoder()
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _MOST_REPEATED: Final = 100_000
 """Values that aliases stand for, all together."""
@@ -70,13 +72,28 @@ def split(text: str) -> list[str]:
     """Cut a stream into its documents' texts; together they are the stream again.
 
     A marker at the beginning of a line is one wherever it stands: YAML has no other use for it.
+    JSON needs none between its documents.
     """
     cuts = {0, len(text)}
     for marker in _MARKER.finditer(text):
         at = marker.start()
         cuts.add(at if marker[0] == "---" else (text.find("\n", at) + 1 or len(text)))
     places = sorted(cuts)
-    return [text[a:b] for a, b in pairwise(places)]
+    return [each for a, b in pairwise(places) for each in _split_json(text[a:b])]
+
+
+def _split_json(text: str) -> Iterator[str]:
+    """Cut before every JSON object that stands behind another, as `jq '.items[]'` writes them."""
+    begin, at = 0, _OBJECT.match(text)
+    while at:
+        try:
+            _, end = _JSON.raw_decode(text, at.end() - 1)
+        except (ValueError, RecursionError):
+            break
+        if at := _OBJECT.match(text, end):
+            yield text[begin : at.end() - 1]
+            begin = at.end() - 1
+    yield text[begin:]
 
 
 def read(text: str) -> Document:
