@@ -43,6 +43,12 @@ for _kind, _pattern in _NUMBERS.items():
     )
 
 
+def template_hint(text: str) -> str:
+    """Return what to add to a mistake in a text; nothing where it is no template."""
+    hint = " (is this a Helm template? Use the output of `helm template`)"
+    return hint if "{{" in text else ""
+
+
 def mistake_in(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     """Return the line of what a loader found wrong in a text, from 1, and what it is."""
     if isinstance(error, yaml.reader.ReaderError):

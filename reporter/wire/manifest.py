@@ -1,11 +1,13 @@
 """Manifests in YAML or JSON: bytes to objects with the lines of their parts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Final
 
 from reporter.core.inject.jobs import objects_in
 from reporter.core.lint.jobs import READ, Object
+from reporter.wire.kubernetes_yaml import template_hint
 from reporter.wire.schema import Place, field
 from reporter.wire.yaml_lines import Document, Mistake, read_documents
 
@@ -45,9 +47,17 @@ def read_manifests(data: bytes) -> tuple[list[Manifest], list[Mistake]]:
         if objects or document.value is None:
             skipped = [place for value, place in objects if value["kind"] not in READ]
             mistakes += [each for each in document.mistakes if not _within(each.place, skipped)]
+    lines = data.decode(errors="replace").split("\n")
+    said = [_hinted(each, lines[each.line - 1 : each.line]) for each in mistakes]
     if end is not None:
-        mistakes.append(end)
-    return found, mistakes
+        # What made it unreadable stands before the place where the parser gave up.
+        before = takewhile(lambda line: not line.startswith("---"), lines[end.line - 1 :: -1])
+        said.append(_hinted(end, before))
+    return found, said
+
+
+def _hinted(mistake: Mistake, lines: Iterable[str]) -> Mistake:
+    return replace(mistake, text=mistake.text + template_hint("\n".join(lines)))
 
 
 def _within(place: Place, others: Sequence[Place]) -> bool:

@@ -25,6 +25,7 @@ from reporter.core.objects import section, text
 from reporter.ctl.manifests import rendering
 from reporter.ctl.manifests.documents import Document, UnreadableManifest, read, split
 from reporter.ctl.manifests.editing import Unplaced, edited
+from reporter.wire.kubernetes_yaml import template_hint
 
 _ABOUT = re.compile(r"Job|Workflow|List|\brbac\.authorization\.k8s\.io\b")
 _PLACEHOLDER = re.compile(r"\{\{[^{}\n]*\}\}")
@@ -140,8 +141,7 @@ def _changed(
     try:
         document = read(piece)
     except UnreadableManifest as error:
-        template = " (is this a Helm template? Use the output of `helm template`)"
-        what = f"unchanged: {error}{template if '{{' in piece else ''}"
+        what = f"unchanged: {error}{template_hint(piece)}"
         made.said.append(Said(line + error.line - 1, "the document", what, failed=True))
         return piece
     out, put_in = changes(document, line + document.line - 1, made)

@@ -173,6 +173,8 @@ def test_a_file_that_is_no_yaml(home: Home) -> None:
 
     assert 1 == code
     assert out.startswith("chart.yaml:4: error: invalid YAML: ")
+    hint = "(is this a Helm template? Use the output of `helm template`). [unreadable]"
+    assert out.splitlines()[0].endswith(hint)
     assert "[wait-beyond-deadline]" in out
 
 

@@ -152,6 +152,7 @@ def test_mistakes_of_objects_that_nobody_looks_at():
     assert [(10, "items[1].spec")] == [(each.line, each.field) for each in mistakes]
 
 
+HELM = " (is this a Helm template? Use the output of `helm template`)"
 DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in range(1, 64))
 
 
@@ -165,7 +166,21 @@ DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in ran
         pytest.param(
             f"{HEAD}a: &a\n  <<: *a\n", "1: nested more than 100 levels deep", id="merged in itself"
         ),
-        pytest.param("a: {{ .Values.x }}\nb: [\n", "", id="a Helm template"),
+        pytest.param(
+            f"{HEAD}a: {{{{ .Values.x }}}} y\n",
+            f"3: invalid YAML: while parsing a block mapping did not find expected key{HELM}",
+            id="a Helm template",
+        ),
+        pytest.param(
+            f"{HEAD}a: {{{{ .Values.x }}}}\n",
+            f"3: a: a key that is not text{HELM}",
+            id="a value of a Helm template",
+        ),
+        pytest.param(
+            f"{HEAD}a: '{{{{x}}}}'\n---\n{HEAD}a: '\n",
+            "8: invalid YAML: while scanning a quoted scalar found unexpected end of stream",
+            id="braces in another document",
+        ),
         pytest.param(
             f"{HEAD}a: 'b'\n\t\n",
             "4: invalid YAML: while scanning for the next token found character '\\t' that cannot "
