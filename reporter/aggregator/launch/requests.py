@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +80,7 @@ class Requests:
         self._clock, self._rng = clock, rng
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._creating = asyncio.Lock()
         self._next_creation = 0.0
         self._paused_until = 0.0
         self._failing: dict[tuple[str, str], _Failing] = {}
@@ -100,7 +102,8 @@ class Requests:
         maker = self._launch.maker(self._place.run, key)
         if maker in self._answers:
             return
-        self._begin(f"creating {maker.kind}s", maker.name, lambda: self._create(key, maker))
+        doing = f"creating {maker.kind}s"
+        self._begin(doing, maker.name, lambda: self._create(key, maker), in_turn=True)
 
     def delete(self, maker: Maker, uid: str) -> None:
         """Delete the one with that UID and its Pods, unless that was asked a moment ago."""
@@ -183,11 +186,12 @@ class Requests:
         work: Callable[[], Coroutine[Any, Any, None]],
         *,
         due: bool = True,
+        in_turn: bool = False,
     ) -> None:
         self._looked_for.add((what, name))
         if not due or (what, name) in self._tasks:
             return
-        task = asyncio.create_task(self._at_work(what, name, work))
+        task = asyncio.create_task(self._at_work(what, name, work, in_turn))
         self._tasks[what, name] = task
         task.add_done_callback(lambda _: self._over(what, name))
 
@@ -198,11 +202,11 @@ class Requests:
         self._done()
 
     async def _at_work(
-        self, what: str, name: str, work: Callable[[], Coroutine[Any, Any, None]]
+        self, what: str, name: str, work: Callable[[], Coroutine[Any, Any, None]], in_turn: bool
     ) -> None:
         while True:
             await asyncio.sleep(self._pause(what, name))  # not in a slot that others could use
-            async with self._slots:
+            async with self._turn() if in_turn else self._slots:
                 if self._pause(what, name) > 0:
                     continue
                 try:
@@ -234,13 +238,19 @@ class Requests:
         if not any(other == what for other, _ in self._failing):
             self._trouble(what, None)
 
-    async def _turn(self) -> None:
-        """Wait until the next creation may begin."""
-        at = self._next_creation = max(self._clock(), self._next_creation + CREATIONS)
-        await asyncio.sleep(at - self._clock())
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Hold a slot for a creation: only the next one waits for it, when it may begin."""
+        async with self._creating:
+            await asyncio.sleep(self._next_creation - self._clock())
+            await self._slots.acquire()
+            self._next_creation = self._clock() + CREATIONS
+        try:
+            yield
+        finally:
+            self._slots.release()
 
     async def _create(self, key: Key, maker: Maker) -> None:
-        await self._turn()
         if not self._wanted(key):
             return
         plugin = self._plan.plugin(key.plugin)

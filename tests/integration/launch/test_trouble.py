@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ import pytest
 from reporter.aggregator.launch import launcher as launching
 from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.launch.mirror import Kind, Mirror
-from reporter.aggregator.launch.requests import Requests
-from reporter.core.launch.names import entry_name
+from reporter.aggregator.launch.requests import AT_ONCE, CREATIONS, Requests
+from reporter.core.launch.names import Maker, entry_name
 from reporter.core.launch.spec import RunLocation
 from reporter.core.run.entry import State
 from reporter.core.run.launched import Step
-from reporter.core.run.plan import GLOBAL, Key, Plugin
+from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.core.run.record import Cause
 from reporter.errors import Forbidden, NotFound, Unavailable
 from reporter.kube.objects import SILENCE, Page
@@ -59,6 +60,8 @@ class Unwatchable:
 
 
 CHECK_JOB = entry_name(RUN, CHECK)
+ONE = plan_of(Plugin("check"))
+MANY = plan_of(Plugin("disk", tuple(f"node{number}" for number in range(40))))
 
 
 @pytest.fixture
@@ -236,9 +239,11 @@ class Accepting:
     def __init__(self) -> None:
         self.made: list[str] = []
         self.deleted: list[tuple[str, str]] = []
+        self.asked_to_delete = threading.Event()
 
     def delete(self, kind: str, _: str, name: str, *, uid: str) -> None:
         self.deleted.append((kind, uid))
+        self.asked_to_delete.set()
         if self.deleted.count((kind, uid)) > 1:
             raise NotFound(f"{name} not found")
 
@@ -249,10 +254,13 @@ class Accepting:
 
 
 def requests_to(
-    api: Any, threads: ThreadPoolExecutor, clock: Callable[[], float] = time.monotonic
+    api: Any,
+    threads: ThreadPoolExecutor,
+    clock: Callable[[], float] = time.monotonic,
+    plan: Plan = ONE,
+    wanted: Callable[[Key], bool] = lambda _: True,
 ) -> Requests:
-    """The requests of a run of one entry."""
-    plan = plan_of(Plugin("check"))
+    """The requests of a run, of one entry unless said otherwise."""
     owner = {"kind": "ConfigMap", "name": RUN, "uid": "o"}
     return Requests(
         api,
@@ -262,7 +270,7 @@ def requests_to(
         threads,
         ca=b"",
         client=lambda _: Pair(b"", b""),
-        wanted=lambda _: True,
+        wanted=wanted,
         done=lambda: None,
         trouble=lambda *_: None,
         clock=clock,
@@ -279,6 +287,48 @@ async def test_what_was_answered_during_a_decision_is_not_made_again() -> None:
             requests.create(CHECK)
             await requests.settle(HANG)
         assert ["Secret", "Job"] == api.made
+
+
+@on_loop
+async def test_many_creations_do_not_keep_up_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait for their turns outside the slots that others could use."""
+    monkeypatch.setattr("reporter.aggregator.launch.requests.CREATIONS", 10 * HANG)
+    api = Accepting()
+    with ThreadPoolExecutor(1) as threads:
+        requests = requests_to(api, threads, plan=MANY)
+        for key in MANY.keys:
+            requests.create(key)
+        requests.delete(Maker("Job", "old"), "o")
+        try:
+            assert await asyncio.to_thread(api.asked_to_delete.wait, HANG)
+        finally:
+            await requests.close()
+
+
+@on_loop
+async def test_creations_that_waited_for_a_slot_keep_their_pace() -> None:
+    """An API server that was slow does not get many at once when it is so no more."""
+    began, api, slow = list[float](), Accepting(), threading.Event()
+    create = api.create
+
+    def held(*given: Any, **asked: Any) -> dict[str, Any]:
+        assert slow.wait(HANG)
+        return create(*given, **asked)
+
+    def wanted(_: Key) -> bool:
+        began.append(time.monotonic())
+        if len(began) == AT_ONCE:
+            asyncio.get_running_loop().call_later(10 * CREATIONS, slow.set)
+        return True
+
+    api.create = held  # type: ignore[method-assign]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        requests = requests_to(api, threads, plan=MANY, wanted=wanted)
+        for key in MANY.keys[: 2 * AT_ONCE]:
+            requests.create(key)
+        await requests.settle(HANG)
+    assert 2 * AT_ONCE == len(began)
+    assert min(later - one for one, later in pairwise(began)) > CREATIONS / 2
 
 
 @on_loop
