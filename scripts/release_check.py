@@ -205,7 +205,7 @@ def pythons() -> set[str]:
 
 
 def packages(version: str, environment: Mapping[str, str]) -> str:
-    """Write the list of what image and single file contain (CycloneDX) and check the licences."""
+    """List the Python packages of image and single file (CycloneDX), and check the licences."""
     out = DIST / "status-reporter.cdx.json"
     with tempfile.TemporaryDirectory() as folder:
         run(
