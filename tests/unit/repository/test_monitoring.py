@@ -60,29 +60,52 @@ def served() -> dict[str, set[str]]:
     return found
 
 
-def expressions() -> list[str]:
-    """Every expression of the rules and of the dashboard."""
-    groups = yaml.safe_load(RULES)["groups"]
+def asked() -> list[tuple[str, list[str]]]:
+    """Every expression of the rules and of the dashboard, and the labels shown of its series."""
+    rules = [rule for group in yaml.safe_load(RULES)["groups"] for rule in group["rules"]]
     panels = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))["panels"]
-    asked = [rule["expr"] for group in groups for rule in group["rules"]]
-    return asked + [each["expr"] for panel in panels for each in panel.get("targets", [])]
+    targets = [target for panel in panels for target in panel.get("targets", [])]
+    return [
+        *((each["expr"], re.findall(r"\$labels\.(\w+)", str(each))) for each in rules),
+        *((each["expr"], re.findall(r"\{\{(\w+)", each["legendFormat"])) for each in targets),
+    ]
 
 
 def test_rules_and_dashboard_ask_for_series_and_labels_that_exist():
     """A name that is not served would never alert and leave its panel empty."""
     known = served()
-    asked = [
+    found = [
         (name, label)
-        for expression in expressions()
+        for expression, _ in asked()
         for name, inside in re.findall(r"\b((?:status|kube)_\w+)(?:\{([^}]*)\})?", expression)
         for label in ["", *re.findall(r"(\w+)\s*[!=]", inside)]
     ]
 
-    assert len(asked) > 60
-    assert [] == [name for name, _ in asked if name not in known]
+    assert len(found) > 60
+    assert [] == [name for name, _ in found if name not in known]
     assert [] == [
-        (name, label) for name, label in asked if label and label not in known[name] | FROM_SCRAPE
+        (name, label) for name, label in found if label and label not in known[name] | FROM_SCRAPE
     ]
+
+
+def test_labels_that_are_grouped_by_or_shown_exist():
+    """One that does not exist makes one group of all, and is shown as nothing."""
+    known = served()
+    wrong, count = [], 0
+    for expression, shown in asked():
+        series = re.findall(r"\b(?:status|kube)_\w+", expression)
+        there = FROM_SCRAPE.union(*(known[name] for name in series))
+        lists = re.findall(r"\b(by|without|on|ignoring|group_left) ?\(([^()]*)\)", expression)
+        named = [(word, re.findall(r"\w+", inside)) for word, inside in lists]
+        kept = there.intersection(*(labels for word, labels in named if word == "by"))
+        gone = {label for word, labels in named if word == "without" for label in labels}
+        used = [label for _, labels in named for label in labels]
+        wrong += [(expression, label) for label in used if label not in there]
+        wrong += [(expression, label) for label in shown if label not in kept - gone]
+        count += len(used) + len(shown)
+
+    assert count > 90
+    assert [] == wrong
 
 
 def test_the_rules_fire_when_they_should():
