@@ -41,7 +41,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     nodes.add_argument(
         "--node",
         metavar="NAME,...",
-        default="",
+        type=_node_names,
+        default=(),
         help="nodes for plugins of the driver Node, by name; needs no right to list nodes",
     )
     what.add_argument(
@@ -138,9 +139,7 @@ def request(
         definitions=tuple(definitions),
         image=options.image,
         timeout=options.plugin_timeout,
-        nodes=choose_nodes(
-            api, definitions, options.nodes, list(filter(None, options.node.split(",")))
-        ),
+        nodes=choose_nodes(api, definitions, options.nodes, options.node),
         pull_secrets=tuple(options.image_pull_secret),
         service_account=options.service_account,
         kubernetes_version=version,
@@ -175,6 +174,13 @@ def _plugin_timeout(written: str) -> int:
     if not 0 < seconds <= LONGEST_TIMEOUT:
         raise argparse.ArgumentTypeError(f"not a time between 1s and 366 days: {written!r}")
     return seconds
+
+
+def _node_names(written: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(filter(None, written.split(","))))
+    if not names:  # as of a variable that is not set; without the option all nodes are meant
+        raise argparse.ArgumentTypeError(f"no node is named in {written!r}")
+    return names
 
 
 def _label(written: str) -> tuple[str, str]:

@@ -23,6 +23,7 @@ AT_ONCE = 8
 ACCOUNT = "default"
 _ACCOUNT_WAIT = 15.0  # seconds in which a new namespace gets its account
 _PAUSE = 0.05
+_NODES = 20
 _STRANGERS = "app.kubernetes.io/part-of!=status-reporter"
 
 
@@ -73,9 +74,13 @@ def check(
     templates: Sequence[Template],
     pull_secrets: Sequence[str],
     *,
+    nodes: Sequence[str] = (),
     shared: bool,
 ) -> Checked:
-    """Ask all of it at once. `shared` says that the namespace is not the run's own."""
+    """Ask all of it at once. `shared` says that the namespace is not the run's own.
+
+    Of the `nodes`, which somebody has named, only the first are looked up.
+    """
     found = Checked()
     own = frozenset(
         text(section(each, "metadata"), "name")
@@ -90,6 +95,7 @@ def check(
                 pool.submit(_pull_secret, api, namespace, "--image-pull-secret", name)
                 for name in pull_secrets
             ),
+            *(pool.submit(_node, api, name) for name in nodes[:_NODES]),
         ]
         # The kubelet tries without them, and a controller may yet copy them into the namespace.
         doubts = [
@@ -194,6 +200,16 @@ def _pull_secret(api: "KubeApi", namespace: str, whose: str, name: str) -> str:
         return f"{whose} {name}: there is no such Secret in namespace {namespace}"
     except KubeError:
         return ""  # who may not read it may use it all the same
+    return ""
+
+
+def _node(api: "KubeApi", name: str) -> str:
+    try:
+        api.get("Node", None, name, timeout=TIMEOUT)
+    except NotFound:
+        return f"--node {name}: there is no such node"
+    except KubeError:
+        return ""  # who may not read nodes may name them all the same
     return ""
 
 

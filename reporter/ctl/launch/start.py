@@ -2,7 +2,7 @@
 
 import argparse
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -60,7 +60,7 @@ def _create(
         if chosen.create_namespace:
             creation.create([each for each in objects(chosen) if text(each, "kind") == "Namespace"])
             wait_for_account(api, chosen.namespace)
-        found = _checked(api, chosen)
+        found = _checked(api, chosen, options.node)
         if found.problems:
             tell("the run cannot be started:\n  " + "\n  ".join(found.problems))
             return None
@@ -104,14 +104,16 @@ def _undo(creation: Creation, chosen: RunOptions, options: argparse.Namespace) -
         tell(f"not removed: {line}")
 
 
-def _checked(api: "KubeApi", chosen: RunOptions) -> Checked:
+def _checked(api: "KubeApi", chosen: RunOptions, named: Sequence[str]) -> Checked:
     made = objects(chosen)
+    on_nodes = any(each.nodes for each in chosen.plan.plugins)
     return check(
         api,
         chosen.namespace,
         [each for each in made if text(each, "kind") != "Namespace"],
         templates(chosen, made),
         chosen.launch.pull_secrets,
+        nodes=named if on_nodes else (),
         shared=not chosen.create_namespace,
     )
 

@@ -28,7 +28,7 @@ def choose_nodes(
     if not wanted:
         return {}
     if names:
-        return {each.name: Selected(tuple(dict.fromkeys(names)), ()) for each in wanted}
+        return {each.name: Selected(tuple(names), ()) for each in wanted}
     with asking():
         try:
             nodes = list(api.list_all("Node", None, selector, timeout=TIMEOUT))

@@ -52,6 +52,38 @@ class TestRefuses:
         assert [] == posts(fake)
         assert [] == fake.requests("DELETE")
 
+    def test_nodes_that_do_not_exist(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """Each of them, with whatever else is wrong."""
+        write(there, "kernel.yaml", EACH_NODE)
+        wrong = ("--node", "node1,nodel,node3", "--image-pull-secret", "mirror")
+        code, _, err = start(there, "-f", "kernel.yaml", *wrong)
+
+        assert 1 == code
+        assert [
+            "status-ctl: the run cannot be started:",
+            "  --image-pull-secret mirror: there is no such Secret in namespace "
+            "status-reporter-first",
+            "  --node nodel: there is no such node",
+            "  --node node3: there is no such node",
+        ] == err.splitlines()
+        assert [] == standing(fake, "first")
+
+    def test_of_many_nodes_the_first_are_looked_up(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """Thousands may be named, and the run itself says what became of the others."""
+        write(there, "kernel.yaml", EACH_NODE)
+        names = [f"absent{number}" for number in range(30)]
+        code, _, err = start(there, "-f", "kernel.yaml", "--node", ",".join(names))
+
+        assert 1 == code
+        assert [f"  --node {name}: there is no such node" for name in names[:20]] == (
+            err.splitlines()[1:]
+        )
+        assert 20 == len([e for e in fake.requests("GET") if "/nodes/" in e.path])
+
     def test_pull_secrets_of_definitions(
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
@@ -339,6 +371,8 @@ class TestRefuses:
             (("--plugin-timeout", "0"), 2, "not a time between 1s and 366 days"),
             (("--max-nodes-at-once", "0"), 2, "not a number of at least 1: '0'"),
             (("--max-nodes-at-once", "all"), 2, "not a number of at least 1: 'all'"),
+            (("--node", ""), 2, "no node is named in ''"),
+            (("--node", ","), 2, "no node is named in ','"),
             (("--name", "First"), 2, "'First' is not a valid run name"),
             (("-f", "absent.yaml"), 2, "cannot read absent.yaml: No such file or directory"),
             (("-f", "quota.yaml"), 2, "another plugin is named 'quota'"),
