@@ -14,11 +14,20 @@ from reporter.core.snapshot.rights import Rights, Rule
 
 PLUGIN: Final = "cluster-snapshot"
 _RBAC: Final = "rbac.authorization.k8s.io"
+_FIXED: Final = frozenset({"runAsUser", "runAsGroup", "fsGroup"})
 
 
 def snapshot_account(run: str) -> str:
     """Return the name of the snapshot's service account."""
     return f"{run}-snapshot"
+
+
+def without_user(definition: Definition) -> Definition:
+    """Return the definition for a platform that gives Pods their users and groups."""
+    spec = definition.template["spec"]
+    kept = {name: value for name, value in spec["securityContext"].items() if name not in _FIXED}
+    spec = {**spec, "securityContext": kept}
+    return replace(definition, template={**definition.template, "spec": spec})
 
 
 def prepared(definition: Definition, run: str, remarks: list[str]) -> Definition:

@@ -18,6 +18,7 @@ from reporter.ctl.interrupt import at_once
 from reporter.ctl.launch import asked, expose, upload
 from reporter.ctl.launch.cluster_snapshot import with_snapshot
 from reporter.ctl.launch.create import shown
+from reporter.ctl.launch.platform import gives_users
 from reporter.ctl.launch.ready import PATIENCE, wait_ready
 from reporter.ctl.launch.standing import asked_there, hints, stands
 from reporter.ctl.launch.start import start
@@ -93,9 +94,10 @@ def run(options: argparse.Namespace) -> int:
     own = not options.namespace or options.create_namespace
     namespace = options.namespace or OWN_NAMESPACE.format(run=wanted.run)
     with at_once():
-        wanted, extra = with_snapshot(wanted, options, namespace, api, tell)
+        fixed = not gives_users(api)
+        wanted, extra = with_snapshot(wanted, options, namespace, api, tell, fixed_user=fixed)
     chosen = asked.run_options(wanted, options, namespace, own_namespace=own)
-    chosen = replace(chosen, upload=to, exit=options.exit, extra=extra)
+    chosen = replace(chosen, upload=to, exit=options.exit, extra=extra, fixed_group=fixed)
     upload.check_time(chosen)
     kept = None
     if options.expose:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.launch.request import Request
-from reporter.core.launch.snapshot_plugin import PLUGIN, prepared, snapshot_objects
+from reporter.core.launch.snapshot_plugin import PLUGIN, prepared, snapshot_objects, without_user
 from reporter.core.objects import section, text
 from reporter.core.snapshot.choice import choose
 from reporter.core.snapshot.options import read_options
@@ -27,11 +27,13 @@ def with_snapshot(
     namespace: str,
     api: "KubeApi",
     tell: Callable[[str], None],
+    *,
+    fixed_user: bool = True,
 ) -> tuple[Request, tuple[dict[str, Any], ...]]:
     """Return the request with the snapshot's account in it, and the objects it needs.
 
     Both as they were where no snapshot is asked for by `--plugin`: a definition of that name in a
-    file gets no rights. Raises CannotTell.
+    file gets no rights. Without `fixed_user` the platform gives users. Raises CannotTell.
     """
     if PLUGIN not in options.built_in:
         return wanted, ()
@@ -55,7 +57,9 @@ def with_snapshot(
         tell(f"{each.group}/{each.version} is left out of the snapshot: {each.text}")
     granted = rights(choose(found.resources, chosen).chosen, chosen)
     definitions = tuple(
-        prepared(each, wanted.run, remarks(granted, chosen)) if each.name == PLUGIN else each
+        prepared(each if fixed_user else without_user(each), wanted.run, remarks(granted, chosen))
+        if each.name == PLUGIN
+        else each
         for each in wanted.definitions
     )
     return (

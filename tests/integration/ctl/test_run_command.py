@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.fakekube import Answer, FakeKube, Reset
+from tests.fakekube.kinds import Kind
 from tests.integration.ctl.cluster import plugin
 from tests.integration.ctl.launched import Controllers, shown, standing
 from tests.integration.ctl.scripted import Home, interrupted_when
@@ -67,6 +69,24 @@ class TestCreates:
         assert CREATED == posts(fake)
         assert "namespace default is shared: whoever controls the run's aggregator" in err
         assert "status-ctl delete first -n default --yes\n" in err
+
+    @pytest.mark.parametrize(
+        ("groups", "fixed"), [("others", True), ("openshift", False), ("not shown", True)]
+    )
+    def test_where_the_cluster_gives_pods_their_users(
+        self, there: Home, fake: FakeKube, controllers: Controllers, groups: str, fixed: bool
+    ) -> None:
+        """OpenShift refuses a group that is not of the namespace's range."""
+        if groups == "openshift":
+            name, plural = "SecurityContextConstraints", "securitycontextconstraints"
+            fake.offered.serve(Kind(name, "security.openshift.io", plural, namespaced=False), [])
+        if groups == "not shown":
+            fake.fail(Answer(403), where=lambda entry: entry.path == "/apis", times=None)
+        code, _, err = start(there)
+
+        assert 0 == code, err
+        made = fake.store.get("StatefulSet", "status-reporter-first", "first")
+        assert fixed == ("securityContext" in made["spec"]["template"]["spec"])
 
     def test_the_plan_has_the_nodes_that_were_there(
         self, there: Home, fake: FakeKube, controllers: Controllers

@@ -64,6 +64,21 @@ def printed(at_home: Home, *more: str) -> dict[str, Any]:
     return {f"{d['kind']}/{d['metadata']['name']}": d for d in yaml.safe_load_all(out)}
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_where_the_cluster_gives_pods_their_users(
+    at_home: Home, fake: FakeKube, given: bool
+) -> None:
+    """OpenShift refuses a user and a group that are not of the namespace's range."""
+    if given:
+        name, plural = "SecurityContextConstraints", "securitycontextconstraints"
+        fake.offered.serve(Kind(name, "security.openshift.io", plural, namespaced=False), [])
+    found = json.loads(printed(at_home)["ConfigMap/first"]["data"]["launch.json"])
+    said = found["plugins"][0]["spec"]["template"]["spec"]["securityContext"]
+
+    fixed = [] if given else ["fsGroup", "runAsGroup", "runAsUser"]
+    assert sorted([*fixed, "runAsNonRoot", "seccompProfile"]) == sorted(said)
+
+
 def test_its_rights_come_and_go_with_the_run(
     at_home: Home, fake: FakeKube, controllers: Controllers
 ) -> None:

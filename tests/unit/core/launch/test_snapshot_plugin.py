@@ -9,7 +9,12 @@ import pytest
 
 from reporter.core.launch import names
 from reporter.core.launch.run_objects import objects
-from reporter.core.launch.snapshot_plugin import prepared, snapshot_account, snapshot_objects
+from reporter.core.launch.snapshot_plugin import (
+    prepared,
+    snapshot_account,
+    snapshot_objects,
+    without_user,
+)
 from reporter.core.snapshot.rights import Rights
 from tests.plugin_definitions import NAMESPACE, YAML, definition, options_of
 
@@ -86,3 +91,12 @@ def test_the_plugin_gets_the_account_and_the_remarks() -> None:
 
     assert snapshot_account("r1") == made.template["spec"]["serviceAccountName"]
     assert ("before", "its rights") == made.remarks
+
+
+def test_where_the_platform_gives_users_the_plugin_names_none() -> None:
+    given = definition(next(iter(YAML)))
+    fixed = {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532}
+    template = {**given.template, "spec": {**given.template["spec"], "securityContext": fixed}}
+    made = without_user(replace(given, template=template)).template["spec"]
+
+    assert {**given.template["spec"], "securityContext": {"runAsNonRoot": True}} == made
