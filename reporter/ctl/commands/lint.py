@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
+from reporter.core.inject.edits import get
+from reporter.core.inject.jobs import PLACEHOLDER, manifests
 from reporter.core.lint.case import Severity, World, findings
 from reporter.core.lint.jobs import Job, Object, read_jobs
 from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right, Rights
@@ -79,10 +81,14 @@ def run(options: argparse.Namespace) -> int:
     with reading_input():
         files = list(load_manifests(options.files))
     found, checked = _lint(files, options)
-    _put(found, checked, options)
+    unchecked = list(_unchecked(files))
+    _put(found, checked, unchecked, options)
     errors = sum(each.rule.severity is Severity.ERROR for each in found)
     if options.output == "text":
         tell(_summary(sum(each.reporter for each in checked), errors, len(found) - errors))
+    if unchecked:
+        verb = "was" if len(unchecked) == 1 else "were"
+        tell(f"{_counted(len(unchecked), 'Job')} in Argo manifests {verb} not checked")
     return FAILED if errors or (options.strict and found) else GOOD
 
 
@@ -132,6 +138,19 @@ def _lint(
     return found, checked
 
 
+def _unchecked(files: Sequence[File]) -> Iterator[Checked]:
+    """Yield the Jobs in the manifests that Argo's workflows have as texts, by their templates."""
+    from reporter.wire.manifest import read_manifests
+
+    for file in files:
+        for each in file.manifests:
+            for place, owner in manifests(each.value):
+                text = PLACEHOLDER.sub("x", get(each.value, place))
+                for inner in read_manifests(text.encode(errors="replace"))[0]:
+                    for job in read_jobs(inner.value, inner.place):
+                        yield Checked(file.shown, owner, bool(job.reporters))
+
+
 def _denied(
     jobs: Sequence[Job], options: argparse.Namespace
 ) -> Iterator[tuple[tuple[Account, str], frozenset[Right]]]:
@@ -175,17 +194,20 @@ def _review(right: Right, namespace: str, account: str, job: str) -> Object:
 
 
 def _put(
-    found: Sequence[LocatedFinding], checked: Sequence[Checked], options: argparse.Namespace
+    found: Sequence[LocatedFinding],
+    checked: Sequence[Checked],
+    unchecked: Sequence[Checked],
+    options: argparse.Namespace,
 ) -> None:
     match options.output:
         case "json":
-            show.put_data("json", as_data(found, checked))
+            show.put_data("json", as_data(found, checked, unchecked))
         case "sarif":
             show.put_data("json", as_sarif(found))
         case "junit":
-            show.put(as_junit(found, checked, strict=options.strict))
+            show.put(as_junit(found, checked, unchecked, strict=options.strict))
         case "github":
-            show.put(as_github(found))
+            show.put(as_github(found, unchecked))
             rows = [[each.place, str(each.rule.severity), each.what, each.todo] for each in found]
             try:
                 put_summary(

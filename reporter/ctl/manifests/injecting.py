@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from reporter.core.inject.decide import decide
 from reporter.core.inject.edits import Edit, Put, apply, get
-from reporter.core.inject.jobs import FoundJob, jobs, manifests
+from reporter.core.inject.jobs import PLACEHOLDER, FoundJob, jobs, manifests
 from reporter.core.inject.record import ANNOTATION
 from reporter.core.inject.rights import gives, role, role_binding
 from reporter.core.inject.template import (
@@ -28,7 +28,6 @@ from reporter.ctl.manifests.editing import Unplaced, edited
 from reporter.wire.kubernetes_yaml import template_hint
 
 _ABOUT = re.compile(r"Job|Workflow|List|\brbac\.authorization\.k8s\.io\b")
-_PLACEHOLDER = re.compile(r"\{\{[^{}\n]*\}\}")
 _RIGHTS: Final = "rights"
 _MARK: Final = "\ufeff"  # of the byte order, which some editors write
 _REWRITTEN: Final = "rewritten without its comments: it has aliases or an unusual YAML layout"
@@ -201,7 +200,7 @@ def _masked(manifest: str) -> tuple[str, dict[str, str]]:
             names[known[placeholder]] = placeholder
         return known[placeholder]
 
-    return _PLACEHOLDER.sub(name, manifest), names
+    return PLACEHOLDER.sub(name, manifest), names
 
 
 def _unmasked(shown: str, names: Mapping[str, str]) -> str:
@@ -247,7 +246,7 @@ def _with_rights(made: Made) -> str:
             there[key] = value
     wanted: dict[tuple[str, str, str], tuple[dict[str, Any], int]] = {}
     for (namespace, account), line in sorted(made.accounts.items()):
-        if _PLACEHOLDER.search(f"{namespace} {account}"):
+        if PLACEHOLDER.search(f"{namespace} {account}"):
             what = f"no rights added for account {account!r} of namespace {namespace or 'any'!r}"
             made.said.append(Said(line, "the rights", f"{what}: a placeholder"))
             continue
