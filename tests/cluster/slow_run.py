@@ -9,6 +9,7 @@ import json
 import re
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime
 from functools import cached_property
@@ -17,6 +18,8 @@ from typing import Any
 
 import yaml
 
+from reporter.core.launch import names
+from reporter.core.run.plan import GLOBAL
 from tests.bed.controlplane import ControlPlane
 from tests.bed.hollow import KEEPS_OUT, MERGE, HollowNodes
 from tests.cluster.scene import BUSYBOX, Person, refusing
@@ -116,7 +119,8 @@ def definitions() -> str:
         does = "exit 3" if name in OF_DAEMON_SETS else GREETS
         template = {"spec": {"containers": [_container({"command": ["sh", "-c", does]})], **pod}}
         spec = {"driver": "Node", "contract": "done-file", "heartbeats": False}
-        spec |= {"timeoutSeconds": 60, "template": template} | OF_DAEMON_SETS.get(name, {})
+        spec |= {"timeoutSeconds": 60, "cleanup": "never", "template": template}
+        spec |= OF_DAEMON_SETS.get(name, {})
         found.append(_definition(name, spec))
     return yaml.safe_dump_all(found)
 
@@ -136,6 +140,12 @@ class SlowRun:
     def __init__(self, cluster: ControlPlane, folder: Path) -> None:
         self.person, self.cluster = Person(cluster, folder), cluster
         self.nodes, self._policy = HollowNodes(cluster), ExitStack()
+        self.disturbed: dict[str, float] = {}
+        """When a plugin was disturbed, in Unix seconds."""
+        self.created = 0.0
+        """When the run's objects were, in Unix seconds."""
+        self.pulling: Object = {}
+        """What was shown of the Pod whose image cannot be pulled, before that counted."""
         self._disturbing = threading.Thread(target=self._disturb)
         self._failed: BaseException | None = None
 
@@ -165,6 +175,7 @@ class SlowRun:
             {"metadata": {"name": URGENT}, "value": 1_000_000},
         )
         self._policy.enter_context(refusing(self.cluster, NAME, pod="policy-pod", job="policy-job"))
+        self.created = time.time()
         self.cluster.kubectl("create", "-f", "-", input=manifests)
         self._disturbing.start()
 
@@ -191,22 +202,31 @@ class SlowRun:
             evicted = self.wait_running("evicted")["metadata"]["name"]
             eviction = {"apiVersion": "policy/v1", "kind": "Eviction"}
             eviction |= {"metadata": {"name": evicted, "namespace": NAMESPACE}}
+            self._note("evicted")
             self.cluster.request("POST", f"{pods}/{evicted}/eviction", eviction)
             deleted = self.wait_running("deleted")["metadata"]["name"]
+            self._note("deleted")
             self.cluster.request("DELETE", f"{pods}/{deleted}")
             job = self.wait_running("job-deleted")["metadata"]["ownerReferences"][0]["name"]
+            self._note("job-deleted")
             self.cluster.kubectl("delete", "job", job, "-n", NAMESPACE, "--wait=false")
             self.wait_running("preempted")
             urgent = _container(CONTAINERS["preempted"])
             spec = {"priorityClassName": URGENT, "containers": [urgent]}
             spec["terminationGracePeriodSeconds"] = 1
             pod = {"metadata": {"name": URGENT}, "spec": spec}
+            self._note("preempted")
             self.cluster.request("POST", "/api/v1/namespaces/default/pods", pod)
             self.wait_running("node-lost")
+            self._note("node-lost")
             # So does the controller for lost nodes, unless most of a cluster's nodes are lost.
             self.cluster.kubectl("taint", "node", "doomed", f"{UNREACHABLE}=:NoExecute")
+            self.pulling = self._wait_entry("pull", lambda found: found["pod"] is not None)["pod"]
         except BaseException as error:
             self._failed = error
+
+    def _note(self, plugin: str) -> None:
+        self.disturbed[plugin] = time.time()
 
     def wait_running(self, plugin: str) -> Object:
         """Return a plugin's Pod once it runs."""
@@ -229,6 +249,19 @@ class SlowRun:
         found: Object = json.loads(answer[1])
         return found
 
+    def _wait_entry(self, plugin: str, right: Callable[[Object], bool]) -> Object:
+        end = time.monotonic() + 2 * BOUND
+        while True:
+            (found,) = (each for each in self.status()["plugins"] if each["name"] == plugin)
+            if right(found):
+                return dict(found)
+            assert time.monotonic() < end, found
+            time.sleep(1)
+
+    def wait_decided(self, plugin: str) -> Object:
+        """Return what became of a plugin that may take longer than the others."""
+        return self._wait_entry(plugin, lambda found: found["status"] != "running")
+
     @cached_property
     def over(self) -> Object:
         """The status once every entry is decided, but for the image that cannot be pulled."""
@@ -242,19 +275,16 @@ class SlowRun:
             assert time.monotonic() < end, found
             time.sleep(1)
 
-    @cached_property
-    def given_up(self) -> dict[str, float]:
-        """When the aggregator has logged that it gave an entry up, by key, in Unix seconds."""
-        keys = {each["key"] for each in self.over["plugins"] if each["error"]}
+    def given_up(self, key: str) -> float:
+        """When the aggregator has logged that it gave an entry up, in Unix seconds."""
         end = time.monotonic() + BOUND
         while True:
             text = self.cluster.kubectl("logs", f"{NAME}-0", "-n", NAMESPACE)
             lines = [json.loads(line) for line in text.splitlines()]
-            told = [line for line in lines if line["message"] == "Result given up"]
-            found = {line["key"]: moment(line["time"]) for line in told}
-            if keys <= found.keys():
-                return found
-            assert time.monotonic() < end, (keys, text)
+            for line in lines:
+                if (line["message"], line.get("key")) == ("Result given up", key):
+                    return moment(line["time"])
+            assert time.monotonic() < end, (key, text)
             time.sleep(1)
 
     def entry(self, plugin: str, node: str = "") -> Object:
@@ -264,13 +294,19 @@ class SlowRun:
         )
         return dict(found)
 
-    def job(self, plugin: str) -> Object:
-        """Return a plugin's Job, which stays."""
-        return self._only("jobs", plugin)
+    def job(self, plugin: str, node: str = "") -> Object:
+        """Return an entry's Job, which stays."""
+        return self.jobs(plugin)[node]
+
+    def jobs(self, plugin: str) -> dict[str, Object]:
+        """Return a plugin's Jobs by the node they are for; "" where there is only one."""
+        found = self._labelled("jobs", plugin)
+        return {_node(each): each for each in found}
 
     def pod(self, plugin: str) -> Object:
         """Return a plugin's Pod, which stays."""
-        return self._only("pods", plugin)
+        (found,) = self._labelled("pods", plugin)
+        return found
 
     @cached_property
     def plan(self) -> Object:
@@ -278,11 +314,16 @@ class SlowRun:
         config = self.person.get("configmap", NAME, NAMESPACE)
         return dict(json.loads(config["data"]["plan.json"]))
 
-    def _only(self, kind: str, plugin: str) -> Object:
+    def _labelled(self, kind: str, plugin: str) -> list[Object]:
         label = f"status-reporter.io/plugin={plugin}"
         text = self.cluster.kubectl("get", kind, "-n", NAMESPACE, "-l", label, "-o", "json")
-        (found,) = json.loads(text)["items"]
-        return dict(found)
+        return list(json.loads(text)["items"])
+
+
+def _node(job: Object) -> str:
+    key = names.key_of(job)
+    assert key is not None
+    return "" if key.node == GLOBAL else key.node
 
 
 def moment(text: str) -> float:

@@ -13,6 +13,8 @@ from tests.cluster.slow_run import LEFT_OUT, SlowRun, moment
 pytestmark = [pytest.mark.node, pytest.mark.timeout(900)]
 
 CLOCKS = 2.0  # seconds: the API has whole ones
+AT_ONCE_SECONDS = 45.0
+"""What is waited for before it counts takes 60 s at least, what is not a few."""
 
 LATER = {
     "pod-refused": (
@@ -71,16 +73,20 @@ def test_a_failure_that_takes_its_time(slow_run: SlowRun, plugin: str) -> None:
             began = moment(state["terminated"]["finishedAt"])
         elif cause == "deadline":
             began = moment(next(iter(state.values()))["startedAt"])
-    assert slow_run.given_up[found["key"]] - began > seconds - CLOCKS
+    assert slow_run.given_up(found["key"]) - began > seconds - CLOCKS
 
 
 @pytest.mark.parametrize("plugin", AT_ONCE)
 def test_a_failure_at_once(slow_run: SlowRun, plugin: str) -> None:
     """L8: nothing is to be hoped for."""
     cause, words = AT_ONCE[plugin]
-    error = slow_run.entry(plugin)["error"]
+    found = slow_run.entry(plugin)
 
+    error = found["error"]
     assert (cause, True) == (error["cause"], words in error["text"]), error
+    since = slow_run.given_up(found["key"]) - slow_run.disturbed.get(plugin, slow_run.created)
+    print(f"{plugin}: given up after {since:.1f} s")
+    assert 0 < since < AT_ONCE_SECONDS
 
 
 def test_a_verdict_whose_upload_never_came_is_taken_from_the_condition(slow_run: SlowRun) -> None:
@@ -93,18 +99,6 @@ def test_a_verdict_whose_upload_never_came_is_taken_from_the_condition(slow_run:
         error["reason"],
         error["text"],
     )
-
-
-def test_an_image_that_cannot_be_pulled_has_more_time(slow_run: SlowRun) -> None:
-    """L8: said by now, and no failure before five minutes."""
-    found = slow_run.entry("pull")
-    shown = found["pod"] or {**found["error"], "message": found["error"]["text"]}
-
-    assert shown["reason"] in {"ErrImagePull", "ImagePullBackOff"}
-    assert "localhost:1/nobody/has:this" in shown["message"]
-    if found["status"] != "running":
-        began = moment(slow_run.job("pull")["metadata"]["creationTimestamp"])
-        assert slow_run.given_up[found["key"]] - began > 300 - CLOCKS
 
 
 def test_a_container_that_is_restarted_again_and_again(slow_run: SlowRun) -> None:
@@ -150,10 +144,21 @@ class TestNodes:
     def test_one_that_is_gone_or_cordoned_after_the_plan(
         self, slow_run: SlowRun, plugin: str, node: str
     ) -> None:
-        error = slow_run.entry(plugin, node)["error"]
+        """L7: its Pod has had a minute to find it."""
+        found = slow_run.entry(plugin, node)
 
-        assert "start_failed" == error["cause"]
-        assert "it cannot be scheduled (0/" in error["text"]
+        assert "start_failed" == found["error"]["cause"]
+        assert "it cannot be scheduled (0/" in found["error"]["text"]
+        began = moment(slow_run.job(plugin, node)["metadata"]["creationTimestamp"])
+        assert slow_run.given_up(found["key"]) - began > 60 - CLOCKS
+
+    @pytest.mark.parametrize("plugin", ["facts", "shy"])
+    def test_one_that_joined_after_the_plan(self, slow_run: SlowRun, plugin: str) -> None:
+        """The run waits for nobody else, and starts nothing there."""
+        (planned,) = (each for each in slow_run.plan["plugins"] if each["name"] == plugin)
+
+        assert "joined" not in planned["nodes"]
+        assert sorted(planned["nodes"]) == sorted(slow_run.jobs(plugin))
 
     @pytest.mark.parametrize("node", ["tainted", "cordoned"])
     def test_one_that_accepts_the_pod_and_never_answers(self, slow_run: SlowRun, node: str) -> None:
@@ -161,3 +166,16 @@ class TestNodes:
         found = slow_run.entry("facts", node)
 
         assert ("timed_out", "deadline") == (found["status"], found["error"]["cause"])
+
+
+def test_an_image_that_cannot_be_pulled_has_more_time(slow_run: SlowRun) -> None:
+    """L8: its trouble is shown before, and it fails after five minutes. Last, as they pass."""
+    found = slow_run.wait_decided("pull")
+
+    assert slow_run.pulling["reason"] in {"ErrImagePull", "ImagePullBackOff"}
+    assert "localhost:1/nobody/has:this" in slow_run.pulling["message"]
+    error = found["error"]
+    assert "start_failed" == error["cause"]
+    assert "localhost:1/nobody/has:this" in error["text"]
+    began = moment(slow_run.job("pull")["metadata"]["creationTimestamp"])
+    assert slow_run.given_up(found["key"]) - began > 300 - CLOCKS
