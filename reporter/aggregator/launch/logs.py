@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ AT_ONCE = 8
 CONTAINER_BYTES = 5 * 2**20
 RUN_BYTES = 2**30
 TRIES = 3
+LONGEST = 20.0  # seconds; the logs of two such containers are taken even at the end of a run
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
@@ -30,7 +32,8 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 class Logs:
     """Takes logs to `folder`, by way of `staging` on the same file system. Threads may share it.
 
-    Of each container at most `most` bytes are kept, of all together `room`.
+    Of each container at most `most` bytes are kept, of all together `room`. Each is read for
+    `seconds`: one that writes without end would keep up the logs of others until the run ends.
     """
 
     def __init__(
@@ -42,9 +45,11 @@ class Logs:
         *,
         most: int = CONTAINER_BYTES,
         room: int = RUN_BYTES,
+        seconds: float = LONGEST,
         pause: float = 1.0,
     ) -> None:
         self._api, self._namespace, self._most, self._pause = api, namespace, most, pause
+        self._seconds = seconds
         self._home, self._staging = folder / namespace, staging
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._open: set[LogStream] = set()
@@ -110,13 +115,19 @@ class Logs:
     def _tail(self, pod: str, container: str) -> deque[bytes]:
         """Read a log and return its end. The API can only be asked for a beginning."""
         pieces: deque[bytes] = deque()
-        size = 0
+        size, end = 0, time.monotonic() + self._seconds
         with self._reading(self._api.stream_log(self._namespace, pod, container)) as stream:
             for piece in stream:
                 pieces.append(piece)
                 size += len(piece)
                 while size - len(pieces[0]) >= self._most:
                     size -= len(pieces.popleft())
+                if time.monotonic() >= end:
+                    stream.close()
+                    log.get().warning(
+                        "Log cut: reading it took too long", pod=pod, container=container
+                    )
+                    break
         if size > self._most:
             pieces[0] = pieces[0][size - self._most :]
         return pieces

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from reporter.aggregator.launch.logs import Logs
+from reporter.runtime import log
 from tests.fakekube import Answer, FakeKube, Hang, Reset, make_job, make_pod
 from tests.kube_client import connect
 
@@ -98,6 +99,39 @@ def test_a_log_that_cannot_be_read_is_tried_again(scene: Scene, fault: Any) -> N
     logs.take(other, ["adapter"])
     assert logs.taken(other)
     assert 1 == len(scene.found())
+
+
+class Endless:
+    """The API, with a log that is written faster than it is read: a stream that never ends."""
+
+    closed = False
+
+    def stream_log(self, *_: Any) -> Endless:
+        return self
+
+    def __iter__(self) -> Iterator[bytes]:
+        for number in range(10_000):
+            if self.closed:
+                return
+            yield f"{number}\n".encode()
+        raise AssertionError("it is read for ever")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_log_that_never_ends(scene: Scene) -> None:
+    """What was read by then is kept, and people are told; others want to be read, too."""
+    podlogs, staging = scene.folder / "podlogs", scene.folder / "staging"
+    logs = Logs(cast(Any, Endless()), "default", podlogs, staging, seconds=0.0)
+    with log.capture() as events:
+        logs.take(POD, ["adapter"])
+
+    assert logs.taken(POD)
+    assert [b"0\n"] == list(scene.found().values())
+    (said,) = events
+    expected = ("Log cut: reading it took too long", POD, "adapter")
+    assert expected == (said["message"], said["pod"], said["container"])
 
 
 def test_a_pod_that_has_gone(scene: Scene) -> None:
