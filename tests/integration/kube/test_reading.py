@@ -47,6 +47,13 @@ def test_page_by_page(reading: Reading) -> None:
     assert (["d"], "") == (names(second), second.more)
 
 
+def test_a_whole_list(fake: FakeKube, reading: Reading) -> None:
+    """As many pages as it takes."""
+    found = [each["metadata"]["name"] for each in reading.every(Ask(MAPS, limit=3))]
+
+    assert (["a", "b", "c", "d"], 2) == (found, len(fake.requests("GET", "/configmaps")))
+
+
 def test_pages_that_take_too_long(fake: FakeKube, reading: Reading) -> None:
     """The refusal brings along what goes on all the same."""
     first = reading.page(Ask(MAPS, limit=3))
