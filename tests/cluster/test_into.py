@@ -115,6 +115,28 @@ def test_a_script(shell: Shell) -> None:
     assert "the adapter" in failed.stdout.lower()
 
 
+def test_a_check_that_ends_with_0_whatever_it_found(shell: Shell) -> None:
+    """The reporter ends with 1 in its place, and the Job is Failed, as docs/into.md says."""
+    given = (INTO / "job.yaml").read_text().replace("/etc/hostname", "/nowhere")
+    options = ("--image", PRODUCT_IMAGE, "--with-rbac", "--form", "classic")
+    policy = ("--env", "EXIT_POLICY=failure")
+    made = shell.good(
+        *("status-ctl", "inject", "-f", "-", *options, *policy),
+        text=given.replace("exit 1", "exit 0"),
+    )
+    shell.good("kubectl", "apply", "-f", "-", text=made)
+    shell.good("kubectl", "wait", "--for=condition=Failed", "job/validate", "--timeout=5m")
+
+    assert ("False", "ChecksFailed") == shell.verdict("validate")
+    pods = json.loads(shell.good("kubectl", "get", "pods", "-o", "json"))["items"]
+    (pod,) = (pod for pod in pods if "validate" == pod["metadata"]["labels"]["job-name"])
+    ended = {
+        each["name"]: each["state"]["terminated"]["exitCode"]
+        for each in pod["status"]["containerStatuses"]
+    }
+    assert {"status-reporter": 1, "validate": 0} == ended
+
+
 def test_a_cron_job(shell: Shell) -> None:
     """The Jobs that it makes report, and are listed."""
     made = inject(shell, (INTO / "cronjob.yaml").read_text())

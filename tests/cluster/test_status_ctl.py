@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reporter.core import rows
 from reporter.core.annotation import encode_note
@@ -18,6 +20,8 @@ from tests.bed import binaries
 from tests.bed.controlplane import ControlPlane
 from tests.integration.ctl.cluster import plugin
 from tests.integration.ctl.scripted import STATUS_CTL, Home
+
+ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.cluster
 
@@ -211,6 +215,40 @@ def test_status_through_the_annotation(ctl, controlplane, namespace) -> None:
     assert 1 == code
     assert "e2e" in out
     assert "failed" in out
+
+
+def test_lint_asks_for_the_rights_of_the_jobs_account(
+    ctl: Home, controlplane: ControlPlane, namespace: str
+) -> None:
+    """Without the shipped Role they lack; with it, for this Job alone or for all, they do not."""
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}}
+    spec = pod_spec(serviceAccountName="status-reporter")
+    (ctl.folder / "job.json").write_text(json.dumps(job | {"spec": {"template": {"spec": spec}}}))
+
+    def lacking() -> set[str]:
+        """The rules that say so."""
+        words = ("lint", "-f", "job.json", "--cluster", "-n", namespace, "-o", "json")
+        _, out, err = ctl.run(*words)
+        assert "" == err
+        found = {each["rule"] for each in json.loads(out)["findings"]}
+        return {rule for rule in found if rule.endswith("-rights")}
+
+    def told(expected: set[str]) -> None:
+        """The API server hears of new rights a moment later."""
+        end = time.monotonic() + 60
+        while (found := lacking()) != expected:
+            assert time.monotonic() < end, found
+
+    told({"missing-rights", "missing-optional-rights"})
+    shipped = (ROOT / "deploy" / "plain" / "rbac.yaml").read_text()
+    objects = list(yaml.safe_load_all(shipped.replace("<namespace>", namespace)))
+    (role,) = (each for each in objects if each["kind"] == "Role")
+    (jobs,) = (rule for rule in role["rules"] if rule["resources"] == ["jobs/status"])
+    for name, expected in (("another", {"missing-rights"}), ("job", set()), (None, set())):
+        jobs.pop("resourceNames", None)
+        jobs |= {"resourceNames": [name]} if name else {}
+        controlplane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+        told(expected)
 
 
 def test_as_a_plugin_of_kubectl(ctl, controlplane, namespace, tmp_path) -> None:
