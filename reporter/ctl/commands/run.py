@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reporter.core.launch.kubectl_apply import too_large_to_apply
 from reporter.core.launch.request import unmet
 from reporter.core.launch.run_objects import objects
 from reporter.core.launch.run_options import RunOptions
@@ -49,6 +50,10 @@ exit codes:
   3    timed out
   4    cannot tell: not reachable, forbidden; with --wait: the run was deleted
   130  Ctrl-C (143: SIGTERM)"""
+
+_NO_APPLY = (
+    "{} is too large for `kubectl apply`; use `kubectl create` or `kubectl apply --server-side`"
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -191,6 +196,9 @@ def _print(chosen: RunOptions, access: expose.Access | None, options: argparse.N
             access.create()
         for line in expose.printed(chosen, access, options):
             tell(line)
+    if options.output != "name":
+        for each in filter(too_large_to_apply, made):
+            tell(_NO_APPLY.format(shown(each)))
     match options.output:
         case "name":
             show.put_names(map(shown, made))

@@ -13,6 +13,7 @@ from tests.integration.ctl.launched import Controllers, shown, standing
 from tests.integration.ctl.scripted import Home, interrupted_when
 from tests.integration.ctl.starting import (
     CREATED,
+    DEFINITION,
     EACH_NODE,
     START,
     add_node,
@@ -161,6 +162,30 @@ class TestPrints:
             claim["resources"]["requests"],
         )
         assert 7 == json.loads(items["ConfigMap"]["data"]["launch.json"])["maxNodesAtOnce"]
+
+    @pytest.mark.parametrize(
+        ("argument", "form", "told"),
+        [
+            ("x" * 255_000, "yaml", False),
+            ("x" * 262_144, "yaml", True),
+            ("x" * 262_144, "json", True),
+            ("x" * 262_144, "name", False),
+            ("<" * 50_000, "yaml", True),
+        ],
+        ids=["just fits", "too large", "as JSON", "names only", "kubectl writes six bytes for <"],
+    )
+    def test_what_kubectl_apply_would_refuse(
+        self, there: Home, argument: str, form: str, told: bool
+    ) -> None:
+        """It keeps a copy of each object in an annotation, and these have a limit."""
+        write(there, "quota.yaml", DEFINITION.replace('"true"', f'"{argument}"'))
+        code, _, err = start(there, "--dry-run", "-o", form)
+        words = (
+            "status-ctl: configmap/first is too large for `kubectl apply`; use `kubectl create` or "
+            "`kubectl apply --server-side`\n"
+        )
+
+        assert (0, words if told else "") == (code, err)
 
     def test_names_only(self, there: Home) -> None:
         _, out, _ = start(there, "--dry-run", "-o", "name", "-n", "team-a")
