@@ -122,7 +122,7 @@ class Document:
             return None
         try:
             return self._loader.construct_object(node)
-        except (ValueError, yaml.YAMLError):
+        except (ValueError, LookupError, yaml.YAMLError):
             self.say(path, "not a valid value of its tag")
             return None
 

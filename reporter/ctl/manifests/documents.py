@@ -184,7 +184,7 @@ class _Built:
             return node.value
         try:
             return self._loader.construct_object(node)
-        except (ValueError, yaml.YAMLError):
+        except (ValueError, LookupError, yaml.YAMLError):
             return node.value
 
 

@@ -317,6 +317,12 @@ DOUBLING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")]
         pytest.param(
             "a: !!int twelve\n", "line 1: a: not a valid value of its tag", id="value of a tag"
         ),
+        pytest.param(
+            "a: !!int ''\n", "line 1: a: not a valid value of its tag", id="a number of no digits"
+        ),
+        pytest.param(
+            "a: !!bool maybe\n", "line 1: a: not a valid value of its tag", id="neither yes nor no"
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read(text, expected):

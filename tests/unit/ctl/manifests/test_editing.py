@@ -119,6 +119,7 @@ def test_values_are_those_of_kubernetes_tools():
         "f": "g",
     } == read(text).value
     assert {"x": 1, "y": 2, "z": 3} == read(many).value["c"]
+    assert {"a": "", "b": "maybe"} == read("a: !!int ''\nb: !!bool maybe\n").value
 
 
 @pytest.mark.parametrize(
