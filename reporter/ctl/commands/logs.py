@@ -35,7 +35,7 @@ Pods of plugins that are done are usually deleted; their logs are among the resu
 exit codes:
   0    the logs were printed
   2    usage error
-  4    cannot tell: not reachable, forbidden, no such run, no Pod that fits
+  4    cannot tell: not reachable, forbidden, no such run, no Pod that fits, the run was deleted
   130  Ctrl-C"""
 
 _PAUSE: Final = 1.0
