@@ -1,6 +1,8 @@
 """YAML as the Kubernetes tools read it: a date is text, and 22:22 no number of base 60."""
 
+import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
@@ -10,6 +12,8 @@ from reporter.wire.yaml_scalar import LOADER
 
 DEEPEST: Final = 100
 MERGE: Final = "tag:yaml.org,2002:merge"
+_OBJECT = re.compile(r"\s*\{")
+_JSON = json.JSONDecoder()
 _BASES: Final[tuple[Any, ...]] = (LOADER,) if issubclass(LOADER, Composer) else (Composer, LOADER)
 
 
@@ -43,6 +47,23 @@ for _kind, _pattern in _NUMBERS.items():
     )
 
 
+def split_json(text: str) -> Iterator[str]:
+    """Cut before every JSON object that stands behind another, as `jq '.items[]'` writes them.
+
+    Together the pieces are the text again; where it is no JSON there is one.
+    """
+    begin, at = 0, _OBJECT.match(text)
+    while at:
+        try:
+            _, end = _JSON.raw_decode(text, at.end() - 1)
+        except (ValueError, RecursionError):
+            break
+        if at := _OBJECT.match(text, end):
+            yield text[begin : at.end() - 1]
+            begin = at.end() - 1
+    yield text[begin:]
+
+
 def template_hint(text: str) -> str:
     """Return what to add to a mistake in a text; nothing where it is no template."""
     hint = " (is this a Helm template? Use the output of `helm template`)"
@@ -59,5 +80,5 @@ def mistake_in(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     assert mark is not None
     known = f"character {text[mark.index : mark.index + 1]!r} that cannot start"
     problem = (error.problem or "").replace("character that cannot start", known)
-    words = f"{error.context or ''} {problem}".split()
+    words = f"{error.context or ''} {problem}".partition(";")[0].split()
     return mark.line + 1, f"invalid YAML: {' '.join(words)}"

@@ -14,7 +14,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reporter.core.text import clean
 from reporter.wire import schema
-from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, Loader, mistake_in
+from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, Loader, mistake_in, split_json
 from reporter.wire.schema import Place
 
 _ESCAPED = re.compile(
@@ -139,7 +139,9 @@ def read_documents(
         return [], Mistake(1, "", f"larger than {most_bytes} bytes")
     found: list[Document] = []
     try:
-        text = _without_halves(data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        if text.lstrip().startswith("{"):
+            text = _with_markers(_without_halves(text))
         loader = Loader(text)
         while loader.check_node() and (root := loader.get_node()) is not None:
             found.append(Document(loader, root, most_values, merge=merge))
@@ -155,9 +157,19 @@ def read_documents(
 
 def _without_halves(text: str) -> str:
     """Return JSON without the halves of characters that it may escape, and YAML may not."""
-    if not text.lstrip().startswith("{"):
-        return text
     return _ESCAPED.sub(_whole, text)
+
+
+def _with_markers(text: str) -> str:
+    """Return JSON objects that stand one after another as YAML's documents, lines kept if it can.
+
+    Only objects on one line get lines of their own.
+    """
+    first, *others = split_json(text)
+    parts = [first]
+    for each in others:
+        parts += ["" if parts[-1].endswith("\n") else "\n", "--- ", each]
+    return "".join(parts)
 
 
 def _whole(escaped: re.Match[str]) -> str:

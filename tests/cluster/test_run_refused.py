@@ -215,7 +215,7 @@ def test_an_image_of_ours_that_cannot_be_pulled(person: Person, run: str) -> Non
     seconds = time.monotonic() - began
 
     assert 1 == code
-    assert seconds < 60
+    assert seconds < 100
     assert "cannot pull its image" in err
     assert f"The image is {image}: to use another one, " in err
     assert "STATUS_CTL_IMAGE" in err

@@ -24,10 +24,11 @@ PATIENCE = 120.0
 _PAUSE = 0.25  # seconds between two looks, and after the first seconds
 _LATER = 1.0
 _SETTLED = 5.0  # seconds after which a Pod that cannot be scheduled is worth a word
-_UNPULLED = 15.0
+_UNPULLED = 45.0
 """Seconds after which an image that cannot be pulled is not waited for any longer.
 
-The kubelet tries it again after 10 s: a registry that was away for a moment does no harm.
+The kubelet tries it again after 10 s and after 20 s more, and shows the failure until the image is
+here: a registry that was away for a moment does no harm.
 """
 _AT_ONCE = frozenset({"image-trouble", "config-trouble", "crash-loop", "start-trouble"})
 _CLAIM = (

@@ -12,11 +12,9 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reporter.core.inject.edits import Path
-from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, Loader, mistake_in
+from reporter.wire.kubernetes_yaml import DEEPEST, MERGE, Loader, mistake_in, split_json
 
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
-_OBJECT = re.compile(r"\s*\{")
-_JSON = json.JSONDecoder()
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _MOST_REPEATED: Final = 100_000
 """Values that aliases stand for, all together."""
@@ -79,21 +77,7 @@ def split(text: str) -> list[str]:
         at = marker.start()
         cuts.add(at if marker[0] == "---" else (text.find("\n", at) + 1 or len(text)))
     places = sorted(cuts)
-    return [each for a, b in pairwise(places) for each in _split_json(text[a:b])]
-
-
-def _split_json(text: str) -> Iterator[str]:
-    """Cut before every JSON object that stands behind another, as `jq '.items[]'` writes them."""
-    begin, at = 0, _OBJECT.match(text)
-    while at:
-        try:
-            _, end = _JSON.raw_decode(text, at.end() - 1)
-        except (ValueError, RecursionError):
-            break
-        if at := _OBJECT.match(text, end):
-            yield text[begin : at.end() - 1]
-            begin = at.end() - 1
-    yield text[begin:]
+    return [each for a, b in pairwise(places) for each in split_json(text[a:b])]
 
 
 def read(text: str) -> Document:

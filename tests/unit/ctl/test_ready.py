@@ -131,7 +131,7 @@ def test_the_aggregator_becomes_ready() -> None:
 def test_an_image_that_cannot_be_pulled_is_told_at_once_and_ends_the_wait(
     reason: str, ends: bool
 ) -> None:
-    """Each line once; 15 s later, when the kubelet has tried again, nothing is waited for."""
+    """Each line once; 45 s later, when the kubelet has tried twice more, nothing is waited for."""
     seen: list[float] = []
     claimed = "first" if ends else "data-first-0"
     world = World(lambda now: [pod(reason)] if ends else pod(reason), claimed=claimed)
@@ -146,27 +146,27 @@ def test_an_image_that_cannot_be_pulled_is_told_at_once_and_ends_the_wait(
         "The image is status-reporter:7: to use another one, delete the run and start it again "
         "with --image or STATUS_CTL_IMAGE."
     ) == found[2]
-    assert 15 <= world.now < 17
+    assert 45 <= world.now < 47
 
 
 def test_an_image_that_is_pulled_in_the_end() -> None:
-    """The first try has failed, and so has one much later: each has its 15 s."""
-    troubled = [*range(10), *range(40, 50)]
-    world = World(lambda now: pod(PULL if int(now) in troubled else "", ready=now >= 60))
+    """The first try has failed, and so has one much later: each has its 45 s."""
+    troubled = [*range(40), *range(50, 80)]
+    world = World(lambda now: pod(PULL if int(now) in troubled else "", ready=now >= 90))
     found, told = waited(world)
 
     assert [] == found
     assert 3 == len(told)
-    assert 60 <= world.now < 62
+    assert 90 <= world.now < 92
 
 
 def test_an_api_server_that_is_away_does_not_hide_the_image() -> None:
     """The look that tells nothing of the Pod is not the last one."""
-    world = World(lambda now: Unavailable("reset") if 10 <= now < 20 else pod(PULL))
+    world = World(lambda now: Unavailable("reset") if 40 <= now < 50 else pod(PULL))
     found, _ = waited(world)
 
     assert "cannot pull its image" in found[0]
-    assert 20 <= world.now < 22
+    assert 50 <= world.now < 52
 
 
 def test_an_image_of_another_container_is_not_ours_to_choose() -> None:

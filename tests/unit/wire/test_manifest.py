@@ -7,6 +7,7 @@ import pytest
 from reporter.wire.manifest import MAX_BYTES, read_manifests
 
 HEAD = "kind: Job\napiVersion: v1\n"
+HEADED = '"kind": "Job", "apiVersion": "v1"'
 JOB = """\
 # a comment
 apiVersion: batch/v1
@@ -152,6 +153,30 @@ def test_mistakes_of_objects_that_nobody_looks_at():
     assert [(10, "items[1].spec")] == [(each.line, each.field) for each in mistakes]
 
 
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        pytest.param(f'{{"a": 1,\n{HEADED}}}\n{{"b": 1,\n{HEADED}}}\n', [1, 3], id="as jq writes"),
+        pytest.param(f"{{{HEADED}}}\n{{{HEADED}}}\n", [1, 2], id="one on each line"),
+        pytest.param(f"{{{HEADED}}} {{{HEADED}}}", [1, 2], id="on one line"),
+    ],
+)
+def test_json_objects_one_after_another(text, numbers):
+    """Each is a document of its own, as for kubectl."""
+    found, mistakes = read_manifests(text.encode())
+
+    assert [] == mistakes
+    assert numbers == [each.line(()) for each in found]
+
+
+def test_json_that_ends_too_early():
+    """What stands before is read."""
+    found, (mistake,) = read_manifests(f'{{{HEADED}}}\n{{"kind": '.encode())
+
+    assert 1 == len(found)
+    assert 2 <= mistake.line
+
+
 HELM = " (is this a Helm template? Use the output of `helm template`)"
 DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in range(1, 64))
 
@@ -192,6 +217,11 @@ DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in ran
             "4: invalid YAML: while scanning a plain scalar found a tab character that violates "
             "indentation",
             id="the same below a word",
+        ),
+        pytest.param(
+            f"{HEAD}a: &x 1\nb: &x 2\n",
+            "4: invalid YAML: found duplicate anchor 'x'",
+            id="an anchor twice",
         ),
         pytest.param(
             f"{HEAD}a: é\nb: \x07",
