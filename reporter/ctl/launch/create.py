@@ -122,6 +122,13 @@ class Creation:
         return kept
 
     def _create(self, wanted: Object) -> Made:
+        try:
+            return self._tried(wanted)
+        except KeyboardInterrupt:
+            self._note_if_there(wanted)  # also of an earlier try, whose answer was lost
+            raise
+
+    def _tried(self, wanted: Object) -> Made:
         kind, name = text(wanted, "kind"), shown(wanted, self._namespace)
         where, body = place(wanted, self._namespace), self._marked(wanted)
         tries, until = 0, None
@@ -147,9 +154,6 @@ class Creation:
                     raise NotCreated(f"{name}: still being deleted") from None
                 tries = 0
                 self._sleep(_LOOK)
-            except KeyboardInterrupt:
-                self._note_if_there(wanted)
-                raise
             except Unavailable as error:
                 # It may exist all the same: then the next try conflicts with it.
                 delay = next_delay(tries, self._rng, retry_after=error.retry_after)

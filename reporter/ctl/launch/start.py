@@ -87,20 +87,25 @@ def _create(
     finally:
         if not complete:
             tidy()
-            if kept is not None:
-                kept.remove()
-            _undo(creation, chosen, options)
+            _undo(creation, chosen, options, kept)
     return chosen
 
 
-def _undo(creation: Creation, chosen: RunOptions, options: argparse.Namespace) -> None:
+def _undo(
+    creation: Creation,
+    chosen: RunOptions,
+    options: argparse.Namespace,
+    kept: expose.Access | None,
+) -> None:
     try:
-        kept = creation.undo()
+        if kept is not None:
+            kept.remove()
+        left = creation.undo()
     except KeyboardInterrupt:
         where = place_words(chosen.namespace, options, own=chosen.create_namespace)
         tell(f"to remove the rest: status-ctl delete {chosen.run}{where}")
         raise
-    for line in kept:
+    for line in left:
         tell(f"not removed: {line}")
 
 

@@ -1,0 +1,146 @@
+"""Ctrl-C while the objects of a run are created: nothing that was made stays."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from reporter.core.launch.request import Request
+from reporter.ctl.launch.create import CREATION, Creation
+from reporter.ctl.launch.expose import Access
+from reporter.ctl.launch.start import start
+from reporter.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unavailable
+from tests.plugin_definitions import NAMESPACE, RUN, definition, options_of
+
+PLAN = {"kind": "ConfigMap", "metadata": {"name": RUN}}
+
+
+class World:
+    """An API server that gives these answers to POST, and a person with a key.
+
+    An answer with `made` is lost: the object is there all the same.
+    """
+
+    def __init__(self, *answers: Exception, made: bool, token: str = "ours") -> None:
+        self._answers, self._made, self._token = iter(answers), made, token
+        self.found: dict[str, Any] | None = None
+        self.looks: Iterator[Exception] = iter(())
+        self.deleted = list[str]()
+
+    def create(self, kind: str, _: Any, body: Any, **__: Any) -> Any:
+        if self._made and self.found is None:
+            metadata = body["metadata"] | {"uid": "u", "annotations": {CREATION: self._token}}
+            self.found = {"kind": kind, "metadata": metadata}
+        raise next(self._answers)
+
+    def get(self, kind: str, _: Any, name: str, **__: Any) -> Any:
+        for trouble in self.looks:
+            raise trouble
+        if self.found is None:
+            raise NotFound(f"no such {kind}")
+        return self.found
+
+    def delete(self, kind: str, _: Any, name: str, *, uid: str, **__: Any) -> None:
+        self.deleted.append(f"{kind} {name} {uid}")
+
+    def creation(self, sleep: Callable[[float], None]) -> Creation:
+        return Creation(cast("Any", self), NAMESPACE, "ours", tell=print, sleep=sleep)
+
+
+def interrupt(_: float) -> None:
+    raise KeyboardInterrupt
+
+
+def interrupted(world: World, sleep: Callable[[float], None] = interrupt) -> list[str]:
+    """Return what is deleted after Ctrl-C."""
+    creation = world.creation(sleep)
+    with pytest.raises(KeyboardInterrupt):
+        creation.create([PLAN])
+    assert [] == creation.undo()
+    return world.deleted
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [(KeyboardInterrupt(),), (Unavailable("timed out"),)],
+    ids=["before an answer", "in the pause before another try"],
+)
+@pytest.mark.parametrize(
+    ("made", "token", "deleted"),
+    [
+        (True, "ours", [f"ConfigMap {RUN} u"]),
+        (True, "theirs", []),
+        (False, "ours", []),
+    ],
+    ids=["made", "somebody else's", "not made"],
+)
+def test_ctrl_c_takes_back_what_was_made_without_a_word(
+    answers: tuple[Exception, ...], made: bool, token: str, deleted: list[str]
+) -> None:
+    assert deleted == interrupted(World(*answers, made=made, token=token))
+
+
+def test_ctrl_c_while_a_conflict_is_looked_into() -> None:
+    """It was made by the try before, whose answer was lost."""
+    world = World(Unavailable("timed out"), AlreadyExists("exists"), made=True)
+    world.looks = iter([cast("Exception", KeyboardInterrupt())])
+
+    assert [f"ConfigMap {RUN} u"] == interrupted(world, lambda _: None)
+
+
+def test_ctrl_c_in_the_pause_after_a_conflict_with_nothing() -> None:
+    """It was not seen at first: the API server had not said that it was made."""
+    world = World(Conflict("a writer of the same quota"), made=True)
+    world.looks = iter([NotFound("no such configmap")])
+
+    assert [f"ConfigMap {RUN} u"] == interrupted(world)
+
+
+def test_ctrl_c_while_a_namespace_that_goes_is_waited_for() -> None:
+    """It is not this command's, and it goes anyway."""
+    world = World(AlreadyExists("exists"), made=True, token="theirs")
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    create = world.create
+
+    def creates(*arguments: Any, **more: Any) -> Any:
+        try:
+            return create(*arguments, **more)
+        finally:
+            assert world.found is not None
+            world.found["metadata"] |= going
+
+    world.create = creates  # type: ignore[method-assign]
+
+    assert [] == interrupted(world)
+
+
+def test_ctrl_c_again_while_the_connection_file_is_removed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What is left in the cluster is not passed over in silence."""
+
+    class Refusing:
+        def create(self, _: str, __: Any, body: Any, **___: Any) -> Any:
+            return body
+
+        def get(self, *_: Any, **__: Any) -> Any:
+            raise Forbidden("may not get serviceaccounts")
+
+    class Kept:
+        def remove(self) -> None:
+            raise KeyboardInterrupt
+
+    chosen = replace(options_of(definition("adapter that mounts nothing")), create_namespace=True)
+    options = argparse.Namespace(namespace="", context="", kubeconfig="", node=[])
+    with pytest.raises(KeyboardInterrupt):
+        start(
+            cast("Any", Refusing()),
+            chosen,
+            cast("Request", None),
+            options,
+            cast("Access", Kept()),
+        )
+
+    assert f"to remove the rest: status-ctl delete {RUN}\n" in capsys.readouterr().err
