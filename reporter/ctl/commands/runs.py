@@ -114,10 +114,11 @@ def _incomplete(
     found: dict[tuple[str, str], Run] = {}
     for each in traces:
         key = each.namespace, each.run
-        if key not in known:
-            command = f"status-ctl delete {each.run}{place_words(each.namespace, options)}"
-            detail = f"incomplete, unless it is just being created; {command} removes it"
-            found.setdefault(key, Run(*key, each.created_at, None, detail))
+        if key in known or (key in found and not each.going):
+            continue
+        command = f"status-ctl delete {each.run}{place_words(each.namespace, options)}"
+        detail = f"incomplete, unless it is just being created or deleted; {command} removes it"
+        found[key] = Run(*key, each.created_at, None, "is being deleted" if each.going else detail)
     return list(found.values())
 
 

@@ -29,11 +29,12 @@ Metadata = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Something of a run; `created_at` is Unix seconds."""
+    """Something of a run; `created_at` is Unix seconds, `going` whether it is being deleted."""
 
     namespace: str
     run: str
     created_at: float | None
+    going: bool
 
 
 def traces(api: "KubeApi", namespace: str | None) -> Iterator[Trace]:
@@ -67,4 +68,5 @@ def traces(api: "KubeApi", namespace: str | None) -> Iterator[Trace]:
 
 
 def _trace(metadata: Metadata, namespace: str, run: str) -> Trace:
-    return Trace(namespace, run, moment(metadata, "creationTimestamp"))
+    created = moment(metadata, "creationTimestamp")
+    return Trace(namespace, run, created, "deletionTimestamp" in metadata)

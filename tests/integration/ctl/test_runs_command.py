@@ -102,7 +102,7 @@ def add_namespace(fake: FakeKube, run: str) -> None:
 
 def incomplete(run: str, namespace: str) -> str:
     command = f"status-ctl delete {run} -n {namespace}"
-    return f"incomplete, unless it is just being created; {command} removes it"
+    return f"incomplete, unless it is just being created or deleted; {command} removes it"
 
 
 def test_what_is_left_of_a_run_has_a_line(at_home: Home, fake: FakeKube) -> None:
@@ -141,6 +141,25 @@ def test_what_is_left_of_a_run_in_one_namespace(at_home: Home, fake: FakeKube, r
     _, out, _ = at_home.run("runs", "-n", own)
 
     assert [True] == [line.endswith(incomplete(run, own)) for line in out.splitlines()[1:]]
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Namespace"])
+def test_what_goes_already_is_not_called_incomplete(
+    at_home: Home, fake: FakeKube, kind: str
+) -> None:
+    """Of a run that has a namespace of its own, that namespace goes with all that is in it."""
+    fake.tokens.roles["person"] = (READ, REST)
+    own = "status-reporter-half"
+    add_plan(fake, "half", own)
+    add_namespace(fake, "half")
+    place = ("", own) if kind == "Namespace" else (own, "half")
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    fake.store.update(kind, *place, lambda found: found | {"metadata": found["metadata"] | going})
+    _, out, _ = at_home.run("runs", "-A", "-o", "json")
+
+    assert [("half", "is being deleted")] == [
+        (each["name"], each["detail"]) for each in json.loads(out)["items"]
+    ]
 
 
 def test_what_is_left_of_a_run_can_be_deleted(at_home: Home, fake: FakeKube) -> None:
