@@ -42,6 +42,7 @@ def test_the_table_of_exit_codes_is_that_of_the_help(command):
     }
 
     assert helped - {"130"} == shown - {"130"}
+    assert ("143" in module.DESCRIPTION) == any("143: SIGTERM" in row for row in rows)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
