@@ -110,14 +110,14 @@ def _ending_pods(
 ) -> dict[str, str]:
     """Say of what is gone that a Pod of it is still there.
 
-    What went before this process began to look may have made any Pod that says so. One in which
-    nothing runs any more is a matter of the garbage collector.
+    What went before this process began to look may have made any Pod that says so, but for one that
+    no controller made. One in which nothing runs any more is a matter of the garbage collector.
     """
     gone = {entry_name(run.name, key): key for key in entries if key not in jobs}
     left = {}
     for pod in world.pods.values():
         key = gone.get(pod.job)
-        if key is None or pod.over:
+        if key is None or pod.over or not pod.job_uid:
             continue
         unknown = pod.job_uid if entries[key].launched_at is not None else ""
         if pod.job_uid == memory.uids.get(key, unknown):

@@ -42,6 +42,13 @@ def failed(cause, at=NOW, **fields):
     return Launcher(check_run(**fields)).launch(CHECK).started(CHECK).fail(CHECK, failure)
 
 
+def made_by_nobody(pod):
+    """That Pod as somebody made it by hand: with its labels, but for the controller's."""
+    labels = dict(pod["metadata"]["labels"])
+    del labels["batch.kubernetes.io/controller-uid"]
+    return pod | {"metadata": pod["metadata"] | {"labels": labels}}
+
+
 def test_logs_are_taken_before_the_job_goes():
     launcher = decided()
     made = launcher.look(0, jobs=[JOB], pods=[BUSY])
@@ -241,13 +248,21 @@ def test_a_pod_that_has_ended_is_waited_for_by_nobody():
 def test_a_pod_that_is_not_of_our_job_holds_up_no_end():
     """As far as our Job was ever seen, or never was any."""
     forged = api_pod(CHECK, running(), running(), phase="Running", job_uid="forged")
-    launcher = decided()
-    launcher.look(0, jobs=[JOB], pods=[DONE, forged], taken_logs=TAKEN)
-    made = launcher.look(1, pods=[forged], taken_logs=TAKEN)
-    assert (True, {}) == (made.through, made.stays)
+    bare = made_by_nobody(forged)
+    for pod in (forged, bare):
+        launcher = decided()
+        launcher.look(0, jobs=[JOB], pods=[DONE, pod], taken_logs=TAKEN)
+        made = launcher.look(1, pods=[pod], taken_logs=TAKEN)
+        assert (True, {}) == (made.through, made.stays)
 
-    refused = Failure("final", NOW, "so", Cause.START_FAILED)
-    made = Launcher(check_run()).fail(CHECK, refused).look(0, pods=[forged])
+        refused = Failure("final", NOW, "so", Cause.START_FAILED)
+        made = Launcher(check_run()).fail(CHECK, refused).look(0, pods=[pod])
+        assert (True, {}) == (made.through, made.stays)
+
+
+def test_a_pod_that_no_controller_made_holds_up_no_end_after_a_restart():
+    """Others might be of a Job that went before anybody looked; this one says that it has none."""
+    made = decided().look(0, pods=[made_by_nobody(BUSY)])
     assert (True, {}) == (made.through, made.stays)
 
 
