@@ -101,37 +101,76 @@ def test_a_log_that_cannot_be_read_is_tried_again(scene: Scene, fault: Any) -> N
     assert 1 == len(scene.found())
 
 
-class Endless:
-    """The API, with a log that is written faster than it is read: a stream that never ends."""
+class Slow:
+    """The API, with a log of which a second brings a line; `endless`: one more is written, too."""
 
-    closed = False
+    def __init__(self, lines: int, *, endless: bool = False) -> None:
+        self.lines, self.endless = lines, endless
+        self.now, self.at, self.closed = 0.0, 0, False
+        self.asked: list[int | None] = []
 
-    def stream_log(self, *_: Any) -> Endless:
+    def stream_log(self, *_: Any, tail_lines: int | None = None) -> Slow:
+        self.asked.append(tail_lines)
+        self.at = 0 if tail_lines is None else max(0, self.lines - tail_lines)
+        self.closed = False
         return self
 
     def __iter__(self) -> Iterator[bytes]:
-        for number in range(10_000):
-            if self.closed:
-                return
-            yield f"{number}\n".encode()
-        raise AssertionError("it is read for ever")
+        while self.at < self.lines and not self.closed:
+            assert self.now < 1000, "it is read for ever"
+            self.now += 1
+            self.lines += self.endless
+            self.at += 1
+            yield b"%d\n" % self.at
 
     def close(self) -> None:
         self.closed = True
 
 
-def test_a_log_that_never_ends(scene: Scene) -> None:
-    """What was read by then is kept, and people are told; others want to be read, too."""
+def cut(scene: Scene, api: Slow, **limits: Any) -> tuple[bytes, list[str]]:
+    """Take a log within 20 s; return what is kept, and what is said about that container."""
     podlogs, staging = scene.folder / "podlogs", scene.folder / "staging"
-    logs = Logs(cast(Any, Endless()), "default", podlogs, staging, seconds=0.0)
+    logs = Logs(
+        cast(Any, api), "default", podlogs, staging, seconds=20.0, clock=lambda: api.now, **limits
+    )
     with log.capture() as events:
         logs.take(POD, ["adapter"])
-
     assert logs.taken(POD)
-    assert [b"0\n"] == list(scene.found().values())
-    (said,) = events
-    expected = ("Log cut: reading it took too long", POD, "adapter")
-    assert expected == (said["message"], said["pod"], said["container"])
+    assert all((POD, "adapter") == (said["pod"], said["container"]) for said in events)
+    (found,) = scene.found().values()
+    return found, [said["message"] for said in events]
+
+
+def lines(first: int, last: int) -> bytes:
+    return b"".join(b"%d\n" % number for number in range(first, last + 1))
+
+
+def test_of_a_log_that_is_read_slowly_the_end(scene: Scene) -> None:
+    """There stands why it ended: half as many lines as came in half the time, and people know."""
+    api = Slow(1000)
+    message = "Log cut: reading it took too long; only its last lines are kept"
+    assert (lines(996, 1000), [message]) == cut(scene, api)
+    assert ([None, 5], 15.0) == (api.asked, api.now)
+
+
+def test_of_a_slow_log_that_is_long_the_end(scene: Scene) -> None:
+    """No more of it than of any other."""
+    assert lines(999, 1000) == cut(scene, Slow(1000), most=9)[0]
+
+
+def test_a_log_that_is_read_in_time(scene: Scene) -> None:
+    """It is whole, and asked for once."""
+    api = Slow(9)
+    assert (lines(1, 9), []) == cut(scene, api)
+    assert [None] == api.asked
+
+
+def test_a_log_that_never_ends(scene: Scene) -> None:
+    """What it said last by then is kept, and people are told; others want to be read, too."""
+    api = Slow(1000, endless=True)
+    message = "Log cut: it did not come to an end in time, nor did its last lines"
+    assert (lines(1006, 1015), [message]) == cut(scene, api)
+    assert 20.0 == api.now
 
 
 def test_a_pod_that_has_gone(scene: Scene) -> None:
