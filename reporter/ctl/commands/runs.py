@@ -18,6 +18,7 @@ from reporter.ctl.cluster import TIMEOUT, asking, cluster_arguments, open_cluste
 from reporter.ctl.exits import GOOD
 from reporter.ctl.launch.standing import place_words
 from reporter.ctl.launch.unfinished import Trace, traces
+from reporter.ctl.run.by_cluster import NO_POD
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table, terminal_columns
 from reporter.ctl.show.tell import tell
@@ -100,7 +101,7 @@ def runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
             created = moment(section(workload, "metadata"), "creationTimestamp")
             pod = pods.get((place, name))
             if pod is None:
-                yield Run(place, name, created, None, "its aggregator has no Pod")
+                yield Run(place, name, created, None, NO_POD)
                 continue
             look = of_reading(read_status(pod))
             yield Run(place, name, created, look.document, look.detail)

@@ -5,13 +5,13 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from reporter.core.launch.names import RUN_LABEL, is_run_name, selector
+from reporter.core.launch.names import is_run_name, selector
 from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section
 from reporter.ctl.cluster import TIMEOUT, open_cluster, words
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.launch.beyond import Beyond
-from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster
+from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster, has_plan
 from reporter.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def hints(
     where = place_words(namespace, options, own=own)
     going = [
         ("look at it", f"status-ctl status {run}{where}"),
-        ("wait for it", f"status-ctl wait {run}{where}"),
+        ("wait for it", f"status-ctl wait run/{run}{where}"),
     ]
     fetched = ended and not gone  # by the command that is named before
     sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
@@ -127,8 +127,7 @@ def asked_there(options: argparse.Namespace, namespace: str, run: str) -> ByClus
 
 
 def _has_plan(api: "KubeApi", namespace: str, run: str) -> bool:
-    found = api.get("ConfigMap", namespace, run, timeout=TIMEOUT)
-    return section(found, "metadata", "labels").get(RUN_LABEL) == run
+    return has_plan(api, namespace, run, timeout=TIMEOUT)
 
 
 def _has_rest(api: "KubeApi", namespace: str, run: str) -> bool:

@@ -24,6 +24,7 @@ from reporter.ctl.run.tls import Address
 from reporter.errors import Forbidden, KubeError, NotFound
 
 if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
     from reporter.kube.port_forward import PortForward
 
 OWN_NAMESPACE: Final = "status-reporter-{run}"
@@ -33,6 +34,7 @@ results are not available: {why}
 Ask for the right to create port-forwards (pods/portforward: create, get), or connect to the status
 listener: see `status-ctl connect --help`"""
 
+NO_POD: Final = "its aggregator has no Pod"
 _STATUS_PORT: Final = "status"
 
 
@@ -83,7 +85,7 @@ class ByCluster:
         if reading.pod is not None:
             self._aggregator = _aggregator(reading.pod)
         if reading.outcome is ReadOutcome.NOT_FOUND:
-            self._still_there(timeout)
+            reading = replace(reading, detail=self._still_there(timeout) or reading.detail)
         if reading.outcome is ReadOutcome.POD_NOT_RUNNING:
             self._still_possible(timeout)
         if reading.pod is not None and not trouble and self._connect(reading.pod):
@@ -95,8 +97,11 @@ class ByCluster:
         return of_reading(reading)
 
     def exists(self, timeout: float = ANSWER) -> bool:
-        """Say whether the API server shows us such a run."""
-        return self._read(timeout).pod is not None
+        """Say whether the API server shows us such a run, if only its plan: its Pod may move."""
+        reading = self._read(timeout)
+        if reading.outcome is ReadOutcome.UNREACHABLE:
+            return False
+        return reading.pod is not None or self._has_plan(timeout)
 
     @property
     def server(self) -> StatusServer:
@@ -107,18 +112,24 @@ class ByCluster:
             )
         return self._http.server
 
-    def _still_there(self, timeout: float) -> None:
-        """Raise CannotTell where what made the aggregator's Pod is gone as well: none will come."""
+    def _still_there(self, timeout: float) -> str:
+        """Say of a run without a Pod that it is there; return nothing where nobody says so.
+
+        Raises CannotTell where no Pod will come: what made it is gone as well, or has ended.
+        """
         if self._aggregator is None:
-            return
+            return f"run {self._run}: {NO_POD}" if self._has_plan(timeout) else ""
         kind, namespace, name, run = self._aggregator
+        by_hand = f"the aggregator ({kind.lower()}/{name})"
         try:
-            self._api.get(kind, namespace, name, timeout=timeout)
+            found = self._api.get(kind, namespace, name, timeout=timeout)
         except NotFound:
-            gone = f"run {run}" if run else f"the aggregator ({kind.lower()}/{name})"
-            raise CannotTell(f"{gone} was deleted") from None
+            raise CannotTell(f"{f'run {run}' if run else by_hand} was deleted") from None
         except KubeError:
-            return
+            return ""
+        if kind == "Job":
+            _expect_a_word(found)
+        return f"run {run}: {NO_POD}" if run else f"{by_hand} has no Pod"
 
     def _still_possible(self, timeout: float) -> None:
         """Raise CannotTell where an aggregator that was a Job's has ended without a last word."""
@@ -129,13 +140,22 @@ class ByCluster:
             job = self._api.get("Job", namespace, name, timeout=timeout)
         except KubeError:
             return
-        for each in items(section(job, "status"), "conditions"):
-            if text(each, "type") in {"Complete", "Failed"} and text(each, "status") == "True":
-                said = clean(text(each, "message"), 512)
-                raise CannotTell(
-                    f"the aggregator has ended (job/{name}: {text(each, 'type').lower()}"
-                    f"{f': {said}' if said else ''}) without the status of the run"
-                )
+        _expect_a_word(job)
+
+    def _has_plan(self, timeout: float) -> bool:
+        """Return whether a place where the run may be shows its plan."""
+        for place in self._places() if self._run else ():
+            try:
+                if has_plan(self._api, place, self._run, timeout=timeout):
+                    return True
+            except KubeError:
+                continue
+        return False
+
+    def _places(self) -> list[str]:
+        """Return the namespaces where the run may be, in the order in which it is sought."""
+        own = [] if self._only_there else [OWN_NAMESPACE.format(run=self._run)]
+        return [self._namespace, *own] if self._namespace else own
 
     def _read(self, timeout: float) -> Reading:
         from reporter.sources.run_status import read_run_status
@@ -188,6 +208,24 @@ class ByCluster:
         why = forward.error or look.detail
         forward.close()
         return why
+
+
+def has_plan(api: "KubeApi", namespace: str, run: str, *, timeout: float) -> bool:
+    """Return whether that namespace has the plan of such a run. Raises KubeError."""
+    found = api.get("ConfigMap", namespace, run, timeout=timeout)
+    return section(found, "metadata", "labels").get(RUN_LABEL) == run
+
+
+def _expect_a_word(job: Mapping[str, Any]) -> None:
+    """Raise CannotTell where the aggregator's Job has ended: no other Pod will tell of the run."""
+    name = text(section(job, "metadata"), "name")
+    for each in items(section(job, "status"), "conditions"):
+        if text(each, "type") in {"Complete", "Failed"} and text(each, "status") == "True":
+            said = clean(text(each, "message"), 512)
+            raise CannotTell(
+                f"the aggregator has ended (job/{name}: {text(each, 'type').lower()}"
+                f"{f': {said}' if said else ''}) without the status of the run"
+            )
 
 
 def _aggregator(pod: Mapping[str, Any]) -> Aggregator | None:

@@ -47,7 +47,7 @@ class TestCreates:
             "status-ctl: the aggregator is ready",
             "status-ctl: what to do with the run:",
             "  look at it            status-ctl status first",
-            "  wait for it           status-ctl wait first",
+            "  wait for it           status-ctl wait run/first",
             "  download the results  status-ctl retrieve first",
             "  delete it             status-ctl delete first --yes",
         ] == err.splitlines()

@@ -55,6 +55,14 @@ class Cluster:
         """As when its node is drained."""
         self.fake.store.delete("Pod", "default", "first-0")
 
+    def ends(self) -> None:
+        """Its Job has failed for good, and the Pod goes with that: its node was drained."""
+        failed = {"type": "Failed", "status": "True", "message": "it was evicted"}
+        with self.fake.changed:
+            end = {"status": {"conditions": [failed]}}
+            self.fake.store.update("Job", "default", "first", lambda job: job | end)
+            self.loses_pod()
+
     def is_deleted(self) -> None:
         """All of it."""
         with self.fake.changed:
@@ -107,6 +115,23 @@ def test_watching_ends(run: ByCluster, cluster: Cluster) -> None:
         watch(run, Lines(Namespace(output="name")), doing(cluster.is_deleted))
 
 
+ENDED = r"^the aggregator has ended \(job/first: failed: it was evicted\) without the status"
+
+
+@pytest.mark.parametrize("cluster", ["Job"], indirect=True)
+def test_waiting_ends_with_a_job_and_its_pod(run: ByCluster, cluster: Cluster) -> None:
+    """The Job stays, but makes no other Pod."""
+    with pytest.raises(CannotTell, match=ENDED):
+        waited(run, cluster.ends)
+
+
+@pytest.mark.parametrize("cluster", ["Job"], indirect=True)
+def test_watching_ends_with_a_job_and_its_pod(run: ByCluster, cluster: Cluster) -> None:
+    """In the same words; `logs -f` looks in the same way."""
+    with pytest.raises(CannotTell, match=ENDED):
+        watch(run, Lines(Namespace(output="name")), doing(cluster.ends))
+
+
 def test_the_only_run_of_the_namespace(at_home: Home, cluster: Cluster) -> None:
     """Its name is on its Pod."""
     with pytest.raises(CannotTell, match=r"^run first was deleted$"):
@@ -121,23 +146,43 @@ def test_an_aggregator_that_nobody_launched(at_home: Home, fake: FakeKube) -> No
         waited(asked(at_home, ""), cluster.is_deleted)
 
 
-def test_a_pod_that_moves_is_waited_for(run: ByCluster, cluster: Cluster) -> None:
-    """However long there is none."""
+def test_a_pod_that_moves_is_waited_for(
+    run: ByCluster, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However long there is none; nobody reads that there is no such run."""
     comes_back = lambda: cluster.has_pod(OVER)  # noqa: E731
     code, _ = waited(run, cluster.loses_pod, int, comes_back)
 
     assert 0 == code
+    told = capsys.readouterr().err.splitlines()
+    assert ["status-ctl: run first: its aggregator has no Pod; waiting"] == told
+
+
+def test_a_pod_that_moves_of_an_aggregator_that_nobody_launched(
+    at_home: Home, fake: FakeKube, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is called by what makes its Pods."""
+    cluster = Cluster(fake, "StatefulSet")
+    cluster.has_pod(RUNNING, run="")
+    comes_back = lambda: cluster.has_pod(OVER, run="")  # noqa: E731
+    code, _ = waited(asked(at_home, ""), cluster.loses_pod, comes_back)
+
+    assert 0 == code
+    told = capsys.readouterr().err.splitlines()
+    assert ["status-ctl: the aggregator (statefulset/first) has no Pod; waiting"] == told
 
 
 def test_who_may_not_ask_for_the_owner_waits_on(
-    run: ByCluster, cluster: Cluster, fake: FakeKube
+    run: ByCluster, cluster: Cluster, fake: FakeKube, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It may be there."""
+    """It may be there, and reads only what is sure."""
     fake.tokens.roles["person"] = (Rule(("list",), ("pods",)),)
     comes_back = lambda: cluster.has_pod(OVER)  # noqa: E731
     code, _ = waited(run, cluster.loses_pod, comes_back)
 
     assert 0 == code
+    told = capsys.readouterr().err.splitlines()
+    assert ["status-ctl: run 'first' not found in namespace 'default'; waiting"] == told
 
 
 def test_a_pod_that_moves_in_the_only_namespace_that_one_may_read(

@@ -31,7 +31,8 @@ def asked(fake: FakeKube, name: str, count: int) -> None:
     """Return when this Job was asked for so often and answered."""
     fake.wait_for(
         lambda: (
-            count <= sum(entry.status is not None for entry in fake.requests("GET", f"/{name}"))
+            count
+            <= sum(entry.status is not None for entry in fake.requests("GET", f"/jobs/{name}"))
         ),
         BOUND,
     )
