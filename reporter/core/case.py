@@ -21,7 +21,8 @@ POLL_STEP = 0.05  # between two looks after SIGTERM
 POLL_AFTER_STOP = 2.0  # a natural end shows in the API within 15 ms of SIGTERM on a calm node
 POLL_AFTER_RETURN = 10.0  # the kubelet reports late after an outage
 GRACE_MARGIN = 2.0  # kept free before the kubelet kills
-LEAST_BUDGET = 1.5  # the kubelet leaves 2 s even when the grace period is used up
+LEAST_GRACE = 2.0  # the kubelet leaves so long even when the grace period is used up
+LEAST_BUDGET = 1.5  # of that
 USUAL_GRACE = 30.0  # of a Pod that nobody has seen
 LONGEST_GRACE = 600.0  # it may be this
 LAST_WRITE = 1.0  # time kept for writing what was heard last
@@ -114,8 +115,8 @@ class Case:
         return self.o.now >= self.wait_end
 
     @property
-    def stop_deadline(self) -> float | None:
-        """Until when the reporter can count on going on after its SIGTERM; None before one."""
+    def killed_at(self) -> float | None:
+        """When the kubelet kills the reporter, at the earliest; None before its SIGTERM."""
         stopped, taken_away = self.o.stopping_since, self.o.memory.taken_away_since
         if stopped is None:
             return None
@@ -128,7 +129,15 @@ class Case:
         began = stopped
         if self.form is Form.NATIVE and taken_away is not None:
             began = min(stopped, taken_away)
-        return max(stopped + LEAST_BUDGET, began + grace - GRACE_MARGIN)
+        return max(stopped + LEAST_GRACE, began + grace)
+
+    @property
+    def stop_deadline(self) -> float | None:
+        """Until when the reporter can count on going on after its SIGTERM; None before one."""
+        stopped, killed = self.o.stopping_since, self.killed_at
+        if stopped is None or killed is None:
+            return None
+        return max(stopped + LEAST_BUDGET, killed - GRACE_MARGIN)
 
     @property
     def give_up_at(self) -> float | None:

@@ -3,12 +3,15 @@
 from dataclasses import replace
 
 from reporter.attempt.publish import LoopOutcome
-from reporter.core.case import GRACE_MARGIN, Case, Observation, Policy
+from reporter.core.case import GRACE_MARGIN, LEAST_BUDGET, Case, Observation, Policy
 from reporter.core.condition import Standing
 from reporter.core.facts import Form
 
 GOOD, NOT_REPORTED, BAD_SETTINGS = 0, 1, 2
-DELIVERY = 30.0  # seconds that a delivery may hold up the end of a classic Pod
+DELIVERY = 30.0  # seconds after the verdict in which a try may begin that holds up a classic Pod
+LAST_TRY = 1.0  # seconds that the last try may take: the least that the link begins one for
+LAST_WORD = 0.25  # seconds for the courier to tell that it has failed
+LEAVE = 0.25  # seconds for an orderly end
 
 
 def exit_code(outcome: LoopOutcome, standing: Standing | None, policy: str) -> int:
@@ -30,17 +33,26 @@ def exit_code(outcome: LoopOutcome, standing: Standing | None, policy: str) -> i
 
 
 def delivery_end(
-    o: Observation | None, policy: Policy, stopped: float | None, concluded: float | None
+    o: Observation | None,
+    policy: Policy,
+    *,
+    stopped: float | None,
+    concluded: float | None,
+    waiting: float | None,
 ) -> float:
-    """Return when the last try to deliver to an aggregator may begin, in monotonic seconds.
+    """Return when the last try to deliver to an aggregator has to be over, in monotonic seconds.
 
-    `stopped` is when SIGTERM came, `concluded` when the delivery was handed over.
+    `stopped` is when SIGTERM came, `concluded` when the delivery was handed over, `waiting` since
+    when nothing else keeps the process alive: only then does the delivery hold up the end.
     """
     case = Case(replace(o, stopping_since=stopped), policy) if o else None
     form = case.form if case else policy.form or Form.CLASSIC
-    ends = [float("inf") if form is Form.NATIVE else (concluded or 0.0) + DELIVERY]
-    if case is not None and case.stop_deadline is not None:
-        ends.append(case.stop_deadline)
+    ends = [float("inf")]
+    if form is Form.CLASSIC and waiting is not None:
+        ends.append(max((concluded or 0.0) + DELIVERY, waiting) + LAST_TRY)
+    if stopped is not None and case is not None and case.killed_at is not None:
+        least = stopped + LEAST_BUDGET - LAST_WORD
+        ends.append(max(least, case.killed_at - GRACE_MARGIN + LAST_TRY))
     return min(ends)
 
 

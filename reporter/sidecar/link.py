@@ -24,18 +24,15 @@ from reporter.core.statement import Statement
 from reporter.core.verdict import Settled
 from reporter.errors import KubeError
 from reporter.link import AggregatorClient, ConfigError, Heart, Relay, WorkerConfig
-from reporter.link.policy import LEAST_TRY
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.runtime.link_words import say
-from reporter.sidecar.ending import delivery_end
+from reporter.sidecar.ending import LAST_TRY, LAST_WORD, LEAVE, delivery_end
 from reporter.sidecar.link_config import link_config
 from reporter.sinks.aggregator import Courier, Parcel, ReporterVerdict, Result
 from reporter.sources.adapter_files import content_of
 
-LEAVE = 0.5  # seconds for an orderly end
-LAST_WORD = 0.25  # seconds for the courier to tell that its last try has failed
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for
 
 
@@ -70,6 +67,7 @@ class Link:
         self._progress: Progress | None = None
         self._refused: set[int] = set()
         self._concluded_at: float | None = None
+        self._waiting_since: float | None = None
 
     def start(self) -> None:
         """Begin to beat, to relay and to carry."""
@@ -86,7 +84,8 @@ class Link:
         self._closed.set()
         closing = threading.Thread(target=self._close, name="link-close", daemon=True)
         closing.start()
-        closing.join(LEAVE)
+        # Who has given the courier up has waited for it already.
+        closing.join(0.0 if self._courier.busy else LEAVE)
 
     def _close(self) -> None:
         self._client.close()
@@ -137,21 +136,28 @@ class Link:
 
     def stay(self, tick: Callable[[], None]) -> None:
         """Return when the delivery is made, or when there is no more time for it."""
+        self._waiting_since = time.monotonic()
         while self._courier.busy:
-            left = self._ends() + LAST_WORD - time.monotonic()
-            if left <= 0:
+            left = self._ends() - time.monotonic()
+            if left + LAST_WORD <= 0:
                 self._metrics.observe_delivery("gave_up")
                 self._log.error("Not delivered to the aggregator in time")
                 return
-            if self._stop.requested:
+            last = left <= LAST_TRY
+            if last or self._stop.requested:
                 self._hurry.set()
             tick()
-            self._stop.wake.wait(min(left, TICK))
+            self._stop.wake.wait(min(left + LAST_WORD if last else left - LAST_TRY, TICK))
 
     def _ends(self) -> float:
         """Return when the last try has to be over; asked by the courier's thread, too."""
-        stopped = self._stop.requested_at
-        return delivery_end(self._seen, self._policy, stopped, self._concluded_at) + LEAST_TRY
+        return delivery_end(
+            self._seen,
+            self._policy,
+            stopped=self._stop.requested_at,
+            concluded=self._concluded_at,
+            waiting=self._waiting_since,
+        )
 
     def conclude(self, report: Report, evidence: Mapping[str, Any]) -> None:
         """Hand over what is final; only the first time counts."""

@@ -6,7 +6,16 @@ from reporter.attempt.publish import LoopOutcome
 from reporter.core.case import Observation, Policy
 from reporter.core.condition import Attempt, Note, Standing
 from reporter.core.facts import Form, Job, PodGone, PodRefused
-from reporter.sidecar.ending import BAD_SETTINGS, delivery_end, exit_code, linger_end
+from reporter.link.policy import LEAST_TRY
+from reporter.sidecar.ending import (
+    BAD_SETTINGS,
+    LAST_TRY,
+    LAST_WORD,
+    LEAVE,
+    delivery_end,
+    exit_code,
+    linger_end,
+)
 from tests.situations import deleted, ended, in_form, observed, pod
 
 POLICIES = ("infrastructure", "failure", "never")
@@ -67,36 +76,78 @@ def test_bad_settings_have_a_code_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "stopped", "concluded", "expected"),
+    ("form", "stopped", "concluded", "waiting", "expected"),
     [
-        (Form.CLASSIC, None, 10, 40),
-        (Form.CLASSIC, 12, 10, 40),
-        (Form.CLASSIC, 5, 30, 33),
-        (Form.NATIVE, None, 10, float("inf")),
-        (Form.NATIVE, 12, 10, 40),
-        (Form.NATIVE, 500, 10, 528),
+        (Form.CLASSIC, None, 10, 11, 41),
+        (Form.CLASSIC, 12, 10, 13, 41),
+        (Form.CLASSIC, 5, 30, 31, 34),
+        (Form.NATIVE, None, 10, 11, float("inf")),
+        (Form.NATIVE, 12, 10, 13, 41),
+        (Form.NATIVE, 500, 10, 501, 529),
     ],
 )
 def test_w24_end_of_a_delivery(
-    form: Form, stopped: float | None, concluded: float, expected: float
+    form: Form, stopped: float | None, concluded: float, waiting: float, expected: float
 ) -> None:
-    """W24: 30 s in the classic form, the grace period less 2 s in both."""
+    """W24: a second for a try begun 30 s after the verdict, or 2 s before the grace is over."""
     o = in_form(observed((1, pod())), form)
 
-    assert expected == delivery_end(o, Policy(), stopped, concluded)
+    assert expected == delivery_end(
+        o, Policy(), stopped=stopped, concluded=concluded, waiting=waiting
+    )
+
+
+@pytest.mark.parametrize(
+    ("stopped", "waiting", "expected"),
+    [(None, None, float("inf")), (700, None, 729), (None, 600, 601), (700, 700.5, 701.5)],
+    ids=["goes on", "stopped", "waited for at last", "stopped and waited for at last"],
+)
+def test_w24_delivery_of_a_process_that_lives_on_anyway(
+    stopped: float | None, waiting: float | None, expected: float
+) -> None:
+    """W24: the 30 s are for what it holds up; when it does so late, once more."""
+    o = in_form(observed((1, pod())), Form.CLASSIC)
+
+    assert expected == delivery_end(o, Policy(), stopped=stopped, concluded=10, waiting=waiting)
 
 
 def test_w24_end_of_a_delivery_when_the_deletion_came_long_before() -> None:
     """W24: a native sidecar has what the others have left of the Pod's grace period."""
     o = in_form(observed((20, deleted(pod(), 20))), Form.NATIVE)
 
-    assert 48 == delivery_end(o, Policy(), 45, 10)
+    assert 49 == delivery_end(o, Policy(), stopped=45, concluded=10, waiting=46)
 
 
-@pytest.mark.parametrize(("form", "expected"), [(None, 40), (Form.NATIVE, float("inf"))])
+@pytest.mark.parametrize(("form", "expected"), [(None, 41), (Form.NATIVE, float("inf"))])
 def test_w24_end_of_a_delivery_without_a_look(form: Form | None, expected: float) -> None:
     """W24: as the settings say, else as short as in the classic form."""
-    assert expected == delivery_end(None, Policy(form=form), None, 10)
+    assert expected == delivery_end(None, Policy(form=form), stopped=None, concluded=10, waiting=11)
+
+
+@pytest.mark.parametrize("used", [0, 0.5, 8, 40])
+@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("grace", [1, 2, 3, 4, 10, 30])
+def test_w24_the_process_has_ended_before_the_kubelet_kills_it(
+    form: Form, grace: float, used: float
+) -> None:
+    """W24: with half a second to spare, even where the courier or the end hangs.
+
+    A native form has what the adapter has left of the grace period, and never less than 2 s.
+    """
+    stopped = 100.0
+    o = in_form(observed((stopped - used, deleted(pod(grace=grace), grace=grace))), form)
+    left = max(2.0, grace - (used if form is Form.NATIVE else 0.0))
+
+    over = delivery_end(o, Policy(), stopped=stopped, concluded=99, waiting=stopped) - stopped
+
+    assert max(1.25, left - 1) == over
+    assert max(0.25, left - 2) == over - LEAST_TRY  # the last try begins
+    assert left - (over + max(LAST_WORD, LEAVE)) >= 0.5
+
+
+def test_the_link_begins_a_try_for_the_time_that_is_kept_for_it() -> None:
+    """One number, in two places: who has no aggregator does not load the link."""
+    assert LEAST_TRY == LAST_TRY
 
 
 @pytest.mark.parametrize(
