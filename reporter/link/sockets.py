@@ -53,9 +53,17 @@ class Socket(ssl.SSLSocket):
     def shake_hands(self, limits: TimeLimits, left: Callable[[], float]) -> None:
         """Do the TLS handshake; `left` gives the seconds left for all there is to do."""
         self._limits, self._left = limits, left
-        super().settimeout(max(min(limits.handshake, left()), 0.001))
-        self.do_handshake()
         super().settimeout(0)
+        until = time.monotonic() + limits.handshake
+        while True:
+            try:
+                self.do_handshake()
+            except ssl.SSLWantReadError:
+                self._wait(select.POLLIN, until)
+            except ssl.SSLWantWriteError:
+                self._wait(select.POLLOUT, until)
+            else:
+                return
 
     def expect(self, left: Callable[[], float]) -> None:
         """Begin a new exchange."""

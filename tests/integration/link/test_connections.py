@@ -2,10 +2,12 @@
 
 import gc
 import json
+import math
 import socket
 import struct
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -188,6 +190,23 @@ def test_silent_handshake_is_bounded(connect):
         client = connect(config, limits=TimeLimits(handshake=0.2))
         with pytest.raises(NoAnswer, match="timed out"):
             client.heartbeat()
+
+
+def test_end_that_comes_nearer_ends_a_silent_handshake(connect):
+    """It was far away when the handshake began."""
+    with socket.create_server(("127.0.0.1", 0)) as mute, Scripted() as server:
+        config = server.config(aggregator_url=f"https://127.0.0.1:{mute.getsockname()[1]}")
+        stopped = threading.Event()
+        client = connect(config, ends=lambda: 0.0 if stopped.is_set() else math.inf)
+        began = time.monotonic()
+        with ThreadPoolExecutor(1) as pool:
+            delivery = pool.submit(client.put_result, ResultSource.from_bytes(b"{}", "a.json"))
+            peer, _ = mute.accept()
+            with peer:
+                peer.recv(1)
+                stopped.set()
+                assert "timed out" in delivery.result().text
+        assert time.monotonic() - began < TimeLimits().handshake
 
 
 def test_many_threads_share_a_client(connect):
