@@ -3,15 +3,24 @@
 from dataclasses import replace
 
 from reporter.attempt.publish import LoopOutcome
-from reporter.core.case import GRACE_MARGIN, LEAST_BUDGET, Case, Observation, Policy
+from reporter.core.case import (
+    GRACE_MARGIN,
+    LEAST_BUDGET,
+    LONGEST_GRACE,
+    Case,
+    Observation,
+    Policy,
+)
 from reporter.core.condition import Standing
 from reporter.core.facts import Form
 
 GOOD, NOT_REPORTED, BAD_SETTINGS = 0, 1, 2
 DELIVERY = 30.0  # seconds after the verdict in which a try may begin that holds up a classic Pod
 LAST_TRY = 1.0  # seconds that the last try may take: the least that the link begins one for
+LATE_TRY = 0.5  # seconds for a verdict that is handed over when little or nothing is left
 LAST_WORD = 0.25  # seconds for the courier to tell that it has failed
 LEAVE = 0.25  # seconds for an orderly end
+SPARE = 0.1  # seconds before the kubelet kills that even the latest try leaves
 
 
 def exit_code(outcome: LoopOutcome, standing: Standing | None, policy: str) -> int:
@@ -44,6 +53,9 @@ def delivery_end(
 
     `stopped` is when SIGTERM came, `concluded` when the delivery was handed over, `waiting` since
     when nothing else keeps the process alive: only then does the delivery hold up the end.
+
+    Trying to write can take the time until a verdict is handed over: its delivery gets some of what
+    is kept free before the kill, or else it would not be tried at all.
     """
     case = Case(replace(o, stopping_since=stopped), policy) if o else None
     form = case.form if case else policy.form or Form.CLASSIC
@@ -51,8 +63,12 @@ def delivery_end(
     if form is Form.CLASSIC and waiting is not None:
         ends.append(max((concluded or 0.0) + DELIVERY, waiting) + LAST_TRY)
     if stopped is not None and case is not None and case.killed_at is not None:
+        killed, handed_over = case.killed_at, concluded or 0.0
+        if case.known is None and handed_over > killed - GRACE_MARGIN:
+            killed = stopped + LONGEST_GRACE  # the Job, too, is written until then
         least = stopped + LEAST_BUDGET - LAST_WORD
-        ends.append(max(least, case.killed_at - GRACE_MARGIN + LAST_TRY))
+        late = min(handed_over + LATE_TRY, killed - SPARE - LAST_WORD)
+        ends.append(max(least, late, killed - GRACE_MARGIN + LAST_TRY))
     return min(ends)
 
 

@@ -5,7 +5,7 @@ import pytest
 from reporter.attempt.publish import LoopOutcome
 from reporter.core.case import Observation, Policy
 from reporter.core.condition import Attempt, Note, Standing
-from reporter.core.facts import Form, Job, PodGone, PodRefused
+from reporter.core.facts import Form, Job, PodGone, PodLook, PodRefused, PodUnknown
 from reporter.link.policy import LEAST_TRY
 from reporter.sidecar.ending import (
     BAD_SETTINGS,
@@ -143,6 +143,51 @@ def test_w24_the_process_has_ended_before_the_kubelet_kills_it(
     assert max(1.25, left - 1) == over
     assert max(0.25, left - 2) == over - LEAST_TRY  # the last try begins
     assert left - (over + max(LAST_WORD, LEAVE)) >= 0.5
+
+
+@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize(
+    ("grace", "concluded", "expected"),
+    [
+        (2, 0.75, 1.25),
+        (2, 1.1, 1.6),
+        (2, 1.3, 1.65),
+        (2, 1.5, 1.65),
+        (3, 1.4, 2),
+        (3, 1.7, 2.2),
+        (4, 2.2, 3),
+        (30, 28.2, 29),
+    ],
+)
+def test_w24_verdict_that_is_handed_over_late(
+    form: Form, grace: float, concluded: float, expected: float
+) -> None:
+    """W24: half a second, as far as the kubelet leaves it, after trying to write took the rest."""
+    o = in_form(observed((100, deleted(pod(), 100, grace=grace))), form)
+
+    over = delivery_end(o, Policy(), stopped=100, concluded=100 + concluded, waiting=102) - 100
+
+    assert expected == pytest.approx(over)
+    assert grace - (over + max(LAST_WORD, LEAVE)) >= 0.1 - 1e-9
+
+
+@pytest.mark.parametrize("look", [PodUnknown(), PodRefused()])
+@pytest.mark.parametrize(
+    ("form", "concluded", "expected"),
+    [
+        (Form.NATIVE, 10, 129),
+        (Form.NATIVE, 123, 129),
+        (Form.NATIVE, 140, 699),
+        (Form.CLASSIC, 140, 171),
+    ],
+)
+def test_w24_delivery_of_a_reporter_that_has_never_seen_its_pod(
+    look: PodLook, form: Form, concluded: float, expected: float
+) -> None:
+    """W24: the usual grace period is over, and it goes on writing: its own may be longer."""
+    o, policy = observed((90, look)), Policy(form=form)
+
+    assert expected == delivery_end(o, policy, stopped=100, concluded=concluded, waiting=concluded)
 
 
 def test_the_link_begins_a_try_for_the_time_that_is_kept_for_it() -> None:
