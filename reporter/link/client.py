@@ -43,8 +43,9 @@ class AggregatorClient:
     `stop` ends a wait between tries: the next try is made at once, and all that is under way must
     be over within `config.grace_seconds` from then. Who knows better gives `ends`, which returns
     until when a delivery may go on, stop or not. `clock` gives monotonic seconds, `rng` numbers in
-    [0, 1), `sleep` waits once `stop` is set, `wall` gives Unix seconds. `on_event` is called with a
-    word and its facts, from any thread that uses the client:
+    [0, 1), `wall` gives Unix seconds. `sleep` waits once `stop` is set; a true answer ends the wait
+    that it is part of. `on_event` is called with a word and its facts, from any thread that uses
+    the client:
 
     - `retry`: a try of a delivery failed (`attempt`, `status`, `trouble`, `delay` in seconds);
     - `another_result_held`: the aggregator has one of this worker already (`ours`, `held`: hex);

@@ -18,6 +18,9 @@ from reporter.link.trust import TrustError
 LEAVE_SECONDS = 2.0
 """Of the grace period, for the process to end in."""
 
+SLICE_SECONDS = 0.25
+"""How often a wait after a stop looks whether its end has moved: what the last try may lose."""
+
 Left = Callable[[], float]
 """Tells the seconds left; infinite without an end."""
 Event = Callable[[str, dict[str, Any]], None]
@@ -37,7 +40,7 @@ class Patience:
     """How much time there is, and waits that end with it. All deliveries of a client share it.
 
     After a stop that is `grace` seconds, less what it takes to leave. `ends` tells the end instead,
-    by the clock, whether or not there was a stop; it is asked again before each try.
+    by the clock, whether or not there was a stop; what it tells may change at any time.
     """
 
     def __init__(
@@ -61,10 +64,13 @@ class Patience:
 
     def pause(self, seconds: float, left: Left) -> None:
         """Wait. A stop during the wait ends it; a stop before it does not, but may shorten it."""
-        if self._stop.is_set():
-            self._sleep(max(0.0, min(seconds, left() - LEAST_TRY)))
-        else:
+        if not self._stop.is_set():
             self._stop.wait(seconds)
+            return
+        until = self.clock() + seconds
+        while (rest := min(until - self.clock(), left() - LEAST_TRY)) > 0:
+            if self._sleep(min(rest, SLICE_SECONDS)):
+                return
 
     def until(self, end: float | None) -> Left:
         """Return what gives the seconds left until `end`, or until the end of all deliveries."""
