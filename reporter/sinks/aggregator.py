@@ -194,11 +194,11 @@ class Courier:
         ok = delivery is not None and delivery.delivered
         if not self._closed:
             self._on_event("delivered" if ok else "lost", {"delivery": delivery, "text": text})
-        if ok and self._newest is not None:
-            # The aggregator was away when this came, and is back.
-            self._update(self._newest)
         self.done.set()
         self._wake()
+        if ok and self._newest is not None:
+            # The aggregator was away when this came, and is back. Nobody waits for it.
+            self._update(self._newest)
 
 
 def _update_of(progress: Progress) -> Update:

@@ -151,6 +151,24 @@ class TestProgress:
             (event, fields.get("status")) for event, fields in said
         ]
 
+    def test_one_that_hangs_after_the_delivery_holds_nobody_up(self):
+        """The parcel is delivered: nobody has to wait, or to say that it is not."""
+
+        class Away(Client):
+            def _deliver(self) -> Delivery:
+                self.gate.clear()
+                return super()._deliver()
+
+        client = Away(NoAnswer("away"))
+        with carrying(client) as (courier, said):
+            courier.progress(Progress(completed=7))
+            assert client.asked.acquire(timeout=BOUND)
+            courier.conclude(Result("r.json", b"{}"))
+            assert courier.done.wait(BOUND)
+            assert ["progress", "progress", "delivered"] == [event for event, _ in said]
+
+        assert 3 == len(client.updates)
+
     def test_unexpected_error_does_not_cost_the_parcel(self):
         """The thread that carries both goes on."""
         client = Client(RuntimeError("bug"), 200)
