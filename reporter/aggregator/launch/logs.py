@@ -119,12 +119,13 @@ class Logs:
         pieces, lines, cut = self._read(pod, container)
         if not cut:
             return pieces
-        pieces.clear()  # 5 MiB, and there are eight threads
-        pieces, _, cut = self._read(pod, container, max(1, lines // 2))
-        if cut:
-            said = "Log cut: it did not come to an end in time, nor did its last lines"
-        else:
-            said = "Log cut: reading it took too long; only its last lines are kept"
+        said = "Log cut: it did not come to an end in time, nor did its last lines"
+        try:
+            pieces, _, endless = self._read(pod, container, max(1, lines // 2))
+            if not endless:
+                said = "Log cut: reading it took too long; only its last lines are kept"
+        except KubeError:
+            pass  # the Pod may be gone by now: what came first is kept
         if not self._stopped.is_set():
             log.get().warning(said, pod=pod, container=container)
         return pieces

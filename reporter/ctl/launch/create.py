@@ -78,6 +78,7 @@ class Creation:
         self._api, self._namespace, self._token = api, namespace, token
         self._tell, self._sleep, self._clock, self._rng = tell, sleep, clock, rng
         self.made: list[Made] = []
+        self._unsure: Object | None = None  # nobody could tell whether it was made
 
     def create(self, objects: Sequence[Object]) -> None:
         """Create them in this order. Raises NotCreated."""
@@ -106,9 +107,13 @@ class Creation:
 
         A namespace takes everything in it along, but not what is elsewhere.
         """
+        if self._unsure is not None:
+            self._note_if_there(self._unsure)
         own = any(each.kind == "Namespace" for each in self.made)
         going = [each for each in self.made if not own or each.namespace != self._namespace]
         kept = []
+        if self._unsure is not None:
+            kept.append(f"{shown(self._unsure, self._namespace)}: it may have been created")
         for each in reversed(going):
             try:
                 self._api.delete(
@@ -179,19 +184,27 @@ class Creation:
     def _mine(self, found: Object, conflict: KubeError | None = None) -> Made:
         metadata = section(found, "metadata")
         name = shown(found, self._namespace)
-        if conflict is not None and (
-            text(section(metadata, "annotations"), CREATION) != self._token
-        ):
+        if conflict is not None and not self._is_ours(found):
             raise NotCreated(f"{name}: {words(conflict)}; {TAKEN}")
         kind, where = text(found, "kind"), place(found, self._namespace)
         return Made(kind, where, text(metadata, "name"), text(metadata, "uid"), name)
 
     def _note_if_there(self, wanted: Object) -> None:
         """What may have been made without a word has to go with the rest."""
+        self._unsure = wanted  # also after Ctrl-C while it is looked for
+        kind, name = text(wanted, "kind"), text(section(wanted, "metadata"), "name")
         try:
-            self.made.append(self._mine(self._standing(wanted), Conflict("")))
-        except (NotCreated, NotFound):
+            found = self._api.get(kind, place(wanted, self._namespace), name, timeout=TIMEOUT)
+        except NotFound:
+            found = None
+        except KubeError:
             return
+        self._unsure = None
+        if found is not None and self._is_ours(found):
+            self.made.append(self._mine(found))
+
+    def _is_ours(self, found: Object) -> bool:
+        return text(section(section(found, "metadata"), "annotations"), CREATION) == self._token
 
     def _marked(self, wanted: Object) -> dict[str, Any]:
         metadata = section(wanted, "metadata")

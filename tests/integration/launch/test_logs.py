@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from reporter.aggregator.launch.logs import Logs
+from reporter.errors import NotFound
 from reporter.runtime import log
 from tests.fakekube import Answer, FakeKube, Hang, Reset, make_job, make_pod
 from tests.kube_client import connect
@@ -102,14 +103,19 @@ def test_a_log_that_cannot_be_read_is_tried_again(scene: Scene, fault: Any) -> N
 
 
 class Slow:
-    """The API, with a log of which a second brings a line; `endless`: one more is written, too."""
+    """The API, with a log of which a second brings a line; `endless`: one more is written, too.
 
-    def __init__(self, lines: int, *, endless: bool = False) -> None:
-        self.lines, self.endless = lines, endless
+    With `goes` the Pod is gone when it is asked again.
+    """
+
+    def __init__(self, lines: int, *, endless: bool = False, goes: bool = False) -> None:
+        self.lines, self.endless, self.goes = lines, endless, goes
         self.now, self.at, self.closed = 0.0, 0, False
         self.asked: list[int | None] = []
 
     def stream_log(self, *_: Any, tail_lines: int | None = None) -> Slow:
+        if self.goes and self.asked:
+            raise NotFound("no such pod")
         self.asked.append(tail_lines)
         self.at = 0 if tail_lines is None else max(0, self.lines - tail_lines)
         self.closed = False
@@ -171,6 +177,12 @@ def test_a_log_that_never_ends(scene: Scene) -> None:
     message = "Log cut: it did not come to an end in time, nor did its last lines"
     assert (lines(1006, 1015), [message]) == cut(scene, api)
     assert 20.0 == api.now
+
+
+def test_a_pod_that_goes_while_its_log_is_read(scene: Scene) -> None:
+    """What came before is better than nothing."""
+    message = "Log cut: it did not come to an end in time, nor did its last lines"
+    assert (lines(1, 10), [message]) == cut(scene, Slow(1000, goes=True))
 
 
 def test_a_pod_that_has_gone(scene: Scene) -> None:

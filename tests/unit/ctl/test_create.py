@@ -90,6 +90,27 @@ def test_ctrl_c_while_a_conflict_is_looked_into() -> None:
     assert [f"ConfigMap {RUN} u"] == interrupted(world, lambda _: None)
 
 
+def test_what_nobody_can_tell_is_looked_for_once_more() -> None:
+    """The API server did not answer the look either, and answers at the end."""
+    world = World(KeyboardInterrupt(), made=True)  # type: ignore[arg-type]
+    world.looks = iter([Unavailable("timed out")])
+
+    assert [f"ConfigMap {RUN} u"] == interrupted(world)
+
+
+@pytest.mark.parametrize("trouble", [Unavailable("timed out"), KeyboardInterrupt()])
+def test_what_nobody_can_tell_is_said(trouble: Exception) -> None:
+    """As after a second Ctrl-C while it is looked for."""
+    world = World(KeyboardInterrupt(), made=True)  # type: ignore[arg-type]
+    world.looks = iter([trouble, Unavailable("timed out")])
+    creation = world.creation(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        creation.create([PLAN])
+
+    assert [f"configmap/{RUN}: it may have been created"] == creation.undo()
+    assert [] == world.deleted
+
+
 def test_ctrl_c_in_the_pause_after_a_conflict_with_nothing() -> None:
     """It was not seen at first: the API server had not said that it was made."""
     world = World(Conflict("a writer of the same quota"), made=True)
