@@ -9,6 +9,7 @@ from reporter.core.launch.names import is_run_name
 from reporter.core.run.reading import ReadOutcome
 from reporter.core.run.remarks import ending
 from reporter.core.run.view import Document, Look, Row, counts, over, rows
+from reporter.ctl import cluster
 from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
@@ -21,6 +22,7 @@ from reporter.ctl.show.bar import Bar
 from reporter.ctl.show.held_up import HeldUp
 from reporter.ctl.show.run_table import put_run, summary
 from reporter.ctl.show.tell import tell
+from reporter.errors import KubeError, Unavailable
 
 DESCRIPTION = """\
 Waits until a run is over, and shows how it ended as `status-ctl status` does. With JOBs, waits
@@ -46,6 +48,7 @@ FOR_JOBS = ("junit", "github")
 """Forms of output for Jobs only."""
 _BAR = 24
 _LEAST_PAUSE = 0.2  # seconds between two looks
+_SOON = 0.05  # seconds: before the end of the time, and for the last answer
 _SMALL = 500  # entries that are asked for each time, to say what their Pods wait for
 _WHOLE_TRIES = 5  # for the entries of a run whose summary has said how it ended
 
@@ -82,13 +85,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Wait, show the end, and return the exit code."""
     options.run_name = _run_name(options)
-    if options.jobs and not options.run_name:
+    found = None if options.run_name else _sought(options)
+    if options.jobs and not (options.run_name or found):
         return _wait_for_jobs(options)
     if options.output in FOR_JOBS:
         options.error(
             f"-o {options.output} applies to JOBs; `status-ctl results` has the tests of a run"
         )
-    chosen = origin.choose(options)
+    chosen = found or origin.choose(options)
     code, _ = follow(chosen, options, options.goal, fail_fast=options.fail_fast)
     return code
 
@@ -117,7 +121,7 @@ def follow(
 
 
 def _run_name(options: argparse.Namespace) -> str:
-    """Return the name of the run that is meant; nothing where Jobs are, or the only run is."""
+    """Return the name that can only be a run's; nothing where there is none."""
     named = [each for each in options.jobs if each.startswith("run/")]
     if named and len(options.jobs) > 1:
         options.error(f"{named[0]} cannot be used with other names")
@@ -126,13 +130,43 @@ def _run_name(options: argparse.Namespace) -> str:
             return origin.run_name(named[0])
         except argparse.ArgumentTypeError as error:
             options.error(str(error))
+    of_a_run = options.goal != END or options.delivery_only
+    return _bare_name(options) if of_a_run else ""
+
+
+def _bare_name(options: argparse.Namespace) -> str:
+    """Return the only name, where it may be a run's or a Job's."""
     elsewhere = options.all_namespaces or options.url or options.connection
     if len(options.jobs) != 1 or not is_run_name(options.jobs[0]) or elsewhere:
         return ""
     name: str = options.jobs[0]
-    of_a_run = options.goal != END or options.delivery_only
-    timeout = min(options.timeout or ANSWER, ANSWER)
-    return name if of_a_run or ByCluster(options, name).exists(timeout) else ""
+    return name
+
+
+def _sought(options: argparse.Namespace) -> ByCluster | None:
+    """Return the run that a bare name means, if there is one; ask until that is known.
+
+    What it takes is part of the time to wait. Raises CannotTell.
+    """
+    if not (name := _bare_name(options)):
+        return None
+    chosen, times = ByCluster(options, name), Times(options.timeout)
+    found, said = False, ""
+    while True:
+        try:
+            found = chosen.exists(times.patience())
+        except Unavailable as error:
+            if not times.over(chosen.pause):
+                if (trouble := cluster.said(error)) != said:
+                    tell(f"{trouble}; waiting")
+                said = trouble
+                times.sleep(chosen.pause)
+                continue
+        except KubeError:
+            pass  # the same is said of the Job
+        break
+    options.timeout = times.left()
+    return chosen if found else None
 
 
 def _wait_for_jobs(options: argparse.Namespace) -> int:
@@ -148,6 +182,43 @@ def _wait_for_jobs(options: argparse.Namespace) -> int:
     from reporter.ctl.commands.wait_jobs import run as run_jobs
 
     return run_jobs(options)
+
+
+class Times:
+    """How long to wait: `timeout` seconds from now, or without end."""
+
+    def __init__(
+        self,
+        timeout: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._clock, self._sleep, self._began = clock, sleep, clock()
+        self._end = None if timeout is None else self._began + timeout
+        # Who does not want to wait wants an answer all the same.
+        self._least = _SOON if timeout else ANSWER
+
+    def left(self) -> float | None:
+        """Return the seconds until the end, if there is one."""
+        return None if self._end is None else max(self._end - self._clock(), 0.0)
+
+    def patience(self) -> float:
+        """Return the seconds that an answer may take."""
+        left = self.left()
+        return ANSWER if left is None else min(ANSWER, max(left, self._least))
+
+    def over(self, pause: float = 0.0) -> bool:
+        """Say whether the time is over before another look makes sense."""
+        return self._end is not None and self._clock() + min(pause, _SOON) >= self._end
+
+    def sleep(self, longest: float) -> None:
+        """Pass the time until the next look.
+
+        Short runs are looked at more often: nobody waits for a tenth more than they take.
+        """
+        pause = min(longest, max(_LEAST_PAUSE, (self._clock() - self._began) / 10))
+        left = self.left()
+        self._sleep(pause if left is None else min(pause, left))
 
 
 class RunBar(Bar):
@@ -178,17 +249,14 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[int, Look]:
     """Look until it is over; return the exit code and the last look. Raises CannotTell."""
-    began = clock()
-    end = None if timeout is None else began + timeout
-    least = 0.05 if timeout else ANSWER  # who does not want to wait wants an answer all the same
+    times = Times(timeout, clock, sleep)
     said, last = "", Look(ReadOutcome.UNREACHABLE)
     entries, held = goal != END, HeldUp(clock)
     told: tuple[int, Look] | None = None
     missed = 0
     while True:
-        left = ANSWER if end is None else end - clock()
         try:
-            look = chosen.look(min(ANSWER, max(left, least)), entries=entries)
+            look = chosen.look(times.patience(), entries=entries)
         except CannotTell:
             if told is None:
                 raise
@@ -217,15 +285,13 @@ def wait(
             told = None
         elif told is not None:
             missed += 1
-            if missed == _WHOLE_TRIES or (end is not None and clock() >= end):
+            if missed == _WHOLE_TRIES or times.over():
                 return told  # too many entries, or too slow a way for them
-        if end is not None and clock() + min(chosen.pause, 0.05) >= end:
+        if times.over(chosen.pause):
             whole = look if entries or look.document is None else chosen.look()
             seen = [each for each in (whole, last) if each.document is not None]
             return TIME_OVER, seen[0] if seen else look
-        # Short runs are looked at more often: nobody waits for a tenth more than they take.
-        pause = min(chosen.pause, max(_LEAST_PAUSE, (clock() - began) / 10))
-        sleep(pause if end is None else min(pause, max(end - clock(), 0.0)))
+        times.sleep(chosen.pause)
 
 
 def verdict(

@@ -64,6 +64,7 @@ class ByCluster:
         self._refused = ""  # why there is no port-forward, for good
         self._forward: PortForward | None = None
         self._aggregator: Aggregator | None = None  # what makes its Pods, once that is known
+        self._plan_at = ""  # the namespace of its plan, once that was seen
 
     def is_known(self, aggregator: Aggregator) -> None:
         """Take it that the run is there, before a look has shown it."""
@@ -97,11 +98,20 @@ class ByCluster:
         return of_reading(reading)
 
     def exists(self, timeout: float = ANSWER) -> bool:
-        """Say whether the API server shows us such a run, if only its plan: its Pod may move."""
-        reading = self._read(timeout)
-        if reading.outcome is ReadOutcome.UNREACHABLE:
-            return False
-        return reading.pod is not None or self._has_plan(timeout)
+        """Say whether the API server shows us such a run, if only its plan: its Pod may move.
+
+        Raises KubeError where it does not answer.
+        """
+        from reporter.sources.run_status import find_aggregator
+
+        for place in self._places():
+            try:
+                pod, _ = find_aggregator(self._api, place, run=self._run, timeout=timeout)
+            except (NotFound, Forbidden):
+                continue
+            self._aggregator = _aggregator(pod)
+            return True
+        return self._has_plan(timeout)
 
     @property
     def server(self) -> StatusServer:
@@ -118,7 +128,9 @@ class ByCluster:
         Raises CannotTell where no Pod will come: what made it is gone as well, or has ended.
         """
         if self._aggregator is None:
-            return f"run {self._run}: {NO_POD}" if self._has_plan(timeout) else ""
+            planned = self._still_planned(timeout)
+            if self._aggregator is None:
+                return f"run {self._run}: {NO_POD}" if planned else ""
         kind, namespace, name, run = self._aggregator
         by_hand = f"the aggregator ({kind.lower()}/{name})"
         try:
@@ -142,14 +154,49 @@ class ByCluster:
             return
         _expect_a_word(job)
 
+    def _still_planned(self, timeout: float) -> bool:
+        """Say whether the run has a plan, and find what makes the Pods of its aggregator.
+
+        Raises CannotTell where the plan was there, and is gone with all the rest.
+        """
+        planned, sure = False, True
+        try:
+            planned = self._has_plan(timeout)
+        except KubeError:
+            sure = False
+        for kind in ("StatefulSet", "Job") if self._plan_at else ():
+            try:
+                found = self._api.get(kind, self._plan_at, self._run, timeout=timeout)
+            except NotFound:
+                continue
+            except KubeError:
+                sure = False
+                continue
+            if _is_of(found, self._run):
+                self._aggregator = Aggregator(kind, self._plan_at, self._run, self._run)
+                return planned
+        if sure and self._plan_at and not planned:
+            raise CannotTell(f"run {self._run} was deleted")
+        return planned
+
     def _has_plan(self, timeout: float) -> bool:
-        """Return whether a place where the run may be shows its plan."""
+        """Return whether the run's plan is where it was seen before, or where the run may be.
+
+        Raises KubeError where nobody says so; who may not see a place does not find the run there.
+        """
+        if self._plan_at:
+            try:
+                return has_plan(self._api, self._plan_at, self._run, timeout=timeout)
+            except NotFound:
+                return False
         for place in self._places() if self._run else ():
             try:
-                if has_plan(self._api, place, self._run, timeout=timeout):
-                    return True
-            except KubeError:
+                found = has_plan(self._api, place, self._run, timeout=timeout)
+            except (NotFound, Forbidden):
                 continue
+            if found:
+                self._plan_at = place
+                return True
         return False
 
     def _places(self) -> list[str]:
@@ -213,6 +260,10 @@ class ByCluster:
 def has_plan(api: "KubeApi", namespace: str, run: str, *, timeout: float) -> bool:
     """Return whether that namespace has the plan of such a run. Raises KubeError."""
     found = api.get("ConfigMap", namespace, run, timeout=timeout)
+    return _is_of(found, run)
+
+
+def _is_of(found: Mapping[str, Any], run: str) -> bool:
     return section(found, "metadata", "labels").get(RUN_LABEL) == run
 
 

@@ -3,10 +3,12 @@
 import io
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
+from reporter.core.launch.names import labels
 from reporter.core.run.reading import ReadOutcome
 from reporter.core.run.view import Look
 from reporter.ctl.commands.wait import RunBar, wait
@@ -14,7 +16,7 @@ from reporter.ctl.commands.watch import Lines, watch
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_cluster import ByCluster
 from reporter.ctl.run.server import ANSWER
-from tests.fakekube import FakeKube, Rule
+from tests.fakekube import Answer, FakeKube, Rule
 from tests.integration.ctl.cluster import plugin
 from tests.integration.ctl.launched import RUN_LABEL, Controllers, shown
 from tests.integration.ctl.scripted import BOUND, Home
@@ -29,7 +31,10 @@ OVER = shown("complete", plugin("quota", status="complete"))
 @pytest.fixture
 def fake(fake: FakeKube) -> FakeKube:
     """The API server shows a person what the role `view` does."""
-    fake.tokens.roles["person"] += (Rule(("get", "list"), ("statefulsets",), groups=("apps",)),)
+    fake.tokens.roles["person"] += (
+        Rule(("get", "list"), ("configmaps",)),
+        Rule(("get", "list"), ("statefulsets",), groups=("apps",)),
+    )
     return fake
 
 
@@ -208,6 +213,77 @@ def test_a_run_that_is_not_there_yet_is_waited_for(at_home: Home, fake: FakeKube
     code, _ = waited(asked(at_home, "first"), int, starts)
 
     assert 0 == code
+
+
+class TestBeforeItsFirstPod:
+    """Somebody waits for a run of which only the plan is there, and perhaps what makes its Pod."""
+
+    @pytest.fixture(params=["StatefulSet", "Job", ""])
+    def made(self, request: pytest.FixtureRequest, fake: FakeKube) -> tuple[str, ...]:
+        """What is there."""
+        kinds = tuple(filter(None, ("ConfigMap", request.param)))
+        for kind in kinds:
+            fake.store.create(kind, {"metadata": {"name": "first", "labels": labels("first")}})
+        return kinds
+
+    @pytest.fixture
+    def is_deleted(self, fake: FakeKube, made: tuple[str, ...]) -> Callable[[], None]:
+        """Delete all of it."""
+
+        def delete() -> None:
+            with fake.changed:
+                for kind in made:
+                    fake.store.delete(kind, "default", "first")
+
+        return delete
+
+    def test_it_is_deleted(self, run: ByCluster, is_deleted: Callable[[], None]) -> None:
+        """It was there, so it will not come any more."""
+        with pytest.raises(CannotTell, match=r"^run first was deleted$"):
+            waited(run, is_deleted)
+
+    def test_it_is_deleted_between_two_looks(
+        self, run: ByCluster, is_deleted: Callable[[], None]
+    ) -> None:
+        """That it is there was seen when a name was asked for."""
+        assert run.exists()
+        is_deleted()
+        with pytest.raises(CannotTell, match=r"^run first was deleted$"):
+            waited(run)
+
+    @pytest.mark.parametrize("made", [""], indirect=True)
+    @pytest.mark.parametrize("status", [403, 503])
+    @pytest.mark.parametrize("path", ["/configmaps/", "/statefulsets/", "/jobs/"])
+    def test_not_all_of_it_can_be_asked_for(
+        self,
+        run: ByCluster,
+        is_deleted: Callable[[], None],
+        fake: FakeKube,
+        path: str,
+        status: int,
+    ) -> None:
+        """While nobody says that it is gone, a Pod may come."""
+
+        def goes() -> None:
+            fake.fail(Answer(status), path=f"{path}first", times=None)
+            is_deleted()
+
+        code, _ = waited(run, goes, lambda: Cluster(fake, "StatefulSet").has_pod(OVER))
+
+        assert 0 == code
+
+    @pytest.mark.parametrize("made", ["StatefulSet", "Job"], indirect=True)
+    def test_first_the_plan_is_deleted(
+        self, run: ByCluster, made: tuple[str, ...], fake: FakeKube
+    ) -> None:
+        """What makes its Pod is there, seen or not: the run was not deleted."""
+        for kind in ("statefulsets", "jobs"):
+            fake.fail(Answer(503), path=f"/{kind}/first")
+        plan, owner = (partial(fake.store.delete, kind, "default", "first") for kind in made)
+        with pytest.raises(CannotTell, match=r"^run first was deleted$"):
+            waited(run, plan, owner)
+
+        assert [] == fake.store.find(made[1], None)
 
 
 def test_a_verdict_that_is_known_stays() -> None:

@@ -2,13 +2,20 @@
 
 import pytest
 
+from reporter.core import rows
 from reporter.core.launch.names import labels
-from tests.fakekube import FakeKube, Rule, make_job
+from reporter.core.payloads import ResultPayload
+from tests.fakekube import Answer, FakeKube, Rule, make_job
 from tests.integration.ctl.cluster import add_aggregator, plugin
 from tests.integration.ctl.scripted import Home
+from tests.verdicts import with_verdicts
 
 OWN = "status-reporter-nightly"
 NO_POD = "status-ctl: run nightly: its aggregator has no Pod"
+ENDED = (
+    "status-ctl: the aggregator has ended (job/nightly: failed: it was evicted)"
+    " without the status of the run\n"
+)
 WAITED = f"{NO_POD}; waiting\nstatus-ctl: timed out: run nightly: its aggregator has no Pod\n"
 
 
@@ -27,6 +34,13 @@ def add_run(fake: FakeKube, kind: str, namespace: str) -> None:
     metadata = {"name": "nightly", "namespace": namespace, "labels": labels("nightly")}
     for each in filter(None, ("ConfigMap", kind)):
         fake.store.create(each, {"metadata": dict(metadata)})
+
+
+def fail_job(fake: FakeKube, namespace: str) -> None:
+    """It makes no Pod any more: its node was drained."""
+    failed = {"type": "Failed", "status": "True", "message": "it was evicted"}
+    end = {"status": {"conditions": [failed]}}
+    fake.store.update("Job", namespace, "nightly", lambda job: job | end)
 
 
 @pytest.mark.parametrize("namespace", ["default", OWN])
@@ -55,6 +69,29 @@ def test_its_pod_comes(at_home: Home, fake: FakeKube) -> None:
         out, _ = waiting.communicate(timeout=60)
 
     assert (f"{NO_POD}; waiting\n", 0, b"disk/global\n") == (told, waiting.returncode, out)
+
+
+@pytest.mark.parametrize("namespace", ["default", OWN])
+@pytest.mark.parametrize(
+    "words", [("wait", "run/nightly"), ("wait", "nightly"), ("watch", "nightly")]
+)
+def test_a_job_that_ended_with_its_pod_before_anybody_looked(
+    at_home: Home, fake: FakeKube, words: tuple[str, ...], namespace: str
+) -> None:
+    """No Pod will come, and nobody has to have seen one to learn that."""
+    add_run(fake, "Job", namespace)
+    fail_job(fake, namespace)
+
+    assert (4, "", ENDED) == at_home.run(*words)
+
+
+def test_an_ended_job_of_that_name_that_is_not_the_runs(at_home: Home, fake: FakeKube) -> None:
+    """It says nothing of the run."""
+    add_run(fake, "", "default")
+    fake.create_job(make_job(name="nightly"))
+    fail_job(fake, "default")
+
+    assert (3, "", WAITED) == at_home.run("wait", "run/nightly", "--timeout", "0s")
 
 
 def test_its_status(at_home: Home, fake: FakeKube) -> None:
@@ -88,3 +125,50 @@ def test_who_may_not_see_the_plan(at_home: Home, fake: FakeKube) -> None:
 
     assert "job.batch/nightly" in bare
     assert "status-ctl: run 'nightly' not found in namespace 'default'; waiting\n" in told
+
+
+class TestABlip:
+    """The API server does not answer at the start: nobody knows yet whether there is a run."""
+
+    @pytest.mark.parametrize("path", ["/pods", "/configmaps/nightly"])
+    def test_the_run_is_waited_for(self, at_home: Home, fake: FakeKube, path: str) -> None:
+        """It is asked again, and not taken for a Job."""
+        add_run(fake, "StatefulSet", "default")
+        fake.fail(Answer(503), path=path)
+        with at_home.started("wait", "nightly", "-o", "name") as waiting:
+            assert waiting.stderr is not None
+            told = [waiting.stderr.readline().decode() for _ in range(2)]
+            add_aggregator(fake, "complete", plugin("disk", status="complete"), launched="nightly")
+            out, err = waiting.communicate(timeout=60)
+
+        assert told[0].startswith("status-ctl: cannot read from the cluster (unavailable): ")
+        assert [True, f"{NO_POD}; waiting\n"] == [told[0].endswith("; waiting\n"), told[1]]
+        assert (0, b"disk/global\n", b"") == (waiting.returncode, out, err)
+
+    @pytest.mark.parametrize("path", ["/pods", "/configmaps/nightly"])
+    def test_then_there_is_none(self, at_home: Home, fake: FakeKube, path: str) -> None:
+        """The Job is meant."""
+        good = rows.result(ResultPayload(True, "Fine", "12 of 12"))
+        fake.create_job(with_verdicts(good, name="nightly"))
+        fake.fail(Answer(503), path=path)
+        code, out, err = at_home.run("wait", "nightly", "-o", "name")
+
+        assert (0, "job.batch/nightly\n", 1) == (code, out, len(err.splitlines()))
+        assert err.startswith("status-ctl: cannot read from the cluster (unavailable): ")
+
+    @pytest.mark.parametrize("time", ["0s", "1s"])
+    def test_without_end(self, at_home: Home, fake: FakeKube, time: str) -> None:
+        """That ends with the time, which is counted once."""
+        fake.fail(Answer(503), times=None)
+        code, out, err = at_home.run("wait", "nightly", "--timeout", time)
+
+        assert (3, "") == (code, out)
+        assert "status-ctl: timed out waiting for job.batch/nightly: cannot read from" in err
+
+    def test_who_is_not_let_in(self, at_home: Home, fake: FakeKube) -> None:
+        """4 at once: asking again cannot help."""
+        fake.fail(Answer(401), times=None)
+        code, out, err = at_home.run("wait", "nightly")
+
+        assert (4, "") == (code, out)
+        assert err.startswith("status-ctl: cannot read from the cluster (unauthorized): ")
