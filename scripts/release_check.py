@@ -192,8 +192,24 @@ def single_file(version: str, environment: Mapping[str, str]) -> str:
             )
             if done.returncode or version not in done.stdout:
                 raise Failed(f"{interpreter} {out.name}: {done.stdout}{done.stderr}")
+            if sys.platform == "linux":
+                gather(interpreter, out, bare)
         count = len(pythons())
     return f"{out.stat().st_size / 2**20:.0f} MiB, two builds are equal, runs on {count} Pythons"
+
+
+def gather(interpreter: str, program: Path, environ: Mapping[str, str]) -> None:
+    """Gather this machine's facts with the one file, which starts modules of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(  # noqa: S603
+            [interpreter, program, "gather", "--out", folder],
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode or not (Path(folder) / "host" / "facts.json").is_file():
+            raise Failed(f"{program.name} gather: {done.stdout}{done.stderr}")
 
 
 def pythons() -> set[str]:

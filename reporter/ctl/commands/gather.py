@@ -72,6 +72,9 @@ def run(options: argparse.Namespace) -> int:
     if not programs:
         raise Unusable(f"there are no gatherers in {options.gatherers}")
     environ = {"NODE_NAME": platform.node(), **os.environ}
+    if options.gatherers is None:
+        # Ours are modules, which may be in the one file that this command is.
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     records = []
     try:
         for record in run_all(

@@ -74,9 +74,12 @@ def newest(
             yield KeptLog(f"/{path}", error.strerror or "")
         else:
             yield KeptLog(f"/{path}", "" if left > 0 else "over the limit of all logs")
-    if journalctl and below.is_directory(_JOURNAL):
+    if not below.is_directory(_JOURNAL):
+        return
+    problem = "not read: there is no journalctl here"
+    if journalctl:
         problem = _journal(journalctl, root / below.target(_JOURNAL), out / "journal.gz", left)
-        yield KeptLog(f"/{_JOURNAL}", problem)
+    yield KeptLog(f"/{_JOURNAL}", problem)
 
 
 def _tail(file: int, most: int) -> Iterator[bytes]:

@@ -142,6 +142,16 @@ class TestLogs:
     def test_without_logs_there_is_nothing_to_do(self, tmp_path: Path) -> None:
         assert (2, {}) == self.gather(tmp_path, tmp_path / "out")
 
+    def test_a_journal_that_nobody_can_read_is_said(self, tmp_path: Path) -> None:
+        """On many nodes it has all logs of the kubelet: without it nothing is complete."""
+        host = copied(tmp_path / "host")
+        (host / "var/log/journal").mkdir()
+
+        assert (1, {"kern.log.gz": b"one\ntwo\n"}) == self.gather(host, tmp_path / "out")
+        assert logs.KeptLog("/var/log/journal", "not read: there is no journalctl here") in list(
+            logs.newest(host, tmp_path / "out", None)
+        )
+
     def test_a_journal_is_read_by_a_program_of_ours(self, tmp_path: Path) -> None:
         """One that the image brings; nothing of the host is executed."""
         (tmp_path / "host/var/log/journal").mkdir(parents=True)
