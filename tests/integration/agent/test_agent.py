@@ -1,5 +1,6 @@
 """The agent as a process against real TLS: gatherers run, one archive, what a signal does."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -63,6 +64,26 @@ def test_what_gatherers_write_is_delivered_as_one_archive(
     assert (0, "") == (code, process.errors)
     assert "/api/v1/results/by-node/node1/e2e" == put.target
     assert (b"half\n", b"node1 in /\n") == (files["fails/half"], files["tells/told"])
+
+
+def test_the_agent_says_how_far_it_is_and_that_it_lives(scripted: Scripted, programs: Path) -> None:
+    """One that takes long is neither silent nor taken for dead."""
+    pipes = [programs.parent / name for name in ("one", "two")]
+    for number, pipe in enumerate(pipes, 1):
+        os.mkfifo(pipe)
+        script(programs, f"{number}0-{pipe.name}", f"cat {pipe}")
+
+    with agent(scripted, programs, WORKER_HEARTBEAT_SECONDS="1") as process:
+        scripted.heard(1, "progress")
+        pipes[0].write_bytes(b"")
+        told = [json.loads(each.body) for each in scripted.heard(2, "progress")]
+        scripted.heard(2, "health")
+        pipes[1].write_bytes(b"")
+        scripted.heard(1, "results")
+        assert 0 == process.join()
+
+    said = [(each["msg"], each["completed"], each["total"]) for each in told]
+    assert [("gathering: one", 0, 2), ("gathered: one", 1, 2)] == said
 
 
 def test_all_gatherers_failing_is_a_failure(scripted: Scripted, programs: Path) -> None:
