@@ -264,13 +264,21 @@ class Node:
             time.sleep(0.1)
 
     def _container_status(self, namespace: str, pod: str, container: str) -> Any:
-        found = self.controlplane.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}")
-        status = found.get("status", {})
-        for kind in ("containerStatuses", "initContainerStatuses"):
-            for entry in status.get(kind, []):
-                if entry["name"] == container and entry.get("containerID"):
-                    return entry
-        raise LookupError(f"{namespace}/{pod} has no started container {container}")
+        """What the API shows of a container, once it shows it as started.
+
+        On a busy machine a container has done much before the kubelet says so.
+        """
+
+        def started(found: Any) -> Any:
+            status = (found or {}).get("status", {})
+            for kind in ("containerStatuses", "initContainerStatuses"):
+                for entry in status.get(kind, []):
+                    if entry["name"] == container and entry.get("containerID"):
+                        return entry
+            return None
+
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
+        return started(self.controlplane.api.wait_for(path, started))
 
     def _ctr(self, *args: str | Path) -> str:
         command = ["ctr", "--address", str(self.places.socket), "--namespace", "k8s.io", *args]
