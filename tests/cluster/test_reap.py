@@ -260,9 +260,15 @@ def test_deployment(lost: Lost) -> None:
     with explained(run):
         assert "AdapterInterrupted" == final(run).reason
     path = f"/api/v1/namespaces/{ACCOUNT}/pods?labelSelector=pod-template-hash"
-    (pod,) = run.controlplane.request("GET", path)["items"]
+
+    def ready(found: Any) -> bool:
+        (pod,) = found["items"]
+        return any(each["ready"] for each in pod["status"].get("containerStatuses", ()))
+
+    # Its first look may be over before the first probe.
+    (pod,) = run.controlplane.api.wait_for(path, ready)["items"]
     (shown,) = pod["status"]["containerStatuses"]
-    assert (True, 0) == (shown["ready"], shown["restartCount"])
+    assert 0 == shown["restartCount"]
 
 
 def test_deployment_is_accepted(reaper: Reaper, stage: Stage) -> None:
