@@ -14,7 +14,7 @@ from reporter.core.facts import Running, Terminated, pod_of
 from reporter.core.payloads import FileValid
 from reporter.core.rows import Report
 from reporter.core.statement import Statement
-from reporter.errors import Forbidden, KubeError
+from reporter.errors import Conflict, Forbidden, KubeError
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 
@@ -151,9 +151,9 @@ class Telemetry:
             if isinstance(error, Forbidden)
             else {}
         )
-        self._log.warning(
-            "Request failed", request=what, failure=error.failure, error=str(error), **hint
-        )
+        # Whoever writes to the same Job meets a conflict now and then; the next try is at once.
+        tell = self._log.info if isinstance(error, Conflict) else self._log.warning
+        tell("Request failed", request=what, failure=error.failure, error=str(error), **hint)
 
     def _condition(self, status: str, reason: str, *, from_file: bool, final: bool) -> None:
         self._metrics.set_condition(status, reason, from_file=from_file, final=final)

@@ -264,10 +264,16 @@ class Node:
             time.sleep(0.1)
 
     def _container_status(self, namespace: str, pod: str, container: str) -> Any:
-        """What the API shows of a container, once it shows it as started.
+        """What the API shows of a container of a Pod, once it shows it as started.
 
         On a busy machine a container has done much before the kubelet says so.
         """
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
+        spec = self.controlplane.request("GET", path)["spec"]
+        if container not in {
+            each["name"] for each in [*spec["containers"], *spec.get("initContainers", [])]
+        }:
+            raise LookupError(f"{namespace}/{pod} has no container {container}")
 
         def started(found: Any) -> Any:
             status = (found or {}).get("status", {})
@@ -277,7 +283,6 @@ class Node:
                         return entry
             return None
 
-        path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
         return started(self.controlplane.api.wait_for(path, started))
 
     def _ctr(self, *args: str | Path) -> str:

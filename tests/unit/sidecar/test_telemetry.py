@@ -12,7 +12,7 @@ from reporter.core.memory import Memory
 from reporter.core.payloads import FileAbsent, FileIdentity, FileValid, Progress, ResultPayload
 from reporter.core.rows import Report
 from reporter.core.statement import Statement
-from reporter.errors import Forbidden, Unavailable
+from reporter.errors import Conflict, Forbidden, Unavailable
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 from reporter.sidecar.telemetry import REPEAT, Telemetry
@@ -76,6 +76,14 @@ def test_another_failure_is_said_at_once(listener: Listener) -> None:
     assert [("job", "unavailable"), ("job", "forbidden"), ("getPod", "forbidden")] == [
         (event["request"], event["failure"]) for event in listener.said("Request failed")
     ]
+
+
+def test_a_conflict_is_no_warning(listener: Listener) -> None:
+    """The Job's controller writes to the same status: one of both tries again."""
+    for failure in (Conflict("409"), Unavailable("away")):
+        listener.telemetry.failed("job", failure)
+
+    assert ["info", "warning"] == [each["level"] for each in listener.said("Request failed")]
 
 
 def test_a_failure_after_a_success_is_new(listener: Listener) -> None:
