@@ -19,12 +19,9 @@ from reporter.aggregator.certificates.run import LONGER, Authority
 from reporter.aggregator.certificates.tls import read_ca, stand_in_context, worker_context
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.finish import Finish
-from reporter.aggregator.finish.upload import TarballUploader
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Events, Listener, ResultFiles, Shown, StatusApp, WorkerApp
 from reporter.aggregator.judging.process import Judge
-from reporter.aggregator.launch.launcher import Launcher
-from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.observer import Traffic
 from reporter.aggregator.run_log import RunLog
 from reporter.aggregator.startup_gate import StartupGate
@@ -43,9 +40,10 @@ from reporter.metrics.aggregator import Metrics, Now
 from reporter.runtime import log
 from reporter.runtime.private_file import write_private
 from reporter.settings.aggregator import Settings
-from reporter.wire.launch_file import encode
 
 if TYPE_CHECKING:
+    from reporter.aggregator.finish.upload import TarballUploader
+    from reporter.aggregator.launch.launcher import Launcher
     from reporter.kube.api import KubeApi
 
 _STATUS_KEEP_ALIVE = 10.0  # seconds; readers poll, or hold a stream
@@ -92,6 +90,8 @@ class Assembly:
         """
         if self.launch is None:
             return
+        from reporter.wire.launch_file import encode
+
         document = encode(self.launch).encode()
         place = self.layout.launch
         # A full disk must not keep a run from going on.
@@ -135,6 +135,8 @@ class Assembly:
         chosen = self.chosen
         if not chosen.upload_url_file:
             return None
+        from reporter.aggregator.finish.upload import TarballUploader
+
         return TarballUploader(
             self.layout.output,
             Path(chosen.upload_url_file),
@@ -275,6 +277,9 @@ class Assembly:
         """Make what launches the plugins, if that is asked for."""
         if self.launch is None or self._api is None:
             return None
+        from reporter.aggregator.launch.launcher import Launcher
+        from reporter.aggregator.launch.logs import Logs
+
         run, chosen = self.plan.run, self.chosen
         address = chosen.advertised(socket.gethostname(), chosen.listen.port)
         return Launcher(

@@ -20,10 +20,8 @@ from reporter.aggregator.assembly import Assembly
 from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.command_line import FAILED, GOOD, UNFINISHED
 from reporter.aggregator.control import Control
-from reporter.aggregator.finish.upload import TarballUploader, give_up_unwanted
 from reporter.aggregator.health import Health
 from reporter.aggregator.http import Listener
-from reporter.aggregator.launch.launcher import Launcher
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.store import SqliteStore, Store
@@ -39,6 +37,8 @@ from reporter.runtime.lifecycle import Stop
 from reporter.settings.aggregator import Settings
 
 if TYPE_CHECKING:
+    from reporter.aggregator.finish.upload import TarballUploader
+    from reporter.aggregator.launch.launcher import Launcher
     from reporter.kube.api import KubeApi
 
 
@@ -220,7 +220,10 @@ class Service:
             self._log.info("Packing the run again")
         if upload is not None:
             await upload.resume(store, lasting_at_most)
-        else:
+        elif store.snapshot().upload is not None:
+            # Here, because most runs upload nothing.
+            from reporter.aggregator.finish.upload import give_up_unwanted
+
             await give_up_unwanted(store, self._wall())
         return store
 

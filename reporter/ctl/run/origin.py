@@ -9,14 +9,13 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from reporter.core.launch.names import is_run_name
 from reporter.core.run.view import Look
 from reporter.ctl import cluster
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.quantities import length
-from reporter.ctl.run.by_cluster import ByCluster
 from reporter.ctl.run.by_http import ByHttp
 from reporter.ctl.run.connection_file import TRADITIONAL, own_place, read_connection
 from reporter.ctl.run.server import ANSWER, StatusServer
@@ -24,6 +23,9 @@ from reporter.ctl.run.tls import Address
 from reporter.ctl.show.tell import tell
 from reporter.runtime.private_file import as_file
 from reporter.wire.connection_file import ConnectionFile, UnusableFile
+
+if TYPE_CHECKING:
+    from reporter.ctl.run.by_cluster import ByCluster
 
 HINTS = """\
 no run given, and none found. Try one of these:
@@ -98,7 +100,7 @@ def choose(
     if options.run_name:
         if by_flag:
             options.error(f"a RUN and --{by_flag[0]} cannot be used together")
-        return ByCluster(options, options.run_name)
+        return by_cluster(options, options.run_name)
     if cluster.named(options):
         by_flag.append("namespace")
     if len(by_flag) > 1:
@@ -113,7 +115,7 @@ def choose(
         case ["connection"]:
             return _by_file(Path(options.connection), options)
         case ["namespace"]:
-            return ByCluster(options)
+            return by_cluster(options)
     refused = []
     for path in filter(None, (own_place(environ), traditional)):
         try:
@@ -125,8 +127,16 @@ def choose(
     for line in refused:
         tell(line)
     if cluster.reachable(environ):
-        return ByCluster(options)
+        return by_cluster(options)
     raise CannotTell(HINTS.format(command=options.command))
+
+
+def by_cluster(options: argparse.Namespace, run: str = "") -> "ByCluster":
+    """Return the run in the cluster, the one named or the one that there is. Raises CannotTell."""
+    # Here, because a URL needs none of it.
+    from reporter.ctl.run.by_cluster import ByCluster
+
+    return ByCluster(options, run)
 
 
 def run_name(written: str) -> str:

@@ -7,10 +7,15 @@ import threading
 from typing import Any, Self
 
 from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
-from tests.fakekube import FakeKube, make_job, make_pod
+from tests.fakekube import FakeKube, Rule, make_job, make_pod
 from tests.fakekube.answers import ApiError
 
 RUN_LABEL = "status-reporter.io/run"
+VIEW = (
+    Rule(("get", "list"), ("configmaps",)),
+    Rule(("get", "list"), ("statefulsets",), groups=("apps",)),
+)
+"""What the role `view` lets a person read of a run."""
 
 
 class Controllers:

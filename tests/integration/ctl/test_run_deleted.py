@@ -11,14 +11,14 @@ import pytest
 from reporter.core.launch.names import labels
 from reporter.core.run.reading import ReadOutcome
 from reporter.core.run.view import Look
-from reporter.ctl.commands.wait import RunBar, wait
 from reporter.ctl.commands.watch import Lines, watch
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_cluster import ByCluster
 from reporter.ctl.run.server import ANSWER
+from reporter.ctl.run.waiting import RunBar, wait
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.integration.ctl.cluster import plugin
-from tests.integration.ctl.launched import RUN_LABEL, Controllers, shown
+from tests.integration.ctl.launched import RUN_LABEL, VIEW, Controllers, shown
 from tests.integration.ctl.scripted import BOUND, Home
 from tests.integration.ctl.starting import START, add_node, there
 
@@ -31,10 +31,7 @@ OVER = shown("complete", plugin("quota", status="complete"))
 @pytest.fixture
 def fake(fake: FakeKube) -> FakeKube:
     """The API server shows a person what the role `view` does."""
-    fake.tokens.roles["person"] += (
-        Rule(("get", "list"), ("configmaps",)),
-        Rule(("get", "list"), ("statefulsets",), groups=("apps",)),
-    )
+    fake.tokens.roles["person"] += VIEW
     return fake
 
 

@@ -7,6 +7,7 @@ from reporter.core.launch.names import labels
 from reporter.core.payloads import ResultPayload
 from tests.fakekube import Answer, FakeKube, Rule, make_job
 from tests.integration.ctl.cluster import add_aggregator, plugin
+from tests.integration.ctl.launched import VIEW
 from tests.integration.ctl.scripted import Home
 from tests.verdicts import with_verdicts
 
@@ -22,10 +23,7 @@ WAITED = f"{NO_POD}; waiting\nstatus-ctl: timed out: run nightly: its aggregator
 @pytest.fixture
 def fake(fake: FakeKube) -> FakeKube:
     """The API server shows a person what the role `view` does."""
-    fake.tokens.roles["person"] += (
-        Rule(("get", "list"), ("configmaps",)),
-        Rule(("get", "list"), ("statefulsets",), groups=("apps",)),
-    )
+    fake.tokens.roles["person"] += VIEW
     return fake
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from reporter.core.run.reading import ReadOutcome
 from reporter.core.run.view import Look
-from reporter.ctl.commands.wait import RunBar, wait
 from reporter.ctl.run.by_http import ByHttp
 from reporter.ctl.run.server import ANSWER, StatusServer
 from reporter.ctl.run.tls import Address
+from reporter.ctl.run.waiting import RunBar, wait
 from tests.integration.ctl.scripted import Scripted, entry, run_status
 from tests.scripted_server import Say
 
