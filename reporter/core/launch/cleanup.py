@@ -66,8 +66,7 @@ def clean_up(
             for key, pod in pods.items()
             if entries[key].terminal
             and key not in world.taken_logs
-            and pod
-            and (pod.containers or unseen[key])
+            and (unseen[key] or (pod is not None and pod.containers))
         ]
         found.take_logs += [key for key in logs if not unseen[key]]
         found.dues += [unseen[key] for key in logs if unseen[key]]
@@ -128,13 +127,13 @@ def _ending_pods(
 def _unseen_until(entry: Entry, pod: SeenPod | None, now: float) -> float:
     """Return until when the start of its plugin's container may still be seen, 0 if that is over.
 
-    A result can be here before the API shows that the container which made it has started, and the
-    kubelet tells nothing of its log before.
+    A result can be here before we see the Pod that sent it, or that the container which made it has
+    started, and the kubelet tells nothing of its log before.
     """
     record = entry.record
-    if record is None or record.rank not in _OWN_WORDS or pod is None:
+    if record is None or record.rank not in _OWN_WORDS or now >= record.at + LATE:
         return 0.0
-    if pod.started_at is not None or pod.over or now >= record.at + LATE:
+    if pod is not None and (pod.started_at is not None or pod.over):
         return 0.0
     return record.at + LATE
 

@@ -76,6 +76,16 @@ def test_the_log_of_a_plugin_whose_start_is_not_seen_yet():
     assert (CHECK,) == made.take_logs
 
 
+def test_the_log_of_a_plugin_whose_pod_is_not_seen_yet():
+    """Its result came before the watch of the Pods told of the one that sent it."""
+    launcher = decided()
+    made = launcher.look(0, jobs=[JOB])
+    assert ((), ()) == (made.take_logs, made.delete)
+    assert NOW + 10 == made.next_look
+    made = launcher.look(0.2, jobs=[JOB], pods=[BUSY])
+    assert ((CHECK,), ()) == (made.take_logs, made.delete)
+
+
 def test_a_start_that_is_never_seen_does_not_keep_the_other_logs():
     launcher = decided()
     early = api_pod(CHECK, waiting("PodInitializing"), running(), phase="Pending")
@@ -96,23 +106,23 @@ def test_an_open_entry_is_left_alone():
 
 
 @pytest.mark.parametrize(
-    ("pods", "after"),
+    "pods",
     [
-        ((), 0),
-        ((api_pod(CHECK, waiting("ErrImagePull"), waiting("ErrImagePull")),), 10),
-        ((api_pod(CHECK),), 10),
+        (),
+        (api_pod(CHECK, waiting("ErrImagePull"), waiting("ErrImagePull")),),
+        (api_pod(CHECK),),
     ],
     ids=["no Pod", "nothing has started", "nothing is shown"],
 )
-def test_where_there_are_no_logs_nobody_waits_for_them(pods, after):
+def test_where_there_are_no_logs_nobody_waits_for_them(pods):
     """Not longer than the API may take to show that a container has started."""
-    made = decided().look(after, jobs=[JOB], pods=pods)
+    made = decided().look(10, jobs=[JOB], pods=pods)
     assert ((), (NAME,)) == (made.take_logs, made.delete)
 
 
 def test_a_pod_that_is_not_of_our_job_has_no_logs_of_ours():
     forged = api_pod(CHECK, running(), running(), job_uid="forged")
-    made = decided().look(0, jobs=[JOB], pods=[forged])
+    made = decided().look(10, jobs=[JOB], pods=[forged])
     assert ((), (NAME,)) == (made.take_logs, made.delete)
     both = [BUSY, forged | {"metadata": forged["metadata"] | LATER}]
     assert (CHECK,) == decided().look(0, jobs=[JOB], pods=both).take_logs
