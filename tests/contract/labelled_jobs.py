@@ -12,6 +12,8 @@ from tests.bed.controlplane import ControlPlane
 
 ADMISSION = Path(__file__).resolve().parents[2] / "deploy" / "admission"
 IMAGE = "registry.example.org/team/status-reporter:0.1.0"
+OURS = ("status-reporter-certificates", "status-reporter-results", "status-reporter-token")
+"""The names of our volumes."""
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -79,6 +81,9 @@ def left_alone() -> list[dict[str, Any]]:
         plain("native", None, adapter={"securityContext": {"runAsUser": 1000}}),
         plain("native", None, adapter={"securityContext": {"runAsGroup": 1000}}),
         plain("native", None, securityContext={"runAsUser": 0}),
+        plain("native", None, os={"name": "windows"}),
+        plain("classic", None, nodeSelector={"kubernetes.io/os": "windows"}),
+        *(plain("native", None, volumes=[{"name": name, "emptyDir": {}}]) for name in OURS),
         plain("native", None, initContainers=[{"name": "status-reporter", "image": "x"}]),
         plain(
             "native",

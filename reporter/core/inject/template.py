@@ -27,6 +27,7 @@ SAME_ACCOUNT: Final = (
 )
 """A remark that is the same for every Job."""
 _LABELLED: Final = "label="
+_SYSTEM: Final = "kubernetes.io/os"
 _VOLUMES: Final = (VOLUME, added_container.TOKEN, added_container.CERTIFICATES)
 
 
@@ -158,7 +159,8 @@ def _unfit(pod: Object) -> str:
     if policy not in ("Never", "OnFailure"):
         shown = policy or "missing, which means Always"
         return f"restartPolicy is {shown}; a Job's must be Never or OnFailure"
-    if text(section(pod, "os"), "name") == "windows":
+    systems = text(section(pod, "os"), "name"), text(section(pod, "nodeSelector"), _SYSTEM)
+    if "windows" in systems:
         return "its Pods run on Windows; the reporter needs Linux"
     taken = {text(each, "name") for each in items(pod, "volumes")} & set(_VOLUMES)
     if taken:

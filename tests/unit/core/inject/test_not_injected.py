@@ -23,6 +23,10 @@ class TestWhyNot:
             (job({"restartPolicy": None}), "restartPolicy is missing, which means Always"),
             (job({"os": {"name": "windows"}}), "its Pods run on Windows; the reporter needs Linux"),
             (
+                job({"nodeSelector": {"kubernetes.io/os": "windows"}}),
+                "its Pods run on Windows; the reporter needs Linux",
+            ),
+            (
                 job({"volumes": [{"name": "status-reporter-token"}]}),
                 "volume 'status-reporter-token' is not the reporter's",
             ),
