@@ -12,6 +12,7 @@ from reporter.ctl.launch.expose import file_of, opens_nothing
 from reporter.ctl.launch.remove import PATIENCE, Removal
 from reporter.ctl.launch.standing import asked_there, named_run
 from reporter.ctl.quantities import wait_time
+from reporter.ctl.run.connection_file import remove_connection
 from reporter.ctl.show.tell import tell
 from reporter.errors import NotFound
 
@@ -69,8 +70,8 @@ def run(options: argparse.Namespace) -> int:
     finally:
         # The file is known to be this run's only as long as its Secret is there.
         if kept is not None and opens_nothing(api, found, name):
-            kept.unlink(missing_ok=True)
-            tell(f"connection file {kept} deleted")
+            left = remove_connection(kept)
+            tell(f"not removed: {left}" if left else f"connection file {kept} deleted")
     gone = ", ".join(f"{kind} {count}" for kind, count in sorted(removal.removed.items()))
     if stays:
         tell(f"something of run {name} is left:\n  " + "\n  ".join(stays))

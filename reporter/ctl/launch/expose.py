@@ -22,6 +22,7 @@ from reporter.ctl.run.connection_file import (
     create_connection,
     own_place,
     read_connection,
+    remove_connection,
     write_connection,
 )
 from reporter.ctl.run.origin import by_connection
@@ -86,9 +87,9 @@ class Access:
         except OSError as error:
             raise Unusable(f"cannot write {self.path}: {error.strerror}") from None
 
-    def remove(self) -> None:
-        """Remove the connection file: there is no run."""
-        self.path.unlink(missing_ok=True)
+    def remove(self) -> str:
+        """Remove the connection file: there is no run. Return why it is still there, if it is."""
+        return remove_connection(self.path)
 
     def point_to(self, url: str) -> None:
         """Put the address into the connection file. Raises CannotTell."""

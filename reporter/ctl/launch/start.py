@@ -98,14 +98,13 @@ def _undo(
     kept: expose.Access | None,
 ) -> None:
     try:
-        if kept is not None:
-            kept.remove()
+        file = "" if kept is None else kept.remove()
         left = creation.undo()
     except KeyboardInterrupt:
         where = place_words(chosen.namespace, options, own=chosen.create_namespace)
         tell(f"to remove the rest: status-ctl delete {chosen.run}{where}")
         raise
-    for line in left:
+    for line in filter(None, (file, *left)):
         tell(f"not removed: {line}")
 
 

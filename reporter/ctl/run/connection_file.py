@@ -69,6 +69,15 @@ def write_connection(path: Path, connection: ConnectionFile) -> None:
     write_private(path, encode(connection))
 
 
+def remove_connection(path: Path) -> str:
+    """Remove it; return why it is still there, nothing once it is gone."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return ""
+
+
 def _check(found: os.stat_result, user: int) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise UnusableFile("cannot be read: not a plain file")

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -137,31 +138,50 @@ def test_ctrl_c_while_a_namespace_that_goes_is_waited_for() -> None:
     assert [] == interrupted(world)
 
 
+class Refusing:
+    """An API server that creates all and shows nothing; the namespace's account never comes."""
+
+    def __init__(self) -> None:
+        self.deleted = list[str]()
+
+    def create(self, _: str, __: Any, body: Any, **___: Any) -> Any:
+        return body
+
+    def get(self, *_: Any, **__: Any) -> Any:
+        raise Forbidden("may not get serviceaccounts")
+
+    def delete(self, kind: str, *_: Any, **__: Any) -> None:
+        self.deleted.append(kind)
+
+
+def refused(api: Refusing, kept: Access) -> None:
+    """Start a run that cannot be."""
+    chosen = replace(options_of(definition("adapter that mounts nothing")), create_namespace=True)
+    options = argparse.Namespace(namespace="", context="", kubeconfig="", node=[])
+    assert start(cast("Any", api), chosen, cast("Request", None), options, kept) is None
+
+
 def test_ctrl_c_again_while_the_connection_file_is_removed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What is left in the cluster is not passed over in silence."""
 
-    class Refusing:
-        def create(self, _: str, __: Any, body: Any, **___: Any) -> Any:
-            return body
-
-        def get(self, *_: Any, **__: Any) -> Any:
-            raise Forbidden("may not get serviceaccounts")
-
     class Kept:
-        def remove(self) -> None:
+        def remove(self) -> str:
             raise KeyboardInterrupt
 
-    chosen = replace(options_of(definition("adapter that mounts nothing")), create_namespace=True)
-    options = argparse.Namespace(namespace="", context="", kubeconfig="", node=[])
     with pytest.raises(KeyboardInterrupt):
-        start(
-            cast("Any", Refusing()),
-            chosen,
-            cast("Request", None),
-            options,
-            cast("Access", Kept()),
-        )
+        refused(Refusing(), cast("Access", Kept()))
 
     assert f"to remove the rest: status-ctl delete {RUN}\n" in capsys.readouterr().err
+
+
+def test_a_connection_file_that_cannot_be_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As on a disk with errors, here a directory: what is in the cluster goes all the same."""
+    api, nothing = Refusing(), cast("Any", None)
+    refused(api, Access(nothing, tmp_path, nothing))
+
+    assert ["Namespace"] == api.deleted
+    assert f"not removed: {tmp_path}: " in capsys.readouterr().err
