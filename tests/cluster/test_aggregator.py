@@ -229,7 +229,7 @@ class TestExample:
         loud = [line["message"] for line in run.log() if line["level"] != "info"]
         others = {
             job: [
-                line["message"]
+                line
                 for line in run.log(run.pod_of(job)["metadata"]["name"], "status-reporter")
                 if line["level"] != "info"
             ]
