@@ -15,7 +15,7 @@ NOBODY_READS: Final = 141
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM has come where it ends a command as Ctrl-C does."""
+    """SIGTERM or SIGHUP has come where it ends a command as Ctrl-C does."""
 
 
 class CannotTell(Exception):

@@ -17,6 +17,7 @@ from reporter.ctl.exits import INTERRUPTED, Terminated
 
 WAIT = 0.05  # seconds until the main thread is woken once more
 WAITS = 10
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -51,11 +52,11 @@ def at_once() -> Iterator[None]:
 
 
 @contextmanager
-def sigterm_too() -> Iterator[Callable[[], None]]:
-    """Let SIGTERM raise Terminated in what is done inside, once.
+def termination_too() -> Iterator[Callable[[], None]]:
+    """Let SIGTERM, and SIGHUP of a terminal that is closed, raise Terminated inside, once.
 
-    What is given is called before tidying up: a SIGTERM that comes later does not disturb that.
-    Only in the main thread, and not where SIGTERM is ignored or handled in another way.
+    What is given is called before tidying up: one that comes later does not disturb that. Only in
+    the main thread, and neither where it is ignored, as SIGHUP by `nohup`, or handled otherwise.
     """
     tidying = False
 
@@ -69,14 +70,14 @@ def sigterm_too() -> Iterator[Callable[[], None]]:
             raise Terminated
 
     here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield tidy
-        return
-    signal.signal(signal.SIGTERM, handle)
+    ending = [each for each in _ENDING if here and signal.getsignal(each) is signal.SIG_DFL]
+    for each in ending:
+        signal.signal(each, handle)
     try:
         yield tidy
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for each in ending:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _raise_once() -> Callable[[int, FrameType | None], None]:

@@ -13,7 +13,7 @@ from reporter.core.launch.run_options import RunOptions
 from reporter.core.objects import text
 from reporter.core.run.destination import read_destination
 from reporter.ctl import cluster
-from reporter.ctl.interrupt import sigterm_too
+from reporter.ctl.interrupt import termination_too
 from reporter.ctl.launch import expose
 from reporter.ctl.launch.check import Checked, check, wait_for_account
 from reporter.ctl.launch.create import Creation, NotCreated
@@ -36,9 +36,10 @@ def start(
 ) -> RunOptions | None:
     """Check and create everything; nothing if it cannot be. What was made does not stay then.
 
-    SIGTERM ends it as Ctrl-C does: a pipeline that is cancelled leaves nothing behind.
+    SIGTERM and SIGHUP end it as Ctrl-C does: a pipeline that is cancelled, or a terminal that is
+    closed, leaves nothing behind.
     """
-    with sigterm_too() as tidy:
+    with termination_too() as tidy:
         made = _create(api, chosen, wanted, options, kept, tidy=tidy)
     if made is not None:
         _announce(made, options)

@@ -216,21 +216,36 @@ class TestRefuses:
         assert b"interrupted; what was created is removed" in err
         assert [] == standing(fake, "first")
 
-    def test_sigterm_before_everything_is_created_takes_all_back(
-        self, there: Home, fake: FakeKube, controllers: Controllers
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+    def test_a_signal_before_everything_is_created_takes_all_back(
+        self, there: Home, fake: FakeKube, controllers: Controllers, number: signal.Signals
     ) -> None:
-        """As a pipeline sends it that is cancelled; once more, it does not disturb that."""
+        """Of a pipeline that is cancelled, a terminal that is closed; once more disturbs nothing."""
         fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
         removes = fake.fail(Slow(0.2, 100), method="DELETE", times=None)
         with there.started(*START) as process:
             fake.wait_for(lambda: any(map(really, fake.requests("POST", "/statefulsets"))))
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
             fake.wait_for(lambda: removes.hits)
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
             _, err = process.communicate(timeout=60)
 
         assert 128 + signal.SIGTERM == process.returncode, err
         assert b"interrupted; what was created is removed" in err
+        assert [] == standing(fake, "first")
+
+    def test_a_terminal_that_is_closed_while_everything_is_created(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """Nobody reads any more what is said: all is taken back nevertheless."""
+        fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
+        with there.started(*START) as process:
+            fake.wait_for(lambda: any(map(really, fake.requests("POST", "/statefulsets"))))
+            process.stdout.close()
+            process.stderr.close()
+            process.send_signal(signal.SIGHUP)
+            process.wait(60)
+
         assert [] == standing(fake, "first")
 
     def test_ctrl_c_again_while_that_is_removed(

@@ -4,8 +4,10 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from reporter.ctl.exits import INTERRUPTED
-from reporter.ctl.interrupt import at_once, sigterm_too
+from reporter.ctl.interrupt import at_once, termination_too
 
 BOUND = 60.0
 MISSED = """
@@ -31,19 +33,23 @@ with at_once():
 """
 
 
+ENDING = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 TERMINATED = """
 import signal
 from reporter.ctl.exits import Terminated
-from reporter.ctl.interrupt import sigterm_too
+from reporter.ctl.interrupt import termination_too
 
-with sigterm_too() as tidy:
+for each in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(each, signal.SIG_DFL)  # it may be ignored where tests run
+with termination_too() as tidy:
     try:
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal({number})
     except Terminated:
         print("ended")
     signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGHUP)
     print("tidied up", flush=True)
-signal.raise_signal(signal.SIGTERM)
+signal.raise_signal({number})
 """
 
 
@@ -97,33 +103,40 @@ def test_where_ctrl_c_is_ignored() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_sigterm_ends_what_is_done_once() -> None:
-    """A second one does not disturb the tidying up; after it SIGTERM kills again."""
+@ENDING
+def test_what_ends_a_command_does_so_once(number: signal.Signals) -> None:
+    """Either of them later does not disturb the tidying up; after it they kill again."""
     done = subprocess.run(
-        [sys.executable, "-c", TERMINATED],
+        [sys.executable, "-c", TERMINATED.format(number=number.value)],
         capture_output=True,
         text=True,
         check=False,
         timeout=BOUND,
     )
 
-    assert (-signal.SIGTERM, "ended\ntidied up\n") == (done.returncode, done.stdout), done.stderr
+    assert (-number, "ended\ntidied up\n") == (done.returncode, done.stdout), done.stderr
 
 
-def test_sigterm_while_something_is_taken_back_anyway() -> None:
+@ENDING
+def test_a_signal_while_something_is_taken_back_anyway(number: signal.Signals) -> None:
     """It has failed and is being taken back: that goes on."""
-    with sigterm_too() as tidy:
-        tidy()
-        signal.raise_signal(signal.SIGTERM)
-
-    assert signal.SIG_DFL is signal.getsignal(signal.SIGTERM)
-
-
-def test_where_sigterm_is_ignored() -> None:
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    before = signal.signal(number, signal.SIG_DFL)  # it may be ignored where tests run
     try:
-        with sigterm_too():
-            signal.raise_signal(signal.SIGTERM)
-        assert signal.SIG_IGN is signal.getsignal(signal.SIGTERM)
+        with termination_too() as tidy:
+            tidy()
+            signal.raise_signal(number)
+        assert signal.SIG_DFL is signal.getsignal(number)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
+
+
+@ENDING
+def test_where_such_a_signal_is_ignored(number: signal.Signals) -> None:
+    """It stays ignored, as SIGHUP after `nohup`."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with termination_too():
+            signal.raise_signal(number)
+        assert signal.SIG_IGN is signal.getsignal(number)
+    finally:
+        signal.signal(number, before)
