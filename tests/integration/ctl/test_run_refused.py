@@ -220,7 +220,7 @@ class TestRefuses:
     def test_a_signal_before_everything_is_created_takes_all_back(
         self, there: Home, fake: FakeKube, controllers: Controllers, number: signal.Signals
     ) -> None:
-        """Of a pipeline that is cancelled, a terminal that is closed; once more disturbs nothing."""
+        """Of a cancelled pipeline, a closed terminal; once more, it does not disturb that."""
         fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
         removes = fake.fail(Slow(0.2, 100), method="DELETE", times=None)
         with there.started(*START) as process:
