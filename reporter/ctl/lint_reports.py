@@ -155,10 +155,10 @@ def lines(found: LocatedFinding) -> Iterator[str]:
 
 
 def as_github(found: Sequence[LocatedFinding], unchecked: Sequence[Checked]) -> Iterator[str]:
-    """Yield workflow commands, one for each finding, and for each Job that was not checked."""
+    """Yield workflow commands, one for each finding, and for each manifest that was not checked."""
     for each in found:
         level: Any = str(each.rule.severity)
         text = f"{each.what} {each.todo}"
         yield annotation(level, text, file=each.file, line=each.line, title=each.rule.id)
     for job in unchecked:
-        yield annotation("notice", f"{job.object}: its Job was not checked", file=job.file)
+        yield annotation("notice", f"{job.object}: its manifest was not checked", file=job.file)

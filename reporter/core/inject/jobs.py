@@ -1,6 +1,5 @@
 """Where the Jobs are in an API object: the object itself, or what makes Jobs out of a template."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,8 +13,6 @@ _WORKFLOWS: Final[Mapping[str, Path]] = {
     "ClusterWorkflowTemplate": ("spec",),
     "CronWorkflow": ("spec", "workflowSpec"),
 }
-PLACEHOLDER: Final = re.compile(r"\{\{[^{}\n]*\}\}")
-"""What Argo puts values in place of, in these manifests."""
 _WHOLE: Final = ("create", "apply", "replace")
 """What Argo does with a manifest that is a whole object."""
 

@@ -95,7 +95,8 @@ def findings(rules: Sequence[Rule], job: Job, world: World) -> list[Finding]:
 def _hits(rule: Rule, job: Job, world: World) -> Iterator[Hit]:
     if not job.reporters:
         yield from rule.without(job)
-    for reporter in job.reporters:
+    # What a placeholder stands for is taken to be right.
+    for reporter in () if job.hidden and not rule.partial else job.reporters:
         yield from rule.check(Case(job, reporter, world))
 
 

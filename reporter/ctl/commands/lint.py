@@ -4,9 +4,8 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import TYPE_CHECKING
 
-from reporter.core.inject.edits import get
-from reporter.core.inject.jobs import PLACEHOLDER, manifests
 from reporter.core.lint.case import Severity, World, findings
 from reporter.core.lint.jobs import Job, Object, read_jobs
 from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right, Rights
@@ -30,11 +29,15 @@ from reporter.ctl.show.github import put_summary
 from reporter.ctl.show.table import paint, wants_colour
 from reporter.ctl.show.tell import tell
 
+if TYPE_CHECKING:
+    from reporter.wire.manifest import Manifest
+
 DESCRIPTION = """\
 Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter, or the label
-status-reporter.io/inject that asks for one, and says what would go wrong: file, line, field, and
-what to do. Other objects are skipped, but for RBAC objects and ServiceAccounts, which say what the
-reporter may do. docs/lint.md lists the rules.
+status-reporter.io/inject that asks for one, also those in the resource templates of Argo's
+workflows, and says what would go wrong: file, line, field, and what to do. Other objects are
+skipped, but for RBAC objects and ServiceAccounts, which say what the reporter may do.
+docs/lint.md lists the rules.
 
 exit codes:
   0    no errors (there may be warnings)
@@ -81,14 +84,15 @@ def run(options: argparse.Namespace) -> int:
     with reading_input():
         files = list(load_manifests(options.files))
     found, checked = _lint(files, options)
-    unchecked = list(_unchecked(files))
+    unchecked = [Checked(file.shown, each, False) for file in files for each in file.unread]
     _put(found, checked, unchecked, options)
     errors = sum(each.rule.severity is Severity.ERROR for each in found)
     if options.output == "text":
         tell(_summary(sum(each.reporter for each in checked), errors, len(found) - errors))
     if unchecked:
         verb = "was" if len(unchecked) == 1 else "were"
-        tell(f"{_counted(len(unchecked), 'Job')} in Argo manifests {verb} not checked")
+        counted = _counted(len(unchecked), "manifest")
+        tell(f"{counted} in Argo templates {verb} not checked: no YAML without its values")
     return FAILED if errors or (options.strict and found) else GOOD
 
 
@@ -98,7 +102,7 @@ def _lint(
     from reporter.settings.sidecar import complaints
 
     jobs = {
-        (file.name, at): list(read_jobs(each.value, each.place, options.namespace or ""))
+        (file.name, at): _jobs(each, options.namespace or "")
         for file in files
         for at, each in enumerate(file.manifests)
     }
@@ -122,14 +126,15 @@ def _lint(
             ]
         for at, manifest in enumerate(file.manifests):
             for job in jobs[(file.name, at)]:
-                checked.append(Checked(file.shown, job.title, bool(job.reporters)))
+                title = f"{manifest.owner}: {job.title}" if manifest.owner else job.title
+                checked.append(Checked(file.shown, title, bool(job.reporters)))
                 found += [
                     LocatedFinding(
                         each.rule,
                         file.shown,
                         manifest.line(each.place),
                         manifest.field(each.place),
-                        job.title,
+                        title,
                         each.what,
                         each.todo,
                     )
@@ -138,17 +143,9 @@ def _lint(
     return found, checked
 
 
-def _unchecked(files: Sequence[File]) -> Iterator[Checked]:
-    """Yield the Jobs in the manifests that Argo's workflows have as texts, by their templates."""
-    from reporter.wire.manifest import read_manifests
-
-    for file in files:
-        for each in file.manifests:
-            for place, owner in manifests(each.value):
-                text = PLACEHOLDER.sub("x", get(each.value, place))
-                for inner in read_manifests(text.encode(errors="replace"))[0]:
-                    for job in read_jobs(inner.value, inner.place):
-                        yield Checked(file.shown, owner, bool(job.reporters))
+def _jobs(manifest: "Manifest", namespace: str) -> list[Job]:
+    elsewhere = manifest.elsewhere or namespace
+    return list(read_jobs(manifest.value, manifest.place, elsewhere, filled=bool(manifest.owner)))
 
 
 def _denied(
@@ -157,7 +154,11 @@ def _denied(
     """Ask the cluster what the accounts may not do. Raises CannotTell."""
     api, namespace = open_cluster(options)
     assert namespace is not None
-    asked = {(Account(job.namespace, job.account), job.name) for job in jobs if job.reporters}
+    asked = {
+        (Account(job.namespace, job.account), job.name)
+        for job in jobs
+        if job.reporters and not job.hidden
+    }
     with closing(api), asking():
         for account, job in sorted(asked):
             where = account.namespace or namespace

@@ -4,12 +4,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Final
 
 from reporter.core.inject.decide import decide
 from reporter.core.inject.edits import Edit, Put, apply, get
-from reporter.core.inject.jobs import PLACEHOLDER, FoundJob, jobs, manifests
+from reporter.core.inject.jobs import FoundJob, jobs, manifests
+from reporter.core.inject.placeholders import PLACEHOLDER, masked, unmasked
 from reporter.core.inject.record import ANNOTATION
 from reporter.core.inject.rights import gives, role, role_binding
 from reporter.core.inject.template import (
@@ -170,43 +170,20 @@ def _inside(
     at = line + document.line - 1
     for path, owner in manifests(document.value):
         old = get(document.value, path)
-        masked, names = _masked(old)
+        plain, names = masked(old)
         inner = Made()
-        new = _unmasked("".join(_each(masked, changes, inner, nested=True)), names)
+        new = unmasked("".join(_each(plain, changes, inner, nested=True)), names)
         for said in inner.said:
-            shown = _unmasked(f"{owner}: {said.shown}", names)
-            notes = tuple(_unmasked(note, names) for note in said.notes)
-            what = _unmasked(said.what, names)
+            shown = unmasked(f"{owner}: {said.shown}", names)
+            notes = tuple(unmasked(note, names) for note in said.notes)
+            what = unmasked(said.what, names)
             made.said.append(Said(at, shown, what, notes, said.failed))
         for namespace, account in inner.accounts:
-            key = _unmasked(namespace, names), _unmasked(account, names)
+            key = unmasked(namespace, names), unmasked(account, names)
             made.accounts.setdefault(key, at)
         if new != old:
             edits.append(Put(path, new))
     return edits
-
-
-def _masked(manifest: str) -> tuple[str, dict[str, str]]:
-    """Put names for placeholders, as long where they can be: YAML has another use for braces."""
-    names: dict[str, str] = {}
-    known: dict[str, str] = {}
-    # Found nowhere else, and none is a part of another.
-    unused = (f"x{number}" for number in count() if f"x{number}" not in manifest)
-
-    def name(found: re.Match[str]) -> str:
-        placeholder = found[0]
-        if placeholder not in known:
-            known[placeholder] = f"{next(unused)}x".ljust(len(placeholder), "x")
-            names[known[placeholder]] = placeholder
-        return known[placeholder]
-
-    return PLACEHOLDER.sub(name, manifest), names
-
-
-def _unmasked(shown: str, names: Mapping[str, str]) -> str:
-    for name, placeholder in names.items():
-        shown = shown.replace(name, placeholder)
-    return shown
 
 
 def _rewritten(document: Document, value: Any) -> str:

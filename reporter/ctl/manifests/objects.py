@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """What a file holds. `name` is its path as it was given, `-` for standard input."""
+    """What a file holds. `name` is its path as it was given, `-` for standard input.
+
+    What Argo's workflows have as texts is among it; `unread` are the owners of such texts that
+    cannot be read because of their placeholders.
+    """
 
     name: str
     manifests: "Sequence[Manifest]"
     mistakes: "Sequence[Mistake]"
+    unread: Sequence[str] = ()
 
     @property
     def shown(self) -> str:
@@ -34,11 +39,28 @@ def load_manifests(names: Sequence[str]) -> Iterator[File]:
     Raises OSError, with the name, for what cannot be read.
     """
     # PyYAML is imported only when there is something to read.
-    from reporter.wire.manifest import MAX_BYTES, read_manifests
+    from reporter.wire.manifest import MAX_BYTES
 
     for name in names:
         if name == "-":
-            yield File(name, *read_manifests(content(name, MAX_BYTES + 1)))
+            yield _file(name, content(name, MAX_BYTES + 1))
             continue
         for path in manifest_files(Path(name)):
-            yield File(str(path), *read_manifests(content(str(path), MAX_BYTES + 1)))
+            yield _file(str(path), content(str(path), MAX_BYTES + 1))
+
+
+def _file(name: str, data: bytes) -> File:
+    from reporter.wire.manifest import Manifest, read_manifests, read_texts
+
+    own, mistakes = read_manifests(data)
+    found, unread = list[Manifest](), list[str]()
+    for manifest in own:
+        found.append(manifest)
+        for each in read_texts(manifest):
+            if isinstance(each, Manifest):
+                found.append(each)
+            elif isinstance(each, str):
+                unread.append(each)
+            else:
+                mistakes.append(each)
+    return File(name, found, mistakes, unread)

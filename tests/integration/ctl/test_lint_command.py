@@ -371,38 +371,6 @@ def test_a_summary_that_cannot_be_written(found: Home) -> None:
     assert "cannot write the summary: " in err
 
 
-def resource(name: str, value: dict) -> dict:
-    """A template of Argo that creates an object, whose limit is a parameter."""
-    text = yaml.safe_dump(value).replace("backoffLimit: 0", "backoffLimit: {{inputs.limit}}")
-    return {"name": name, "resource": {"action": "create", "manifest": text}}
-
-
-@pytest.mark.parametrize("form", ["text", "json", "sarif", "junit", "github"])
-def test_jobs_in_the_texts_of_argos_workflows(home: Home, form: str) -> None:
-    """Not checked, and that is told: of those that have a reporter or ask for one."""
-    labels = {"labels": {"status-reporter.io/inject": "native"}}
-    asking, other = (broken(pod(initContainers=[])) for _ in range(2))
-    asking["metadata"] |= labels
-    templates = [resource("one", job()), resource("two", asking), resource("three", other)]
-    workflow = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow"}
-    more = {"metadata": {"generateName": "checks-"}, "spec": {"templates": templates}}
-    write(home.folder, "flow.yaml", workflow | more, job())
-    code, out, err = home.run("lint", "--strict", "-f", "flow.yaml", "-o", form)
-    names = [f"workflow.argoproj.io/checks-* ({name})" for name in ("one", "two")]
-
-    assert 0 == code
-    assert err.endswith("status-ctl: 2 Jobs in Argo manifests were not checked\n")
-    if form == "json":
-        unchecked = [{"file": "flow.yaml", "object": name} for name in names]
-        assert unchecked == json.loads(out)["unchecked"]
-    elif form == "junit":
-        (suite,) = ElementTree.fromstring(out.encode())
-        skipped = [case.get("name") for case in suite if case.find("skipped") is not None]
-        assert ("3", names) == (suite.get("tests"), skipped)
-    elif form == "github":
-        assert 2 == out.count("::notice file=flow.yaml")
-
-
 REVIEW = Rule(("create",), ("localsubjectaccessreviews",), groups=("authorization.k8s.io",))
 
 
