@@ -19,6 +19,7 @@ from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import (
     SeenPod,
     newest_pods,
+    newest_refusals,
     read_daemon_set,
     read_event,
     read_job,
@@ -345,7 +346,7 @@ class Shell:
             self._kept[name] = present
             self._read[name] = self._values(present)
             del self._old_since[name]
-        jobs, pods, refusals, sets = {}, [], {}, {}
+        jobs, pods, refusals, sets = {}, [], [], {}
         order = list(objects)
         self._dice.shuffle(order)
         for name in order:
@@ -357,13 +358,13 @@ class Shell:
             if pod is not None:
                 pods.append(pod)
             if refusal is not None:
-                refusals[name] = refusal
+                refusals.append(refusal)
         if self.faults.forged:
             pods += [self._forged(key) for key in self.entries]
         return World(
             jobs,
             newest_pods(pods),
-            refusals,
+            newest_refusals(refusals),
             frozenset(self.taken),
             frozenset(self.secrets),
             self.denied,

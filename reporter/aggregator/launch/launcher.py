@@ -28,7 +28,7 @@ from reporter.core.launch.decide import LONGEST_END, decide
 from reporter.core.launch.job import secret_names
 from reporter.core.launch.mounting import waiting_for_mounts
 from reporter.core.launch.names import Maker, entry_name
-from reporter.core.launch.seen import newest_pods
+from reporter.core.launch.seen import newest_pods, newest_refusals
 from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.launch.world import Decision, Memory, Run, World
 from reporter.core.objects import section, text
@@ -258,11 +258,10 @@ class Launcher:
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
         seen = mirrors.launched()
         made = {**seen, **requests.answered(seen)}
-        events = sorted(mirrors.events.seen().values(), key=lambda one: one.at)
         return World(
             {name: each for (kind, name), each in made.items() if kind == "Job"},
             newest_pods(mirrors.pods.seen().values()),
-            {refusal.job: refusal for refusal in events},
+            newest_refusals(mirrors.events.seen().values()),
             frozenset(self._logs.taken),
             frozenset(requests.secrets.kept),
             requests.denied,

@@ -126,9 +126,8 @@ class SeenPod:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """That a Pod was refused. `job` and `job_uid` tell whose, `text` has the API's words."""
+    """That a Pod was refused. `job_uid` tells whose, `text` has the API's words."""
 
-    job: str
     job_uid: str
     text: str
     at: float
@@ -203,7 +202,7 @@ def read_event(event: Object) -> Refusal | None:
         return None
     stamps = (text(event, "lastTimestamp"), text(event, "eventTime"), text(event, "firstTimestamp"))
     at = next((found for stamp in stamps if (found := epoch(stamp))), 0.0)
-    return Refusal(text(about, "name"), text(about, "uid"), clean(said, _TEXT), at)
+    return Refusal(text(about, "uid"), clean(said, _TEXT), at)
 
 
 def newest_pods(pods: Iterable[SeenPod]) -> dict[tuple[str, str], SeenPod]:
@@ -218,6 +217,14 @@ def newest_pods(pods: Iterable[SeenPod]) -> dict[tuple[str, str], SeenPod]:
     for pod in sorted(pods, key=lambda pod: (pod.taken is None, pod.created_at or 0.0, pod.uid)):
         found[pod.job, pod.job_uid] = pod
     return found
+
+
+def newest_refusals(refusals: Iterable[Refusal]) -> dict[str, Refusal]:
+    """Return the last of each object, by its UID.
+
+    Names do not tell them apart: that of an earlier run, or of another kind, may be the same.
+    """
+    return {each.job_uid: each for each in sorted(refusals, key=lambda each: each.at)}
 
 
 def _of_daemon_set(metadata: Object, key: Key) -> tuple[str, str]:

@@ -54,9 +54,7 @@ def watch(
             # A node's clock may be wrong, and nothing begins before its launch.
             began = max(launched, min(pod.started_at, now))
             found.start[key] = max(began, _returned(run, key, began, memory, now=now))
-        refusal = world.refusals.get(maker.name)
-        if refusal is not None and refusal.job_uid != uid:
-            refusal = None
+        refusal = world.refusals.get(uid) if uid else None
         started = entry.started_at is not None or key in found.start
         if maker.kind == "DaemonSet":
             track = with_pod(track, pod)

@@ -32,7 +32,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What was seen of the cluster: Jobs and DaemonSets (`sets`) by name, refusals by theirs.
+    """What was seen of the cluster: Jobs and DaemonSets (`sets`) by name, refusals by their UID.
 
     Pods are by `entry_name` and the UID of their Job or DaemonSet, of several the newest.
 

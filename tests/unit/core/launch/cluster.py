@@ -6,6 +6,7 @@ from reporter.core.launch import names
 from reporter.core.launch.decide import decide
 from reporter.core.launch.seen import (
     newest_pods,
+    newest_refusals,
     read_daemon_set,
     read_event,
     read_job,
@@ -202,7 +203,7 @@ def world(run, jobs=(), pods=(), events=(), sets=(), **fields):
     return World(
         {each.name: each for each in read},
         newest_pods(seen),
-        {each.job: each for each in refusals},
+        newest_refusals(refusals),
         sets={each.name: each for each in shared},
         **fields,
     )

@@ -63,6 +63,12 @@ BEFORE = {
         "FailedCreate",
         f"The Job cannot create its Pod (FailedCreate: {QUOTA})",
     ),
+    "so is that of somebody else's object of that name": (
+        seen(events=[api_refusal(CHECK, QUOTA), api_refusal(CHECK, ACCOUNT, uid="other")]),
+        60,
+        "FailedCreate",
+        f"The Job cannot create its Pod (FailedCreate: {QUOTA})",
+    ),
     "its Pod has no service account": (
         seen(events=[api_refusal(CHECK, ACCOUNT)]),
         60,
