@@ -136,7 +136,7 @@ class Creation:
     def _tried(self, wanted: Object) -> Made:
         kind, name = text(wanted, "kind"), shown(wanted, self._namespace)
         where, body = place(wanted, self._namespace), self._marked(wanted)
-        tries, until = 0, None
+        tries, until, lost = 0, None, False
         while True:
             tries += 1
             try:
@@ -149,6 +149,11 @@ class Creation:
                         raise NotCreated(f"{name}: {words(error)}") from None
                     self._sleep(_LOOK)
                     continue
+                except KubeError as unseen:
+                    if not self._waits(unseen, tries):
+                        self._unsure = wanted if lost else None
+                        raise NotCreated(f"{name}: already exists ({words(unseen)})") from None
+                    continue
                 if not text(section(standing, "metadata"), "deletionTimestamp"):
                     return self._mine(standing, error)
                 # A run of that name has just been deleted, or was refused a moment ago.
@@ -159,27 +164,30 @@ class Creation:
                     raise NotCreated(f"{name}: still being deleted") from None
                 tries = 0
                 self._sleep(_LOOK)
-            except Unavailable as error:
-                # It may exist all the same: then the next try conflicts with it.
-                delay = next_delay(tries, self._rng, retry_after=error.retry_after)
-                if tries == _TRIES or delay is None:
-                    self._note_if_there(wanted)
-                    raise NotCreated(f"{name}: {words(error)}") from None
-                self._sleep(delay)
             except KubeError as error:
+                # It may exist all the same: then the next try conflicts with it, or with a quota.
+                lost = lost or isinstance(error, Unavailable)
+                if self._waits(error, tries):
+                    continue
+                if lost and (made := self._if_there(wanted)) is not None:
+                    return made
                 instead = _INSTEAD if kind == "Namespace" and isinstance(error, Forbidden) else ""
                 raise NotCreated(f"{name}: {words(error)}{instead}") from None
 
+    def _waits(self, error: KubeError, tries: int) -> bool:
+        """Wait for another try; return whether there is one."""
+        if tries == _TRIES or not isinstance(error, Unavailable):
+            return False
+        delay = next_delay(tries, self._rng, retry_after=error.retry_after)
+        if delay is None:
+            return False
+        self._sleep(delay)
+        return True
+
     def _standing(self, wanted: Object) -> Object:
-        """Return what has that name. Raises NotFound, NotCreated."""
+        """Return what has that name. Raises KubeError."""
         kind, name = text(wanted, "kind"), text(section(wanted, "metadata"), "name")
-        try:
-            return self._api.get(kind, place(wanted, self._namespace), name, timeout=TIMEOUT)
-        except NotFound:
-            raise
-        except KubeError as error:
-            said = f"{shown(wanted, self._namespace)}: already exists ({words(error)})"
-            raise NotCreated(said) from None
+        return self._api.get(kind, place(wanted, self._namespace), name, timeout=TIMEOUT)
 
     def _mine(self, found: Object, conflict: KubeError | None = None) -> Made:
         metadata = section(found, "metadata")
@@ -191,17 +199,21 @@ class Creation:
 
     def _note_if_there(self, wanted: Object) -> None:
         """What may have been made without a word has to go with the rest."""
+        made = self._if_there(wanted)
+        if made is not None:
+            self.made.append(made)
+
+    def _if_there(self, wanted: Object) -> Made | None:
+        """Return what was made without a word; nothing if it was not, or nobody can tell."""
         self._unsure = wanted  # also after Ctrl-C while it is looked for
-        kind, name = text(wanted, "kind"), text(section(wanted, "metadata"), "name")
         try:
-            found = self._api.get(kind, place(wanted, self._namespace), name, timeout=TIMEOUT)
+            found = self._standing(wanted)
         except NotFound:
             found = None
         except KubeError:
-            return
+            return None
         self._unsure = None
-        if found is not None and self._is_ours(found):
-            self.made.append(self._mine(found))
+        return self._mine(found) if found is not None and self._is_ours(found) else None
 
     def _is_ours(self, found: Object) -> bool:
         return text(section(section(found, "metadata"), "annotations"), CREATION) == self._token

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from reporter.core.launch.request import Request
-from reporter.ctl.launch.create import CREATION, Creation
+from reporter.ctl.launch.create import CREATION, Creation, NotCreated
 from reporter.ctl.launch.expose import Access
 from reporter.ctl.launch.start import start
-from reporter.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unavailable
+from reporter.errors import AlreadyExists, Conflict, Denied, Forbidden, NotFound, Unavailable
 from tests.plugin_definitions import NAMESPACE, RUN, definition, options_of
 
 PLAN = {"kind": "ConfigMap", "metadata": {"name": RUN}}
@@ -185,3 +185,54 @@ def test_a_connection_file_that_cannot_be_removed(
 
     assert ["Namespace"] == api.deleted
     assert f"not removed: {tmp_path}: " in capsys.readouterr().err
+
+
+NO_LOOK = Forbidden("may not get configmaps")
+LOST = Unavailable("timed out")
+EXISTS = AlreadyExists("exists")
+
+
+@pytest.mark.parametrize(
+    ("answers", "looks"),
+    [
+        ([LOST, EXISTS], []),
+        ([LOST, EXISTS, EXISTS], [LOST]),
+        ([LOST, Denied("exceeded quota")], []),
+        ([LOST] * 5, []),
+    ],
+    ids=["it exists", "it is not seen at first", "it uses up a quota", "no answer ever comes"],
+)
+def test_what_was_made_without_an_answer_counts(
+    answers: list[Exception], looks: list[Exception]
+) -> None:
+    """It is there, and this command's own."""
+    world = World(*answers, made=True)
+    world.looks = iter(looks)
+    creation = world.creation(lambda _: None)
+    creation.create([PLAN])
+
+    assert [("ConfigMap", RUN, "u")] == [(each.kind, each.name, each.uid) for each in creation.made]
+
+
+@pytest.mark.parametrize(
+    ("answers", "looks", "left"),
+    [
+        ([LOST, EXISTS], [NO_LOOK], True),
+        ([LOST, Denied("no")], [NO_LOOK], True),
+        ([EXISTS], [NO_LOOK], False),
+        ([EXISTS] * 5, [LOST] * 5, False),
+        ([Denied("no")], [], False),
+    ],
+    ids=["a conflict", "a refusal", "not ours", "never seen, not ours", "refused at once"],
+)
+def test_what_exists_and_cannot_be_seen(
+    answers: list[Exception], looks: list[Exception], *, left: bool
+) -> None:
+    """Whether an earlier try has made it, whose answer was lost, cannot be told; that is said."""
+    world = World(*answers, made=False)
+    world.looks = iter([*looks, *([NO_LOOK] if left else [])])
+    creation = world.creation(lambda _: None)
+    with pytest.raises(NotCreated):
+        creation.create([PLAN])
+
+    assert ([f"configmap/{RUN}: it may have been created"] if left else []) == creation.undo()
