@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reporter.core.run.definition import Definition, doubled
 from reporter.ctl.content import content
-from reporter.ctl.exits import Unusable, reading_input
+from reporter.ctl.exits import Unusable, unreadable
 from reporter.ctl.show.tell import shown_file
 
 SUFFIXES = (".yaml", ".yml")
@@ -22,10 +22,14 @@ _BUILT_IN_AT = Path(__file__).with_name("plugins")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the files hold: definitions and problems, each after its place (`FILE: line N`)."""
+    """What the files hold: definitions and problems, each after its place (`FILE: line N`).
+
+    `unread` says, with the name, what cannot be read.
+    """
 
     definitions: tuple[tuple[str, Definition], ...]
     problems: tuple[tuple[str, str], ...]
+    unread: tuple[OSError, ...] = ()
 
 
 def definition_options(parser: "argparse._ActionsContainer") -> None:
@@ -52,33 +56,45 @@ def definition_options(parser: "argparse._ActionsContainer") -> None:
 
 def load_chosen(options: argparse.Namespace) -> list[Definition]:
     """Read what the options of `definition_options` name. Raises Unusable with all problems."""
+    definitions, problems = read_chosen(options)
+    if problems:
+        raise Unusable("\n".join(problems))
+    return definitions
+
+
+def read_chosen(options: argparse.Namespace) -> tuple[list[Definition], list[str]]:
+    """Return the definitions that are right, of each name the first, and all problems."""
     if not options.files and not options.built_in:
         options.error("one of -f and --plugin is required")
-    with reading_input():
-        loaded = load(options.files, options.built_in)
-    if loaded.problems:
-        raise Unusable("\n".join(f"{place}: {text}" for place, text in loaded.problems))
-    return [definition for _, definition in loaded.definitions]
+    loaded = load(options.files, options.built_in)
+    problems = [
+        *map(unreadable, loaded.unread),
+        *(f"{place}: {text}" for place, text in loaded.problems),
+    ]
+    first = {made.name: made for _, made in reversed(loaded.definitions)}
+    return [made for _, made in loaded.definitions if made is first[made.name]], problems
 
 
 def load(names: Sequence[str], built_in: Sequence[str] = ()) -> Loaded:
-    """Read files, the YAML files of directories, standard input (`-`), and built-in plugins.
-
-    Raises OSError, with the name, for what cannot be read.
-    """
+    """Read files, the YAML files of directories, standard input (`-`), and built-in plugins."""
     from reporter.wire.definition import MAX_BYTES, read_definitions
 
     found: list[tuple[str, Definition]] = []
     problems: list[tuple[str, str]] = []
+    unread: list[OSError] = []
     for name in names:
-        paths = [name]
-        if name != "-" and Path(name).is_dir():
-            paths = sorted(str(each) for each in Path(name).iterdir() if is_definition(str(each)))
-            if not paths:
-                raise FileNotFoundError(ENOENT, "no file in it ends in .yaml or .yml", name)
+        try:
+            paths = _files(name)
+        except OSError as error:
+            unread.append(error)
+            continue
         for path in paths:
             shown = shown_file(path)
-            read = read_definitions(content(path, MAX_BYTES + 1))
+            try:
+                read = read_definitions(content(path, MAX_BYTES + 1))
+            except OSError as error:
+                unread.append(error)
+                continue
             found += [(f"{shown}: line {line}", made) for line, made in read.definitions]
             problems += [(f"{shown}: line {each.line}", str(each)) for each in read.mistakes]
     for name in built_in:
@@ -87,7 +103,17 @@ def load(names: Sequence[str], built_in: Sequence[str] = ()) -> Loaded:
     for at in doubled([made.name for _, made in found]):
         place, made = found[at]
         problems.append((place, f"another plugin is named {made.name!r}"))
-    return Loaded(tuple(found), tuple(problems))
+    return Loaded(tuple(found), tuple(problems), tuple(unread))
+
+
+def _files(name: str) -> list[str]:
+    """Return the file, or the YAML files of a directory. Raises OSError."""
+    if name == "-" or not Path(name).is_dir():
+        return [name]
+    paths = sorted(str(each) for each in Path(name).iterdir() if is_definition(str(each)))
+    if not paths:
+        raise FileNotFoundError(ENOENT, "no file in it ends in .yaml or .yml", name)
+    return paths
 
 
 def is_definition(name: str) -> bool:

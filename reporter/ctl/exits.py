@@ -35,4 +35,9 @@ def reading_input() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Unusable(f"cannot read {error.filename}: {error.strerror}") from None
+        raise Unusable(unreadable(error)) from None
+
+
+def unreadable(error: OSError) -> str:
+    """Say which file cannot be read, and why."""
+    return f"cannot read {error.filename}: {error.strerror}"

@@ -77,18 +77,15 @@ def unmet(request: Request) -> list[str]:
             f"{request.run!r} is not a valid run name: use at most 40 lowercase letters, digits "
             "and '-', begin with a letter, and end with a letter or digit"
         )
-    for each in request.definitions:
-        if each.driver != "Node":
-            continue
-        selected = request.nodes[each.name]
-        if not selected.chosen:
-            found.append(f"plugin {each.name}: no node to run on{_why(selected)}")
-        elif each.dispatch == "daemonset" and len(selected.chosen) > MOST_NODES_OF_DAEMON_SET:
-            found.append(
-                f"plugin {each.name}: dispatch daemonset is for at most "
-                f"{MOST_NODES_OF_DAEMON_SET} nodes, not {len(selected.chosen)}; use dispatch jobs"
-            )
-    return found
+    return [*found, *filter(None, (_placeless(request, each) for each in request.definitions))]
+
+
+def placed(request: Request) -> Request:
+    """Return the request without the plugins that have no place, of which `unmet` tells."""
+    return replace(
+        request,
+        definitions=tuple(each for each in request.definitions if not _placeless(request, each)),
+    )
 
 
 def variable(written: str, plugins: Sequence[str]) -> tuple[str, str, str]:
@@ -115,6 +112,21 @@ def _plugin(request: Request, definition: Definition) -> Plugin:
         result_format=definition.result_format,
         result_files=definition.result_files,
     )
+
+
+def _placeless(request: Request, definition: Definition) -> str:
+    """Say why a plugin cannot run on its nodes; nothing if it can."""
+    if definition.driver != "Node":
+        return ""
+    selected = request.nodes[definition.name]
+    if not selected.chosen:
+        return f"plugin {definition.name}: no node to run on{_why(selected)}"
+    if definition.dispatch == "daemonset" and len(selected.chosen) > MOST_NODES_OF_DAEMON_SET:
+        return (
+            f"plugin {definition.name}: dispatch daemonset is for at most "
+            f"{MOST_NODES_OF_DAEMON_SET} nodes, not {len(selected.chosen)}; use dispatch jobs"
+        )
+    return ""
 
 
 def _why(selected: Selected) -> str:

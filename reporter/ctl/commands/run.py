@@ -3,18 +3,21 @@
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reporter.core.launch.kubectl_apply import too_large_to_apply
-from reporter.core.launch.request import unmet
+from reporter.core.launch.names import is_run_name
+from reporter.core.launch.request import placed, unmet
 from reporter.core.launch.run_objects import objects
-from reporter.core.launch.run_options import RunOptions
+from reporter.core.launch.run_options import RunOptions, UploadTo
+from reporter.core.run.definition import Definition
 from reporter.core.run.view import over, uploaded
 from reporter.ctl import cluster
 from reporter.ctl.commands import wait
-from reporter.ctl.definitions import load_chosen
-from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, CannotTell, Unusable
+from reporter.ctl.definitions import read_chosen
+from reporter.ctl.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.ctl.interrupt import at_once
 from reporter.ctl.launch import asked, expose, upload
 from reporter.ctl.launch.cluster_snapshot import with_snapshot
@@ -22,7 +25,7 @@ from reporter.ctl.launch.create import shown
 from reporter.ctl.launch.platform import gives_users
 from reporter.ctl.launch.ready import PATIENCE, wait_ready
 from reporter.ctl.launch.standing import asked_there, hints, stands
-from reporter.ctl.launch.start import start
+from reporter.ctl.launch.start import against, start
 from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
 from reporter.ctl.run.by_cluster import OWN_NAMESPACE, Aggregator
@@ -89,13 +92,44 @@ def run(options: argparse.Namespace) -> int:
     if options.connection is not None and not options.expose:
         options.error("--connection requires --expose")
     upload.check(options)
-    to = upload.read(options)
-    definitions = load_chosen(options)
+    definitions, wrong = read_chosen(options)
+    to, wrong_too = upload.read(options)
+    mistakes = _Mistakes()
+    mistakes.add([*wrong, *wrong_too])
+    try:
+        return _run(options, definitions, to, mistakes, every=not wrong)
+    except CannotTell as error:
+        if not mistakes.told:
+            raise
+        tell(str(error))  # beside what is sure
+        return USAGE
+
+
+class _Mistakes:
+    """What is wrong with what was given: told at once, and the command goes on to look for more."""
+
+    told = False
+
+    def add(self, lines: Sequence[str]) -> None:
+        if lines:
+            tell("\n".join(lines))
+            self.told = True
+
+
+def _run(
+    options: argparse.Namespace,
+    definitions: Sequence[Definition],
+    to: UploadTo | None,
+    mistakes: _Mistakes,
+    *,
+    every: bool,
+) -> int:
+    """Go on with the definitions that are right, which may not be `every` one."""
     with at_once():
         api, here = cluster.open_cluster(options)
-        wanted = asked.request(options, definitions, api)
-    if problems := unmet(wanted):
-        raise Unusable("\n".join(problems))
+        wanted = asked.request(options, definitions, api, every=every)
+    mistakes.add(unmet(wanted))
+    wanted = placed(wanted)
     own = not options.namespace or options.create_namespace
     namespace = options.namespace or OWN_NAMESPACE.format(run=wanted.run)
     with at_once():
@@ -103,22 +137,34 @@ def run(options: argparse.Namespace) -> int:
         wanted, extra = with_snapshot(wanted, options, namespace, api, tell, fixed_user=fixed)
     chosen = asked.run_options(wanted, options, namespace, own_namespace=own)
     chosen = replace(chosen, upload=to, exit=options.exit, extra=extra, fixed_group=fixed)
-    upload.check_time(chosen)
+    mistakes.add(upload.too_short(chosen))
+    if not is_run_name(wanted.run):  # of which the API server could only say the same
+        return USAGE
     kept = None
     if options.expose:
         kept = expose.access(options, chosen)
         chosen = replace(chosen, expose=options.expose, status_tls=kept.tls)
+        if options.connection is not None or not options.dry_run:
+            mistakes.add(kept.in_the_way())
     if options.dry_run:
-        return _print(chosen, kept, options)
-    for each in wanted.definitions:
-        for remark in each.remarks:
-            tell(f"plugin {each.name}: {remark}")
+        return USAGE if mistakes.told else _print(chosen, kept, options)
     with cluster.asking():
         # By its name alone the other commands would take the wrong one of the two.
         double = not options.namespace and stands(api, wanted.run, here or "")
-    if double:
-        tell(f"namespace {here} has a run named {wanted.run}; choose another --name")
-        return FAILED
+    if double or mistakes.told:
+        found = (
+            [f"namespace {here} has a run named {wanted.run}; choose another --name"]
+            if double
+            else []
+        )
+        with at_once():
+            found += against(api, chosen, options, every=every)
+        if found:
+            tell("the run cannot be started:\n  " + "\n  ".join(found))
+        return USAGE if mistakes.told else FAILED
+    for each in wanted.definitions:
+        for remark in each.remarks:
+            tell(f"plugin {each.name}: {remark}")
     if kept is not None:
         kept.create()
     made = start(api, chosen, wanted, options, kept)

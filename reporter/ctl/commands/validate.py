@@ -94,11 +94,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_plugins(files: list[str], *, colour: bool) -> int:
     """Check all definitions together: no two plugins may have one name."""
-    try:
-        loaded = load(files)
-    except OSError as error:
+    loaded = load(files)
+    for error in loaded.unread:
         tell(f"cannot read {shown_file(str(error.filename))}: {error.strerror}")
-        return USAGE
     for place, text in loaded.problems:
         _say(place, "error", text, colour=colour)
     for place, definition in loaded.definitions:
@@ -107,6 +105,8 @@ def _check_plugins(files: list[str], *, colour: bool) -> int:
     if not loaded.problems:
         for place, definition in loaded.definitions:
             print(f"# {place}: plugin {definition.name} is valid")
+    if loaded.unread:
+        return USAGE
     return INVALID if loaded.problems else VALID
 
 

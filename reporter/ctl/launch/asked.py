@@ -121,15 +121,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def request(
-    options: argparse.Namespace, definitions: Sequence[Definition], api: "KubeApi"
+    options: argparse.Namespace,
+    definitions: Sequence[Definition],
+    api: "KubeApi",
+    *,
+    every: bool = True,
 ) -> Request:
-    """Return what is asked for, on which nodes. Raises CannotTell."""
+    """Return what is asked for, on which nodes. Raises CannotTell.
+
+    Unless these are `every` definition, options may name plugins that are not among them.
+    """
     environment: dict[str, dict[str, str]] = {}
     names = [each.name for each in definitions]
     for written in options.plugin_env:
         try:
             plugin, name, value = variable(written, names)
         except ValueError as error:
+            if not every:
+                continue
             options.error(f"--plugin-env: {error}")
         environment.setdefault(plugin, {})[name] = value
     with asking():

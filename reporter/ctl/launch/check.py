@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.core.objects import items, section, text
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.ctl.launch.create import TAKEN, Object, place, shown
+from reporter.ctl.launch.create import INSTEAD, TAKEN, Object, place, shown
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 
 if TYPE_CHECKING:
@@ -116,6 +116,27 @@ def check(
     if strangers is not None and (remark := strangers.result()):
         found.remarks.append(remark)
     return found
+
+
+def check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
+    """Say what speaks against a new namespace, and whether it could be made now.
+
+    One of that name that is being deleted is waited for, so nothing speaks against it.
+    """
+    name = text(section(wanted, "metadata"), "name")
+    try:
+        api.create("Namespace", None, wanted, dry_run=True, timeout=TIMEOUT)
+    except AlreadyExists as error:
+        try:
+            standing = api.get("Namespace", None, name, timeout=TIMEOUT)
+        except KubeError:
+            standing = {}
+        going = "deletionTimestamp" in section(standing, "metadata")
+        return "" if going else f"{shown(wanted)}: {words(error)}; {TAKEN}", False
+    except KubeError as error:
+        instead = INSTEAD if isinstance(error, Forbidden) else ""
+        return f"{shown(wanted)}: {words(error)}{instead}", False
+    return "", True
 
 
 _CONDITIONS = "conditions"

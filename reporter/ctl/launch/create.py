@@ -26,7 +26,7 @@ NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBindi
 _TRIES: Final = 5
 _GOING: Final = 120.0  # seconds for an object of that name that is being deleted
 _LOOK: Final = 0.5
-_INSTEAD: Final = "; -n uses a namespace that exists"
+INSTEAD: Final = "; -n uses a namespace that exists"
 
 Object = Mapping[str, Any]
 
@@ -171,7 +171,7 @@ class Creation:
                     continue
                 if lost and (made := self._if_there(wanted)) is not None:
                     return made
-                instead = _INSTEAD if kind == "Namespace" and isinstance(error, Forbidden) else ""
+                instead = INSTEAD if kind == "Namespace" and isinstance(error, Forbidden) else ""
                 raise NotCreated(f"{name}: {words(error)}{instead}") from None
 
     def _waits(self, error: KubeError, tries: int) -> bool:

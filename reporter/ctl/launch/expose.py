@@ -81,11 +81,13 @@ class Access:
         try:
             create_connection(self.path, self.connection)
         except FileExistsError:
-            raise Unusable(
-                f"{self.path} exists: delete it, or name another file with --connection"
-            ) from None
+            raise Unusable(self._exists()) from None
         except OSError as error:
             raise Unusable(f"cannot write {self.path}: {error.strerror}") from None
+
+    def in_the_way(self) -> list[str]:
+        """Say that there is such a file already."""
+        return [self._exists()] if os.path.lexists(self.path) else []
 
     def remove(self) -> str:
         """Remove the connection file: there is no run. Return why it is still there, if it is."""
@@ -106,6 +108,9 @@ class Access:
         finally:
             with_url.close()
         return "" if look.outcome is ReadOutcome.OK else look.detail
+
+    def _exists(self) -> str:
+        return f"{self.path} exists: delete it, or name another file with --connection"
 
 
 def access(

@@ -15,8 +15,8 @@ from reporter.core.run.destination import read_destination
 from reporter.ctl import cluster
 from reporter.ctl.interrupt import termination_too
 from reporter.ctl.launch import expose
-from reporter.ctl.launch.check import Checked, check, wait_for_account
-from reporter.ctl.launch.create import Creation, NotCreated
+from reporter.ctl.launch.check import Checked, check, check_namespace, wait_for_account
+from reporter.ctl.launch.create import Creation, NotCreated, place
 from reporter.ctl.launch.standing import place_words
 from reporter.ctl.launch.templates import templates
 from reporter.ctl.show import output as show
@@ -46,6 +46,33 @@ def start(
     return made
 
 
+def against(
+    api: "KubeApi", chosen: RunOptions, options: argparse.Namespace, *, every: bool
+) -> list[str]:
+    """Say what else speaks against a run that is not started; create nothing.
+
+    So of a namespace that it would make, it is not known what is refused in it. Unless these are
+    `every` plugin, any may run on nodes.
+    """
+    nodes = options.node if _on_nodes(chosen) or not every else ()
+    if not chosen.create_namespace:
+        return _checked(api, chosen, nodes).problems
+    inside = chosen.namespace
+    outside = [each for each in objects(chosen) if place(each, inside) != inside]
+    (namespace,) = (each for each in outside if text(each, "kind") == "Namespace")
+    trouble, free = check_namespace(api, namespace)
+    found = check(
+        api,
+        chosen.namespace,
+        [each for each in outside if each != namespace],
+        (),
+        chosen.launch.pull_secrets if free else (),
+        nodes=nodes,
+        shared=False,
+    )
+    return [*filter(None, [trouble]), *found.problems]
+
+
 def _create(
     api: "KubeApi",
     chosen: RunOptions,
@@ -61,7 +88,7 @@ def _create(
         if chosen.create_namespace:
             creation.create([each for each in objects(chosen) if text(each, "kind") == "Namespace"])
             wait_for_account(api, chosen.namespace)
-        found = _checked(api, chosen, options.node)
+        found = _checked(api, chosen, options.node if _on_nodes(chosen) else ())
         if found.problems:
             tell("the run cannot be started:\n  " + "\n  ".join(found.problems))
             return None
@@ -109,16 +136,19 @@ def _undo(
         tell(f"not removed: {line}")
 
 
-def _checked(api: "KubeApi", chosen: RunOptions, named: Sequence[str]) -> Checked:
+def _on_nodes(chosen: RunOptions) -> bool:
+    return any(each.nodes for each in chosen.plan.plugins)
+
+
+def _checked(api: "KubeApi", chosen: RunOptions, nodes: Sequence[str]) -> Checked:
     made = objects(chosen)
-    on_nodes = any(each.nodes for each in chosen.plan.plugins)
     return check(
         api,
         chosen.namespace,
         [each for each in made if text(each, "kind") != "Namespace"],
         templates(chosen, made),
         chosen.launch.pull_secrets,
-        nodes=named if on_nodes else (),
+        nodes=nodes,
         shared=not chosen.create_namespace,
     )
 

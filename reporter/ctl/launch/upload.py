@@ -9,9 +9,10 @@ from reporter.core.launch.duration import longest
 from reporter.core.launch.run_options import RunOptions, UploadTo
 from reporter.core.run.destination import LONGEST_URL, expires_too_soon, read_destination
 from reporter.ctl.content import content
-from reporter.ctl.exits import Unusable, reading_input
+from reporter.ctl.exits import unreadable
 
 _STDIN = "-"
+_NO_URL = "https://invalid/"
 _LARGEST_CA = 512 * 1024
 
 
@@ -54,34 +55,39 @@ def check(options: argparse.Namespace) -> None:
         options.error("only one of -f and --upload-url-file can read standard input")
 
 
-def read(options: argparse.Namespace) -> UploadTo | None:
-    """Read what was given; nothing where there is no upload.
+def read(options: argparse.Namespace) -> tuple[UploadTo | None, list[str]]:
+    """Read what was given, nothing where there is no upload, and say what is wrong with it.
 
-    Raises Unusable with words that have nothing of the URL.
+    That has nothing of the URL; one that is wrong is replaced by one that nobody is to use.
     """
     if not options.upload_url_file:
-        return None
-    with reading_input():
-        written = content(options.upload_url_file, LONGEST_URL + 2).strip().decode("latin-1")
+        return None, []
+    problems = []
+    url, ca = _NO_URL, b""
     try:
+        written = content(options.upload_url_file, LONGEST_URL + 2).strip().decode("latin-1")
         read_destination(written)
+        url = written
+    except OSError as error:
+        problems.append(unreadable(error))
     except ValueError as error:
-        raise Unusable(str(error)) from None
-    with reading_input():
+        problems.append(str(error))
+    try:
         ca = content(options.upload_ca, _LARGEST_CA) if options.upload_ca else b""
-    if ca:
-        try:
+        if ca:
             SSLContext(PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca.decode("ascii"))
-        except (SSLError, ValueError):
-            raise Unusable(f"{options.upload_ca}: not a certificate in PEM") from None
-    return UploadTo(url=written, ca=ca)
+    except (SSLError, ValueError):
+        problems.append(f"{options.upload_ca}: not a certificate in PEM")
+    except OSError as error:
+        problems.append(unreadable(error))
+    return UploadTo(url=url, ca=ca), problems
 
 
-def check_time(chosen: RunOptions) -> None:
-    """Raise Unusable where the URL ends before the run may, as far as is known here."""
+def too_short(chosen: RunOptions) -> list[str]:
+    """Say that the URL ends before the run may, as far as is known here."""
     if chosen.upload is None:
-        return
+        return []
     now = time.time()
     until = now + longest(chosen.plan, chosen.launch)
-    if found := expires_too_soon(read_destination(chosen.upload.url), now, until):
-        raise Unusable(f"{found}; use a URL that is valid longer, or --plugin-timeout")
+    found = expires_too_soon(read_destination(chosen.upload.url), now, until)
+    return [f"{found}; use a URL that is valid longer, or --plugin-timeout"] if found else []

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reporter.core.launch.nodes import Selected
-from reporter.core.launch.request import Request, make_launch, make_plan, unmet, variable
+from reporter.core.launch.request import Request, make_launch, make_plan, placed, unmet, variable
 from reporter.core.run.definition import Definition
 from reporter.core.run.plan import Key, Skipped
 
@@ -71,6 +71,14 @@ def test_what_is_asked_for_reaches_the_launcher() -> None:
 
 def test_a_run_that_can_be_made() -> None:
     assert [] == unmet(ASKED)
+    assert ASKED == placed(ASKED)
+
+
+def test_the_other_plugins_of_one_without_a_node() -> None:
+    """They can be checked."""
+    without = replace(ASKED, nodes={"cis.v1": Selected((), SKIPPED)})
+
+    assert (QUOTA, LINK) == placed(without).definitions
 
 
 @pytest.mark.parametrize("name", ["", "Run", "1a", "a" * 41, "a.b"])
