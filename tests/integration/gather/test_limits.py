@@ -1,5 +1,6 @@
 """L13: gatherers that misbehave: limits hold, the others' output is there, gather.json tells."""
 
+import argparse
 import json
 import os
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.gather.limits import GathererLimits
+from reporter.gather.limits import GathererLimits, add_options, chosen_limits
 from reporter.settings import aggregator
 from tests.forked import Forked
 
@@ -195,6 +196,16 @@ def test_all_together_have_a_limit_too(programs: Path) -> None:
         for name, each in records.items()
     }
     assert sorted(records) == sorted(os.listdir(place / "out"))
+
+
+def test_the_limits_where_nobody_chooses() -> None:
+    """As docs/gatherers.md promises them, with and without options that could be given."""
+    promised = GathererLimits(60, 64 * 2**20, 10_000, 384 * 2**20, 18_000)
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+
+    assert promised == GathererLimits()
+    assert promised == chosen_limits(parser.parse_args([]))
 
 
 def test_an_aggregator_takes_whatever_gatherers_may_leave() -> None:
