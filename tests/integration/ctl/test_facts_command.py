@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reporter.ctl.main import main
 from tests import forked
@@ -106,6 +107,15 @@ def test_for_programs_and_spreadsheets(results: Path) -> None:
     } == by_name["sysctls.vm.swappiness"]
     assert ["fact", "node", "value", "majority"] == rows[0]
     assert ["sysctls.vm.swappiness", "node3", "'=1", "60"] in rows
+
+
+@pytest.mark.parametrize("more", [(), ("--node", "node3"), ("--diff",)])
+def test_yaml_says_what_json_says(results: Path, more: tuple[str, ...]) -> None:
+    """In YAML's own layout: of all nodes, of one, and of what differs."""
+    code, out, _ = call(str(results), *more, "-o", "yaml")
+
+    assert (0, False) == (code, out.startswith("{"))
+    assert json.loads(call(str(results), *more, "-o", "json")[1]) == yaml.safe_load(out)
 
 
 @pytest.mark.parametrize("value", ["=1", "+1", "-1", "@a", "\t=1", "\r=1", "-\r=1"])
