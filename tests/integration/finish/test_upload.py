@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reporter.core.retry import RETRY_AFTER_CAP
 from reporter.core.run.plan import Plan, Plugin
 from reporter.core.run.record import Rank, Record
 from reporter.core.run.snapshot import Phase
@@ -63,6 +64,33 @@ def test_a_try_that_fails(case: str, tmp_path: Path):
     (failed,) = [each for each in world.events if each["message"].startswith("Upload failed")]
     assert str(failed["error"]).startswith(words)
     assert SIGNATURE not in world.words()
+
+
+@pytest.mark.parametrize(
+    ("wished", "waited"), [("20", 20), ("3600", RETRY_AFTER_CAP)], ids=["obeyed", "capped"]
+)
+def test_a_store_that_wants_a_pause(wished: str, waited: float, tmp_path: Path):
+    """Its Retry-After is waited for, up to half a minute; no byte is sent before."""
+    now = 1000.0
+    with Bucket(tmp_path, Say(429, headers={"Retry-After": wished}), Say()) as bucket:
+        world = World(tmp_path, bucket, clock=lambda: now)
+
+        async def story(store: QuickStore) -> None:
+            nonlocal now
+            upload = world.upload()
+            await upload.resume(store, 60.0)
+            await upload.begin(store, TAR)
+            assert not await upload.over(store)
+            now += waited - 0.001
+            assert not await upload.over(store)
+            assert 1 == len(bucket.requests)
+            now += 0.002
+            assert await upload.over(store)
+
+        world.play(story)
+        assert [BODY] == [each.body for each in bucket.requests[1:]]
+    (failed,) = [each for each in world.events if each["message"].startswith("Upload failed")]
+    assert waited == failed["nextTrySeconds"]
 
 
 def test_a_store_that_answers_before_it_has_everything(world: World):
