@@ -127,13 +127,16 @@ class Home:
             "LANG": "C.UTF-8",
         }
 
-    def run(self, *arguments: str, **environ: str) -> tuple[int, str, str]:
-        """Run status-ctl in a pipe: exit code, standard output, standard error."""
+    def run(self, *arguments: str, given: bytes = b"", **environ: str) -> tuple[int, str, str]:
+        """Run status-ctl in a pipe: exit code, standard output, standard error.
+
+        `given` is its standard input.
+        """
         done = forked.run(
             [STATUS_CTL[1], *arguments],
+            input=given,
             env=self.environ | environ,
             cwd=self.folder,
-            stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=BOUND,
         )

@@ -13,7 +13,7 @@ from tests.fakekube import FakeKube
 from tests.integration.ctl.cluster import plugin
 from tests.integration.ctl.launched import Controllers, shown, standing
 from tests.integration.ctl.scripted import Home
-from tests.integration.ctl.starting import CREATED, fake, posts, start, there, write
+from tests.integration.ctl.starting import CREATED, START, fake, posts, start, there, write
 
 __all__ = ["fake", "there"]
 
@@ -38,6 +38,18 @@ class TestUploads:
         assert "5ec2e7" not in err
         assert 0 == there.run("delete", "first", "--yes")[0]
         assert [] == standing(fake, "first")
+
+    def test_the_url_may_come_from_standard_input(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """So it is in no file."""
+        given = f"{self.URL}\n".encode()
+        code, _, err = there.run(*START, "--upload-url-file", "-", given=given)
+
+        assert 0 == code, err
+        secret = fake.store.get("Secret", "status-reporter-first", "first-upload")
+        assert self.URL == base64.b64decode(secret["data"]["url"]).decode()
+        assert "the results will be uploaded to store.example.com before the run is over" in err
 
     def test_printed_it_is_a_secret_like_any_other(self, there: Home) -> None:
         """In the Secret's data and nowhere else."""
