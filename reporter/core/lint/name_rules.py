@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from reporter.core.inject.placeholders import PLACEHOLDER
 from reporter.core.lint.case import Case, Hit, shown
 from reporter.core.objects import section, text
 from reporter.core.pod import find_adapter
@@ -101,7 +102,7 @@ def reporter_name(case: Case) -> Iterator[Hit]:
     """How the reporter knows itself."""
     reporter = case.reporter
     told = reporter.value("REPORTER_CONTAINER_NAME")
-    if told not in {None, reporter.name}:
+    if told not in {None, reporter.name} and not PLACEHOLDER.search(reporter.name):
         yield Hit(
             reporter.variable("REPORTER_CONTAINER_NAME")[0],
             f"The reporter's container is named {reporter.name!r}, but REPORTER_CONTAINER_NAME is "

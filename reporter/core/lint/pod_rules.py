@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from reporter.core.facts import Form
+from reporter.core.inject.placeholders import PLACEHOLDER
 from reporter.core.lint.case import Case, Hit, shown
 from reporter.core.lint.jobs import Job
 from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right
@@ -69,7 +70,8 @@ def form(case: Case) -> Iterator[Hit]:
     """What the reporter is told it is, and what it is."""
     reporter, native = case.reporter, case.reporter.form is Form.NATIVE
     policy = text(reporter.container, "restartPolicy")
-    if native and policy != "Always" and case.job.whole:
+    unknown = not case.job.whole or PLACEHOLDER.search(policy)
+    if native and policy != "Always" and not unknown:
         yield Hit(
             reporter.place,
             "The reporter is an init container without restartPolicy: Always: the Pod waits for "

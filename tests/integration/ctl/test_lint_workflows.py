@@ -10,7 +10,7 @@ import yaml
 
 from tests.fakekube import FakeKube, Rule
 from tests.integration.ctl.scripted import Home
-from tests.unit.core.lint.manifests import env, job, pod, spec
+from tests.unit.core.lint.manifests import Change, container, env, job, pod, spec
 
 HEAD = """\
 apiVersion: argoproj.io/v1alpha1
@@ -107,6 +107,28 @@ def test_what_argo_fills_in_is_taken_to_be_right(home: Home) -> None:
     code, out, _ = home.run("lint", "-f", "flow.yaml")
     assert (1, 1) == (code, out.count("[form]"))
     assert f"    {OWNER}: Job team/{{{{workflow.name}}}}: spec.template.spec.init" in out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        container(name="{{inputs.parameters.name}}"),
+        container(restartPolicy="{{inputs.parameters.policy}}"),
+        container(resources={"limits": {"memory": "{{inputs.parameters.memory}}"}}),
+        spec(parallelism="{{inputs.parameters.pods}}", activeDeadlineSeconds="{{a}}"),
+        pod(terminationGracePeriodSeconds="{{inputs.parameters.grace}}"),
+        pod(containers=[{"name": "{{inputs.parameters.adapter}}"}]),
+        pod(serviceAccountName="{{inputs.parameters.account}}", restartPolicy="{{b}}"),
+        env(REPORTER_FORM="{{inputs.parameters.form}}", RESULTS_PATH="{{p}}", POD_NAME="{{q}}"),
+    ],
+)
+def test_any_part_that_argo_fills_in(home: Home, change: Change) -> None:
+    """The rule that would look at it says nothing."""
+    value = job()
+    change(value)
+    workflow(home.folder, value)
+
+    assert (0, "") == home.run("lint", "--strict", "-f", "flow.yaml")[:2]
 
 
 def test_a_label_that_argo_fills_in(home: Home) -> None:
