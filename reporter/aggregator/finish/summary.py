@@ -33,7 +33,7 @@ from reporter.core.objects import json_object
 from reporter.core.run.error_report import INVALID, NO_RESULTS
 from reporter.core.run.plan import Plugin
 from reporter.core.run.record import TIMEOUTS, Rank, Record
-from reporter.core.run.results import ResultStatus
+from reporter.core.run.results import ResultStatus, without_result
 from reporter.core.run.snapshot import Snapshot
 from reporter.core.snapshot.redact import BLANK, redact
 
@@ -207,6 +207,8 @@ def _counts(record: Record) -> Mapping[str, int]:
         return record.counts
     if record.cause in TIMEOUTS:
         return {ResultStatus.TIMEOUT: 1}
+    if record.rank is not Rank.RESULT:
+        return {without_result(record.verdict): 1}
     return {record.verdict or ResultStatus.FAILED: 1}
 
 

@@ -8,7 +8,7 @@ from reporter.core.judge.counting import count_in
 from reporter.core.judge.limits import MOST_BYTES, UnreadableReport
 from reporter.core.judge.not_passed import NotPassed
 from reporter.core.judge.tree import FirstFailure, Item, Room, Tree
-from reporter.core.run.results import ResultStatus
+from reporter.core.run.results import ResultStatus, without_result
 
 _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "junit": (".xml",),
@@ -63,7 +63,7 @@ def error_item(
 
     `verdict` is what its sender is known to have said, if it did.
     """
-    status = ResultStatus.TIMEOUT if timeout else verdict or ResultStatus.FAILED
+    status = ResultStatus.TIMEOUT if timeout else without_result(verdict)
     details = {
         key: value if isinstance(value, str) else str(value) for key, value in document.items()
     }

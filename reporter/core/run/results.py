@@ -39,6 +39,15 @@ def result_status(snapshot: Snapshot, entry: Entry) -> str:
     return ResultStatus.FAILED if missing else ""
 
 
+def without_result(verdict: str) -> str:
+    """Return what an entry counts as whose result is missing; `verdict` is its sender's, if known.
+
+    It has failed, also if the condition of its Job says that it passed; but not if its sender could
+    not tell.
+    """
+    return verdict if verdict == ResultStatus.UNKNOWN else ResultStatus.FAILED
+
+
 def result_counts(entry: Entry) -> Mapping[str, int] | None:
     """Return how many tests had which outcome; an adapter's result is one test, as is an error."""
     record = entry.record
@@ -115,9 +124,6 @@ def counts(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _counted(state: State, verdict: str) -> str:
-    """What an entry counts as in the run's verdict: one whose result is missing has failed.
-
-    Also if the condition of its Job says that it passed; but not if its sender could not tell.
-    """
+    """What an entry counts as in the run's verdict."""
     missing = state in (State.FAILED, State.TIMED_OUT)
-    return ResultStatus.FAILED if missing and verdict != ResultStatus.UNKNOWN else verdict
+    return without_result(verdict) if missing else verdict

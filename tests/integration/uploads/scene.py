@@ -162,9 +162,12 @@ class Scene:
         """Send what comes by and by."""
         return await self.intake.take(key, meta, Sending(chunks))
 
-    async def give_up(self, key: Key, text: str, cause: Cause = Cause.POD_FAILED) -> Marked:
-        """An error of the aggregator's own."""
-        marked: Marked = await self.store.mark_failed(key, Failure("final", NOW, text, cause))
+    async def give_up(
+        self, key: Key, text: str, cause: Cause = Cause.POD_FAILED, *, verdict: str = ""
+    ) -> Marked:
+        """An error of the aggregator's own; `verdict` is what the Job's condition says."""
+        failure = Failure("final", NOW, text, cause, verdict=verdict)
+        marked: Marked = await self.store.mark_failed(key, failure)
         return marked
 
     def files(self, folder: str = "plugins") -> dict[str, bytes]:

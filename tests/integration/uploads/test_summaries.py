@@ -144,6 +144,37 @@ def test_every_kind_of_entry(tmp_path: Path) -> None:
     )
 
 
+def test_a_result_that_never_came_has_not_passed(tmp_path: Path) -> None:
+    """Whatever the condition of its Job says; only what could not be told stays unknown."""
+
+    async def story(here: Scene) -> None:
+        await here.give_up(UNIT, "40 disks; its result never came", verdict="passed")
+        await here.give_up(CHECK, "no disks found", verdict="unknown")
+        await here.give_up(MINE, "silent", Cause.DEADLINE, verdict="passed")
+        await here.put(LOGS1, b"1")
+        await here.give_up(LOGS2, "gone; its result never came", verdict="passed")
+        await here.put(LOGS3, b"3")
+        await here.store.advance_run(Phase.POST_PROCESSING)
+        await here.finish.package(here.store.snapshot())
+
+    done = play(tmp_path, story, plan=PLAN)
+    (tarball,) = done.layout.output.glob("*.tar.gz")
+    found, _ = summaries(tarball)
+    items = {name: found[name]["items"][0] for name in ("unit", "check", "mine")}
+    assert {"unit": "failed", "check": "unknown", "mine": "failed", "logs": "failed"} == {
+        name: each["status"] for name, each in found.items()
+    }
+    assert {"unit": "failed", "check": "unknown", "mine": "timeout"} == {
+        name: each["status"] for name, each in items.items()
+    }
+    assert "40 disks; its result never came" == items["unit"]["name"]
+    nodes = {each["name"]: each for each in found["logs"]["items"]}
+    assert {"node1": "passed", "node2": "failed", "node3": "passed"} == {
+        name: each["status"] for name, each in nodes.items()
+    }
+    assert "failed" == nodes["node2"]["items"][0]["status"]
+
+
 def test_a_result_that_cannot_be_read_again_is_unknown_there(tmp_path: Path, monkeypatch) -> None:
     """Its reader was killed: nothing half-written is left, and its counts are the record's."""
 

@@ -65,6 +65,8 @@ def test_items_of_results_that_nobody_parses():
         adapter_item("r.json", "results/n/r.json", "unknown", "", ""),
         error_item("errors/n/error.json", "gone", {"error": "gone", "n": 3}, timeout=False),
         error_item("errors/n/error.json", "late", {}, timeout=True),
+        error_item("errors/n/error.json", "lost", {}, timeout=False, verdict="passed"),
+        error_item("errors/n/error.json", "unclear", {}, timeout=False, verdict="unknown"),
     ]
     names = [(each["name"], each["status"], each.get("details")) for each in written(*made)]
     assert [
@@ -73,6 +75,8 @@ def test_items_of_results_that_nobody_parses():
         ("r.json", "unknown", None),
         ("gone", "failed", {"error": "gone", "n": "3"}),
         ("late", "timeout", None),
+        ("lost", "failed", None),
+        ("unclear", "unknown", None),
     ] == names
     assert {
         "name": "DiskSlow",
