@@ -45,9 +45,9 @@ def find_aggregator(
         picked = pick_pod(newest_first(pods)[:1] if run else pods)
         if picked.pod is not None:
             return picked.pod, picked.warning
-    if run:
-        raise NoAggregatorPod(f"run {run!r} not found in namespace {namespace!r}")
     where = "any namespace" if namespace is None else f"namespace {namespace!r}"
+    if run:
+        raise NoAggregatorPod(f"run {run!r} not found in {where}")
     raise NoAggregatorPod(f"no aggregator found in {where}")
 
 

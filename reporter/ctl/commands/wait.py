@@ -21,7 +21,7 @@ DESCRIPTION = """\
 Waits until a run is over, and shows how it ended as `status-ctl status` does. With JOBs, waits
 until each of them, which need not exist yet, has its final verdict, and prints each as it comes. A
 verdict other than True counts once the Job ends or can start no further Pod. A single NAME is the
-run of that name if there is one, else a Job; run/NAME and job/NAME say which.
+run of that name if there is one, else a Job; run/NAME and job/NAME say which. With -A it is a run.
 
 While the cluster or the aggregator cannot be reached, it keeps waiting. On a terminal a line shows
 the progress.
@@ -117,13 +117,13 @@ def _run_name(options: argparse.Namespace) -> str:
             return origin.run_name(named[0])
         except argparse.ArgumentTypeError as error:
             options.error(str(error))
-    of_a_run = options.goal != END or options.delivery_only
+    of_a_run = options.goal != END or options.delivery_only or options.all_namespaces
     return _bare_name(options) if of_a_run else ""
 
 
 def _bare_name(options: argparse.Namespace) -> str:
     """Return the only name, where it may be a run's or a Job's."""
-    elsewhere = options.all_namespaces or options.url or options.connection
+    elsewhere = options.url or options.connection
     if len(options.jobs) != 1 or not is_run_name(options.jobs[0]) or elsewhere:
         return ""
     name: str = options.jobs[0]

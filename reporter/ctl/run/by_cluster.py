@@ -7,11 +7,13 @@ the port-forward.
 import argparse
 import socket
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from reporter.core.launch.names import RUN_LABEL
+from reporter.core.launch.names import RUN_LABEL, selector
 from reporter.core.objects import items, number, section, text
+from reporter.core.resources import Resource
 from reporter.core.run.from_annotations import of_reading
 from reporter.core.run.reading import Reading, ReadOutcome
 from reporter.core.run.view import Look
@@ -35,6 +37,10 @@ Ask for the right to create port-forwards (pods/portforward: create, get), or co
 listener: see `status-ctl connect --help`"""
 
 NO_POD: Final = "its aggregator has no Pod"
+_ONLY_PODS: Final = (
+    "; a run without a Pod is found only with the right to list configmaps in all namespaces: {}"
+)
+_PLANS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 _STATUS_PORT: Final = "status"
 
 
@@ -65,6 +71,7 @@ class ByCluster:
         self._forward: PortForward | None = None
         self._aggregator: Aggregator | None = None  # what makes its Pods, once that is known
         self._plan_at = ""  # the namespace of its plan, once that was seen
+        self._no_plans = ""  # why no plan is sought in all namespaces, for good
 
     def is_known(self, aggregator: Aggregator) -> None:
         """Take it that the run is there, before a look has shown it."""
@@ -86,7 +93,8 @@ class ByCluster:
         if reading.pod is not None:
             self._aggregator = _aggregator(reading.pod)
         if reading.outcome is ReadOutcome.NOT_FOUND:
-            reading = replace(reading, detail=self._still_there(timeout) or reading.detail)
+            there = self._still_there(timeout)
+            reading = replace(reading, detail=there or reading.detail + self._no_plans)
         if reading.outcome is ReadOutcome.POD_NOT_RUNNING:
             self._still_possible(timeout)
         if reading.pod is not None and not trouble and self._connect(reading.pod):
@@ -189,6 +197,9 @@ class ByCluster:
                 return has_plan(self._api, self._plan_at, self._run, timeout=timeout)
             except NotFound:
                 return False
+        if self._run and self._namespace is None:
+            self._plan_at = self._plan_anywhere(timeout)
+            return bool(self._plan_at)
         for place in self._places() if self._run else ():
             try:
                 found = has_plan(self._api, place, self._run, timeout=timeout)
@@ -198,6 +209,25 @@ class ByCluster:
                 self._plan_at = place
                 return True
         return False
+
+    def _plan_anywhere(self, timeout: float) -> str:
+        """Return the namespace of the newest plan of the run; nothing where none is seen."""
+        from reporter.kube.reading import Ask
+
+        if self._no_plans:
+            return ""
+        wanted = Ask(_PLANS, metadata_only=True, label_selector=selector(self._run))
+        try:
+            with closing(self._api.reading()) as reading:
+                found = [
+                    section(each, "metadata") for each in reading.every(wanted, timeout=timeout)
+                ]
+        except Forbidden as error:
+            self._no_plans = _ONLY_PODS.format(cluster.words(error))
+            return ""
+        plans = [each for each in found if text(each, "name") == self._run]
+        newest = max(plans, key=lambda each: text(each, "creationTimestamp"), default={})
+        return text(newest, "namespace")
 
     def _places(self) -> list[str]:
         """Return the namespaces where the run may be, in the order in which it is sought."""

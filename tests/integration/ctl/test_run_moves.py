@@ -125,6 +125,76 @@ def test_who_may_not_see_the_plan(at_home: Home, fake: FakeKube) -> None:
     assert "status-ctl: run 'nightly' not found in namespace 'default'; waiting\n" in told
 
 
+class TestInAllNamespaces:
+    """`-A`."""
+
+    PLACE = "elsewhere"
+
+    @pytest.mark.parametrize("name", ["nightly", "run/nightly"])
+    @pytest.mark.parametrize("kind", ["StatefulSet", "Job", ""])
+    def test_it_is_waited_for(self, at_home: Home, fake: FakeKube, kind: str, name: str) -> None:
+        """A bare name is the run: -A is for nothing else."""
+        add_run(fake, kind, self.PLACE)
+
+        assert (3, "", WAITED) == at_home.run("wait", "-A", name, "--timeout", "0s")
+
+    def test_its_status(self, at_home: Home, fake: FakeKube) -> None:
+        add_run(fake, "StatefulSet", self.PLACE)
+
+        assert (4, "", f"{NO_POD}\n") == at_home.run("status", "-A", "nightly")
+
+    def test_a_job_that_ended_with_its_pod(self, at_home: Home, fake: FakeKube) -> None:
+        """No Pod will come."""
+        add_run(fake, "Job", self.PLACE)
+        fail_job(fake, self.PLACE)
+
+        assert (4, "", ENDED) == at_home.run("wait", "-A", "nightly")
+
+    def test_of_two_the_newer(self, at_home: Home, fake: FakeKube) -> None:
+        """As of two Pods."""
+        for place, year in (("one", 2026), ("elsewhere", 2025)):
+            add_run(fake, "Job", place)
+            created = {"creationTimestamp": f"{year}-01-01T00:00:00Z"}
+            fake.store.update(
+                "ConfigMap",
+                place,
+                "nightly",
+                lambda found, more=created: found | {"metadata": found["metadata"] | more},
+            )
+        fail_job(fake, "elsewhere")
+
+        assert (3, "", WAITED) == at_home.run("wait", "-A", "nightly", "--timeout", "0s")
+
+    def test_there_is_none(self, at_home: Home, fake: FakeKube) -> None:
+        """Nor is a ConfigMap of that name one, nor another run."""
+        fake.store.create("ConfigMap", {"metadata": {"name": "nightly", "namespace": self.PLACE}})
+        other = {"name": "daily", "namespace": self.PLACE, "labels": labels("daily")}
+        fake.store.create("ConfigMap", {"metadata": other})
+        found = at_home.run("status", "-A", "nightly")
+
+        assert (4, "", "status-ctl: run 'nightly' not found in any namespace\n") == found
+
+    def test_who_may_not_list_plans(self, at_home: Home, fake: FakeKube) -> None:
+        """It is said, once, and a Pod is still found."""
+        add_run(fake, "StatefulSet", self.PLACE)
+        fake.tokens.roles["person"] = (Rule(("get", "list"), ("pods",)),)
+        with at_home.started("wait", "-A", "nightly", "-o", "name") as waiting:
+            assert waiting.stderr is not None
+            told = waiting.stderr.readline().decode()
+            asked = lambda: 2 <= len(fake.requests("GET", "/pods"))  # noqa: E731
+            fake.wait_for(asked)
+            add_aggregator(fake, "complete", plugin("disk", status="complete"), launched="nightly")
+            out, err = waiting.communicate(timeout=60)
+
+        assert told.startswith(
+            "status-ctl: run 'nightly' not found in any namespace; "
+            "a run without a Pod is found only with the right to list configmaps in all namespaces"
+        )
+        assert told.endswith("; waiting\n")
+        assert (0, b"disk/global\n", b"") == (waiting.returncode, out, err)
+        assert 1 == len(fake.requests("GET", "/configmaps"))
+
+
 class TestABlip:
     """The API server does not answer at the start: nobody knows yet whether there is a run."""
 

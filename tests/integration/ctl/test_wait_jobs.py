@@ -464,7 +464,8 @@ def test_ctrl_c(at_home: Home, fake: FakeKube) -> None:
         ["run/one", "two"],
         ["run/Not_A_Name"],
         ["one", "--url", "http://127.0.0.1:1"],
-        ["one", "-A"],
+        ["one", "two", "-A"],
+        ["job/one", "-A"],
     ],
 )
 def test_usage(home: Home, words: list[str]) -> None:
