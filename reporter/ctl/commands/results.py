@@ -157,6 +157,8 @@ def _told(test: Test) -> Iterator[str]:
     """Yield what is said of a test that did not pass."""
     yield clean(f"{test.status}: {' > '.join((*test.path, test.name))}", 4096)
     lines = test.said.splitlines()
+    if lines == [test.name]:  # an error without a report: its words are its name
+        return
     for line in lines[:_LINES]:
         yield f"    {clean(line, _LINE)}".rstrip()
     if len(lines) > _LINES:

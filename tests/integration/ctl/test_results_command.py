@@ -86,7 +86,10 @@ def call(*arguments: str, command: str = "results") -> tuple[int, str, str]:
 
 
 def test_what_failed_comes_with_its_text(results: Path) -> None:
-    """Nothing in it moves the terminal's cursor; what is not listed is counted."""
+    """Nothing in it moves the terminal's cursor; what is not listed is counted.
+
+    A text that is the test's name is not said twice.
+    """
     code, out, err = call(str(packed(results)))
     assert (1, "") == (code, err)
     table = [line.split() for line in out[: out.index("\n\n")].splitlines()]
@@ -97,7 +100,7 @@ def test_what_failed_comes_with_its_text(results: Path) -> None:
         ["unit", "failed", "993", "991", "1", "1", "0"],
     ] == table
     assert (
-        "\ntimeout: logs > node2 > no answer\n    no answer\n"
+        "\ntimeout: logs > node2 > no answer\n"
         "\ndegraded: mine > a\n"
         "\nfailed: unit > junit.xml > disks > closes\n    is open\n    line 7 [31m\n"
     ) == out[out.index("\n\n") + 1 :]

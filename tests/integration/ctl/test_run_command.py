@@ -246,9 +246,10 @@ class TestWaits:
         assert "QuotaMissing: no quota" in out
         assert [
             "status-ctl: what to do with the run:",
+            "  read the results      status-ctl results first",
             "  download the results  status-ctl retrieve first",
             "  then delete it        status-ctl delete first",
-        ] == err.splitlines()[-3:]
+        ] == err.splitlines()[-4:]
 
     def test_no_longer_than_the_timeout(
         self, there: Home, fake: FakeKube, controllers: Controllers
