@@ -4,6 +4,7 @@ PyYAML is imported only when there is something to read.
 """
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from errno import ENOENT
@@ -108,7 +109,7 @@ def load(names: Sequence[str], built_in: Sequence[str] = ()) -> Loaded:
 
 def _files(name: str) -> list[str]:
     """Return the file, or the YAML files of a directory. Raises OSError."""
-    if name == "-" or not Path(name).is_dir():
+    if not _is_directory(name):
         return [name]
     paths = sorted(str(each) for each in Path(name).iterdir() if is_definition(str(each)))
     if not paths:
@@ -118,4 +119,9 @@ def _files(name: str) -> list[str]:
 
 def is_definition(name: str) -> bool:
     """Tell a definition from a result file by its name; a directory holds definitions."""
-    return name.lower().endswith(SUFFIXES) or (name != "-" and Path(name).is_dir())
+    return name.lower().endswith(SUFFIXES) or _is_directory(name)
+
+
+def _is_directory(name: str) -> bool:
+    # Not Path.is_dir, which fails for a name that cannot be looked up: reading it says why.
+    return name != "-" and os.path.isdir(name)  # noqa: PTH112

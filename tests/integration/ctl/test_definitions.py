@@ -165,3 +165,15 @@ def test_a_built_in_plugin_twice_or_beside_one_of_its_name(tmp_path, name):
 
     assert 2 == code
     assert f"--plugin {name}: another plugin is named '{name}'" in err[-1]
+
+
+@pytest.mark.parametrize("command", [("validate",), ("images", "-f")])
+def test_a_name_that_no_file_can_have(command):
+    """It is too long to be looked up."""
+    name = "a" * 300
+
+    code, out, err = call(*command, name)
+
+    assert (2, [], 1) == (code, out, len(err))
+    assert err[0].startswith("status-ctl: cannot read aaa")
+    assert err[0].endswith(": File name too long")
