@@ -57,20 +57,23 @@ def against(
     nodes = options.node if _on_nodes(chosen) or not every else ()
     if not chosen.create_namespace:
         return _checked(api, chosen, nodes).problems
-    inside = chosen.namespace
-    outside = [each for each in objects(chosen) if place(each, inside) != inside]
-    (namespace,) = (each for each in outside if text(each, "kind") == "Namespace")
+    (namespace,) = (each for each in objects(chosen) if text(each, "kind") == "Namespace")
     trouble, free = check_namespace(api, namespace)
-    found = check(
-        api,
-        chosen.namespace,
-        [each for each in outside if each != namespace],
-        (),
-        chosen.launch.pull_secrets if free else (),
-        nodes=nodes,
-        shared=False,
-    )
-    return [*filter(None, [trouble]), *found.problems]
+    found = _outside(api, chosen, nodes, chosen.launch.pull_secrets if free else ())
+    return [*filter(None, [trouble]), *found]
+
+
+def _outside(
+    api: "KubeApi", chosen: RunOptions, nodes: Sequence[str], pull_secrets: Sequence[str]
+) -> list[str]:
+    """Say what is wrong without regard to the namespace that the run would make."""
+    inside = chosen.namespace
+    rest = [
+        each
+        for each in objects(chosen)
+        if text(each, "kind") != "Namespace" and place(each, inside) != inside
+    ]
+    return check(api, inside, rest, (), pull_secrets, nodes=nodes, shared=False).problems
 
 
 def _create(
@@ -85,10 +88,16 @@ def _create(
     creation = Creation(api, chosen.namespace, secrets.token_hex(8), tell=tell)
     complete = False
     try:
+        nodes = options.node if _on_nodes(chosen) else ()
         if chosen.create_namespace:
-            creation.create([each for each in objects(chosen) if text(each, "kind") == "Namespace"])
+            own = [each for each in objects(chosen) if text(each, "kind") == "Namespace"]
+            try:
+                creation.create(own)
+            except NotCreated as error:
+                also = _outside(api, chosen, nodes, ())
+                raise NotCreated("\n  ".join([str(error), *also])) from None
             wait_for_account(api, chosen.namespace)
-        found = _checked(api, chosen, options.node if _on_nodes(chosen) else ())
+        found = _checked(api, chosen, nodes)
         if found.problems:
             tell("the run cannot be started:\n  " + "\n  ".join(found.problems))
             return None

@@ -193,3 +193,17 @@ def test_a_connection_file_that_exists(there: Home, fake: FakeKube, tmp_path: Pa
         "  --image-pull-secret mirror: there is no such Secret in namespace status-reporter-first",
     ] == err.splitlines()
     assert "{}" == path.read_text()
+
+
+def test_a_namespace_in_use_and_a_node_that_does_not_exist(there: Home, fake: FakeKube) -> None:
+    """Nothing was known to be wrong before the namespace was to be made."""
+    fake.store.create("Namespace", {"metadata": {"name": "status-reporter-first"}})
+    code, _, err = start(there, "-f", "kernel.yaml", "--node", "nodel")
+
+    assert 1 == code
+    assert [
+        REFUSED,
+        '  namespace/status-reporter-first: namespaces "status-reporter-first" already exists; '
+        f"{TAKEN}",
+        "  --node nodel: there is no such node",
+    ] == err.splitlines()
