@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from reporter.core.launch.snapshot_plugin import PLUGIN
 from reporter.core.objects import number, text
 from reporter.core.run.plan import GLOBAL
-from reporter.ctl.exits import FAILED, GOOD, CannotTell
+from reporter.ctl.exits import FAILED, GOOD, USAGE, CannotTell
 from reporter.ctl.run import origin
 from reporter.ctl.run.download import fetch, find_tarball
 from reporter.ctl.run.server import RequestFailed, StatusServer
@@ -86,9 +86,8 @@ def run(options: argparse.Namespace) -> int:
             directory = path.with_name(f"{path.name}.d")
     goal = path if directory is None else directory
     if (goal.exists() or goal.is_symlink()) and (directory is not None or not options.force):
-        options.error(
-            f"{goal} already exists" + ("" if directory else "; use --force to overwrite it")
-        )
+        tell(f"{goal} already exists" + ("" if directory else "; use --force to overwrite it"))
+        return USAGE
     try:
         return _deliver(server, announced, path, directory, options)
     except RequestFailed as error:

@@ -137,8 +137,11 @@ class TestFile:
         with serving() as server:
             words = ("retrieve", "--url", server.url, "-f", "new/r.tgz")
             assert (0, "new/r.tgz\n", "") == home.run(*words)
-            assert 2 == home.run(*words)[0]
+            code, out, err = home.run(*words)
             assert 0 == home.run(*words, "--force")[0]
+
+        assert (2, "") == (code, out)
+        assert "status-ctl: new/r.tgz already exists; use --force to overwrite it\n" == err
 
     @pytest.mark.parametrize("name", ["../../evil.tar.gz", "/etc/passwd", ".bashrc", "a\nb", "-x"])
     def test_a_name_that_leads_elsewhere(self, home: Home, name: str) -> None:
