@@ -11,7 +11,7 @@ from reporter.core.objects import section
 from reporter.ctl.cluster import TIMEOUT, open_cluster, words
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.launch.beyond import Beyond
-from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster, has_plan
+from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster, has_plan, not_found
 from reporter.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def find_run(
         except Forbidden as error:
             if look is _has_plan:
                 hidden[place] = words(error)
-    seen = " or ".join(place for place in places if place not in hidden)
-    told = [f"run {run!r} not found in namespace {seen}"] if seen else []
+    seen = [place for place in places if place not in hidden]
+    told = [not_found(run, seen)] if seen else []
     told += [f"no access to namespace {place}: {why}" for place, why in hidden.items()]
     raise CannotTell("\n".join(told))
 

@@ -6,7 +6,7 @@ the port-forward.
 
 import argparse
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -42,6 +42,11 @@ _ONLY_PODS: Final = (
 )
 _PLANS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 _STATUS_PORT: Final = "status"
+
+
+def not_found(run: str, namespaces: Iterable[str]) -> str:
+    """Say where a run was looked for."""
+    return f"run {run!r} not found in namespace {' or '.join(map(repr, namespaces))}"
 
 
 class Aggregator(NamedTuple):
@@ -247,8 +252,10 @@ class ByCluster:
             elsewhere = read_run_status(self._api, own, run=self._run, timeout=timeout)
             if elsewhere.outcome is ReadOutcome.FORBIDDEN is reading.outcome:
                 return replace(reading, detail=f"{reading.detail}\n{elsewhere.detail}")
-            # That it is not even there needs no words of its own.
-            return reading if elsewhere.outcome is ReadOutcome.NOT_FOUND else elsewhere
+            if elsewhere.outcome is not ReadOutcome.NOT_FOUND:
+                return elsewhere
+            if reading.outcome is ReadOutcome.NOT_FOUND:
+                return replace(reading, detail=not_found(self._run, self._places()))
         return reading
 
     def _connect(self, pod: Mapping[str, Any]) -> bool:

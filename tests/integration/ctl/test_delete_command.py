@@ -412,7 +412,7 @@ class TestAsks:
 
         assert 4 == code
         assert (
-            "status-ctl: run 'first' not found in namespace default or status-reporter-first\n"
+            "status-ctl: run 'first' not found in namespace 'default' or 'status-reporter-first'\n"
         ) == err
 
     def test_a_namespace_that_is_not_shown_may_have_it(self, at_home: Home, fake: FakeKube) -> None:
@@ -423,7 +423,7 @@ class TestAsks:
         code, _, err = at_home.run("delete", "first")
 
         assert 4 == code
-        assert "run 'first' not found in namespace default\n" in err
+        assert "run 'first' not found in namespace 'default'\n" in err
         assert "no access to namespace status-reporter-first: " in err
 
     def test_no_such_name(self, at_home: Home) -> None:

@@ -188,5 +188,5 @@ def test_no_such_run(at_home: Home) -> None:
 
     assert (
         4,
-        "status-ctl: run 'second' not found in namespace default or status-reporter-second\n",
+        "status-ctl: run 'second' not found in namespace 'default' or 'status-reporter-second'\n",
     ) == (code, err)

@@ -66,7 +66,10 @@ def test_no_such_run(at_home: Home, fake: FakeKube) -> None:
     code, out, err = at_home.run("status", "nightly")
 
     assert (4, "") == (code, out)
-    assert "status-ctl: run 'nightly' not found in namespace 'default'\n" == err
+    assert (
+        "status-ctl: run 'nightly' not found in namespace 'default' or 'status-reporter-nightly'\n"
+        == err
+    )
 
 
 @pytest.mark.parametrize("command", ["status", "wait"])

@@ -122,7 +122,8 @@ def test_who_may_not_see_the_plan(at_home: Home, fake: FakeKube) -> None:
     _, _, told = at_home.run("wait", "run/nightly", "--timeout", "0s")
 
     assert "job.batch/nightly" in bare
-    assert "status-ctl: run 'nightly' not found in namespace 'default'; waiting\n" in told
+    places = "'default' or 'status-reporter-nightly'"
+    assert f"status-ctl: run 'nightly' not found in namespace {places}; waiting\n" in told
 
 
 class TestInAllNamespaces:
