@@ -164,6 +164,8 @@ class Service:
         await self._recover(store, intake, known=known)
         # A plan of many nodes has as many keys to be made and files to be written.
         authority = await asyncio.to_thread(make.authority)
+        # Its modules are loaded before anybody is connected who would have to wait for that.
+        launcher = make.launcher(store, intake, authority)
         workers = make.workers(store, intake, authority)
         health = make.health(store, authority, intake, workers)
         # Workers are the first to be turned away in the end, and probes see it.
@@ -185,7 +187,6 @@ class Service:
             heartbeat_timeout=make.rhythm.timeout,
             connections=make.connections,
         )
-        launcher = make.launcher(store, intake, authority)
         control = make.control(store, intake, finish, workers, launcher, upload=upload)
         self._last_words = control.tell
         lasting: tuple[asyncio.Task[None], ...] = (

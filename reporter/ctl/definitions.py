@@ -111,7 +111,11 @@ def _files(name: str) -> list[str]:
     """Return the file, or the YAML files of a directory. Raises OSError."""
     if not _is_directory(name):
         return [name]
-    paths = sorted(str(each) for each in Path(name).iterdir() if is_definition(str(each)))
+    paths = sorted(
+        str(each)
+        for each in Path(name).iterdir()
+        if each.name.lower().endswith(SUFFIXES) and not each.is_dir()
+    )
     if not paths:
         raise FileNotFoundError(ENOENT, "no file in it ends in .yaml or .yml", name)
     return paths

@@ -81,7 +81,8 @@ def read_texts(manifest: Manifest) -> Iterator[Manifest | Mistake | str]:
         written = get(manifest.value, path)
         plain, names = masked(written)
         found, mistakes = read_manifests(plain.encode(errors="replace"))
-        if names and any(not each.field for each in mistakes):
+        # Expressions with braces or of several lines are not masked.
+        if ("{{" in plain and mistakes) or (names and any(not each.field for each in mistakes)):
             if _ABOUT in written:
                 yield owner
             continue

@@ -253,7 +253,7 @@ class Shell:
         self.through = False
         self.stays: dict[str, str] = {}
         self.most_open: dict[str, int] = {}
-        self._dice = random.Random(faults.seed)
+        self._dice = random.Random(faults.seed or 0)  # the same, whenever it is driven
         self._kept: dict[str, tuple] = {}
         self._read: dict[str, tuple] = {}
         self._old_since: dict[str, float] = {}

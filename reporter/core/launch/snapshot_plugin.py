@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reporter.core.launch import names
+from reporter.core.objects import section
 from reporter.core.run.definition import Definition
 from reporter.core.snapshot.rights import Rights, Rule
 
@@ -25,7 +26,8 @@ def snapshot_account(run: str) -> str:
 def without_user(definition: Definition) -> Definition:
     """Return the definition for a platform that gives Pods their users and groups."""
     spec = definition.template["spec"]
-    kept = {name: value for name, value in spec["securityContext"].items() if name not in _FIXED}
+    own = section(spec, "securityContext")
+    kept = {name: value for name, value in own.items() if name not in _FIXED}
     spec = {**spec, "securityContext": kept}
     return replace(definition, template={**definition.template, "spec": spec})
 

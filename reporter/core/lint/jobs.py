@@ -33,6 +33,7 @@ _DEFAULTS: Final = {
 }
 _OPEN: Final = frozenset({"annotations", "args", "command", "env", "image", "labels"})
 """Members in which no rule looks, or each value by itself."""
+_WORKFLOWS_OWN: Final = "{{workflow.namespace}}"
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
@@ -124,9 +125,11 @@ class Job:
 
     @property
     def namespace(self) -> str:
-        """Where it is; empty where nobody says."""
+        """Where it is; empty where nobody says, or only Argo knows."""
         own = text(self.metadata, "namespace")
-        return self.elsewhere if PLACEHOLDER.search(own) else own or self.elsewhere
+        if own == _WORKFLOWS_OWN:
+            return self.elsewhere
+        return "" if PLACEHOLDER.search(own) else own or self.elsewhere
 
     @property
     def pod_place(self) -> Place:
@@ -185,6 +188,7 @@ def read_jobs(
             for listed, at, container in reporters_in(section(spec, "template", "spec"))
         )
         name = {"Job": each.name, "JobSet": _name(each.name, part)}.get(kind, "")
+        unplaced = _hides(text(metadata, "namespace").replace(_WORKFLOWS_OWN, ""))
         asked = _asked(value, each, filled=filled)
         if reporters or asked:
             yield Job(
@@ -198,7 +202,7 @@ def read_jobs(
                 spec,
                 reporters,
                 (*place, *asked) if asked else (),
-                filled and _hides(spec),
+                filled and (unplaced or _hides(spec)),
             )
 
 

@@ -57,7 +57,9 @@ def job_name(case: Case) -> Iterator[Hit]:
     literal = reporter.literal
     place = reporter.variable("JOB_NAME")[0]
     path = _field(case, "JOB_NAME")
-    if (told := literal.get("JOB_NAME", "")) and told != job.name:
+    if PLACEHOLDER.search(job.name):
+        pass  # Argo knows it
+    elif (told := literal.get("JOB_NAME", "")) and told != job.name:
         real = f"this Job is named {job.name!r}" if job.name else "the Job gets a generated name"
         yield Hit(
             (*place, "value"),

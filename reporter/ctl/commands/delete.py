@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         ):
             tell(f"run {name} was not deleted: {doubt}; use --yes to delete it anyway")
             return FAILED
-    kept = file_of(api, found, name)
+    kept, left = file_of(api, found, name), ""
     removal = Removal(api, found, name, tell=tell, patience=options.timeout, unseen_too=options.yes)
     try:
         stays = removal.aggregator() or removal.rest() or removal.namespace()
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     if unseen := removal.unseen():
         tell("rights may be left if these namespaces still exist:\n  " + "\n  ".join(unseen))
     tell(f"run {name} deleted from namespace {found}: {gone or 'nothing was left'}")
-    return GOOD
+    return FAILED if left else GOOD
 
 
 def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: str) -> str:

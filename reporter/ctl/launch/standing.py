@@ -54,7 +54,7 @@ def hints(
     sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
     lines = [
         *([] if ended else going),
-        *([("read the results", f"status-ctl results {run}{where}")] if fetched else []),
+        *([("read the results", f"status-ctl results run/{run}{where}")] if fetched else []),
         *([] if gone else [("download the results", f"status-ctl retrieve {run}{where}")]),
         ("then delete it" if fetched else "delete it", f"status-ctl delete {run}{where}{sure}"),
     ]

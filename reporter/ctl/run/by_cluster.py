@@ -46,7 +46,8 @@ _STATUS_PORT: Final = "status"
 
 def not_found(run: str, namespaces: Iterable[str]) -> str:
     """Say where a run was looked for."""
-    return f"run {run!r} not found in namespace {' or '.join(map(repr, namespaces))}"
+    places = " or ".join(map(repr, dict.fromkeys(namespaces)))
+    return f"run {run!r} not found in namespace {places}"
 
 
 class Aggregator(NamedTuple):

@@ -72,6 +72,7 @@ def test_a_definition_on_standard_input():
 
 
 def test_a_directory_without_definitions_and_a_file_that_is_not_there(tmp_path):
+    (tmp_path / "more").mkdir()
     said = f"status-ctl: cannot read {tmp_path}: no file in it ends in .yaml or .yml"
     assert (2, [], [said]) == call("validate", str(tmp_path))
 

@@ -131,6 +131,37 @@ def test_any_part_that_argo_fills_in(home: Home, change: Change) -> None:
     assert (0, "") == home.run("lint", "--strict", "-f", "flow.yaml")[:2]
 
 
+@pytest.mark.parametrize(
+    ("named", "variables"),
+    [
+        ({"namespace": "{{inputs.parameters.place}}"}, {"JOB_NAMESPACE": "checks"}),
+        ({"namespace": "{{workflow.namespace}}-b"}, {"JOB_NAMESPACE": "checks"}),
+        ({"name": "{{inputs.parameters.name}}"}, {"JOB_NAME": "nightly"}),
+    ],
+)
+def test_a_name_or_a_namespace_that_argo_fills_in(
+    home: Home, named: dict[str, str], variables: dict[str, str]
+) -> None:
+    """What the reporter is told may be the same."""
+    value = job()
+    env(**variables)(value)
+    value["metadata"] |= named
+    workflow(home.folder, value)
+
+    assert (0, "") == home.run("lint", "--strict", "-f", "flow.yaml")[:2]
+
+
+def test_the_cluster_is_not_asked_about_a_namespace_that_argo_fills_in(
+    at_home: Home, fake: FakeKube
+) -> None:
+    value = job()
+    value["metadata"]["namespace"] = "{{inputs.parameters.place}}"
+    workflow(at_home.folder, value)
+
+    assert (0, "") == at_home.run("lint", "-f", "flow.yaml", "--cluster")[:2]
+    assert [] == [each for each in fake.requests() if "reviews" in each.path]
+
+
 def test_a_label_that_argo_fills_in(home: Home) -> None:
     """Nobody knows whether it asks for a reporter."""
     value = asking(job())
@@ -172,6 +203,23 @@ def test_no_yaml_without_its_values(home: Home, form: str) -> None:
 
     workflow(home.folder, "kind: Service\n{{inputs.parameters.more}}\n")
     assert "not checked" not in home.run("lint", "-f", "flow.yaml")[2]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["{{=toJson({'a': 1})}}", "{{=filter(xs, {# > 1})}}", "{{=\n  asInt(x)\n}}"],
+    ids=["a dictionary", "a filter", "three lines"],
+)
+def test_an_expression_with_braces_or_of_several_lines(home: Home, expression: str) -> None:
+    """No YAML before Argo has evaluated it, which is no mistake."""
+    text = yaml.safe_dump(job()) + f"more: {expression}\n"
+    workflow(home.folder, text)
+    code, _, err = home.run("lint", "--strict", "-f", "flow.yaml")
+    assert (0, True) == (code, "1 manifest in Argo templates was not checked" in err)
+
+    workflow(home.folder, f"apiVersion: v1\nkind: ConfigMap\ndata: {expression}\n")
+    code, _, err = home.run("lint", "--strict", "-f", "flow.yaml")
+    assert (0, False) == (code, "not checked" in err)
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ class TestWaits:
         assert "QuotaMissing: no quota" in out
         assert [
             "status-ctl: what to do with the run:",
-            "  read the results      status-ctl results first",
+            "  read the results      status-ctl results run/first",
             "  download the results  status-ctl retrieve first",
             "  then delete it        status-ctl delete first",
         ] == err.splitlines()[-4:]

@@ -11,7 +11,7 @@ import pytest
 from reporter.ctl.run.by_cluster import ByCluster
 from tests.fakekube import Answer, FakeKube, Reset, Rule
 from tests.fakekube.certs import Authority
-from tests.integration.ctl.cluster import add_aggregator, plugin
+from tests.integration.ctl.cluster import add_aggregator, kubeconfig, plugin
 from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
 from tests.integration.ctl.test_retrieve_command import GOOD, NAME, serving
 from tests.scripted_server import Say
@@ -70,6 +70,15 @@ def test_no_such_run(at_home: Home, fake: FakeKube) -> None:
         "status-ctl: run 'nightly' not found in namespace 'default' or 'status-reporter-nightly'\n"
         == err
     )
+
+
+def test_the_context_is_in_the_runs_own_namespace(at_home: Home, fake: FakeKube) -> None:
+    """One place is named once."""
+    own = "status-reporter-nightly"
+    kubeconfig(at_home.folder / ".kube" / "config", fake, namespace=own)
+    code, _, err = at_home.run("status", "nightly")
+
+    assert (4, f"status-ctl: run 'nightly' not found in namespace '{own}'\n") == (code, err)
 
 
 @pytest.mark.parametrize("command", ["status", "wait"])

@@ -120,6 +120,11 @@ def test_where_there_are_no_logs_nobody_waits_for_them(pods):
     assert ((), (NAME,)) == (made.take_logs, made.delete)
 
 
+def test_a_clock_that_was_set_back_keeps_no_job():
+    made = decided().look(-3600, jobs=[JOB])
+    assert ((), (NAME,)) == (made.take_logs, made.delete)
+
+
 def test_a_pod_that_is_not_of_our_job_has_no_logs_of_ours():
     forged = api_pod(CHECK, running(), running(), job_uid="forged")
     made = decided().look(10, jobs=[JOB], pods=[forged])

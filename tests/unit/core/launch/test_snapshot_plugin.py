@@ -100,3 +100,13 @@ def test_where_the_platform_gives_users_the_plugin_names_none() -> None:
     made = without_user(replace(given, template=template)).template["spec"]
 
     assert {**given.template["spec"], "securityContext": {"runAsNonRoot": True}} == made
+
+
+def test_a_plugin_of_that_name_from_a_file_may_name_none_either() -> None:
+    """It is refused because of its name, beside whatever else is wrong."""
+    given = definition(next(iter(YAML)))
+    spec = {**given.template["spec"]}
+    spec.pop("securityContext", None)
+    made = without_user(replace(given, template={**given.template, "spec": spec}))
+
+    assert {**spec, "securityContext": {}} == made.template["spec"]
