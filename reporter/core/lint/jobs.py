@@ -188,7 +188,8 @@ def read_jobs(
             for listed, at, container in reporters_in(section(spec, "template", "spec"))
         )
         name = {"Job": each.name, "JobSet": _name(each.name, part)}.get(kind, "")
-        unplaced = _hides(text(metadata, "namespace").replace(_WORKFLOWS_OWN, ""))
+        own = text(metadata, "namespace")
+        unplaced = own != _WORKFLOWS_OWN and _hides(own)
         asked = _asked(value, each, filled=filled)
         if reporters or asked:
             yield Job(

@@ -151,11 +151,12 @@ def test_a_name_or_a_namespace_that_argo_fills_in(
     assert (0, "") == home.run("lint", "--strict", "-f", "flow.yaml")[:2]
 
 
+@pytest.mark.parametrize("namespace", ["{{inputs.parameters.place}}", "{{workflow.namespace}}-b"])
 def test_the_cluster_is_not_asked_about_a_namespace_that_argo_fills_in(
-    at_home: Home, fake: FakeKube
+    at_home: Home, fake: FakeKube, namespace: str
 ) -> None:
     value = job()
-    value["metadata"]["namespace"] = "{{inputs.parameters.place}}"
+    value["metadata"]["namespace"] = namespace
     workflow(at_home.folder, value)
 
     assert (0, "") == at_home.run("lint", "-f", "flow.yaml", "--cluster")[:2]
