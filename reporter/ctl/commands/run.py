@@ -28,7 +28,8 @@ from reporter.ctl.launch.standing import asked_there, hints, stands
 from reporter.ctl.launch.start import against, start
 from reporter.ctl.quantities import length
 from reporter.ctl.run import exit_code as run_exit
-from reporter.ctl.run.by_cluster import OWN_NAMESPACE, Aggregator
+from reporter.ctl.run.aggregator import Aggregator
+from reporter.ctl.run.search import OWN_NAMESPACE
 from reporter.ctl.show import output as show
 from reporter.ctl.show.tell import tell
 from reporter.errors import Forbidden
@@ -218,7 +219,7 @@ def _follow(
 def _wait(chosen: RunOptions, options: argparse.Namespace, after: str) -> int:
     origin = asked_there(options, chosen.namespace, chosen.run)
     kind = "Job" if chosen.exit else "StatefulSet"
-    origin.is_known(Aggregator(kind, chosen.namespace, chosen.run, chosen.run))
+    origin.search.is_known(Aggregator(kind, chosen.namespace, chosen.run, chosen.run))
     code, look = wait.follow(origin, options, more="; it is still running")
     if look.document is not None and over(look.document):
         after = hints(

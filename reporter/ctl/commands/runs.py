@@ -18,7 +18,7 @@ from reporter.ctl.cluster import TIMEOUT, asking, cluster_arguments, open_cluste
 from reporter.ctl.exits import GOOD
 from reporter.ctl.launch.standing import place_words
 from reporter.ctl.launch.unfinished import Trace, traces
-from reporter.ctl.run.by_cluster import NO_POD
+from reporter.ctl.run.aggregator import NO_POD
 from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table, terminal_columns
 from reporter.ctl.show.tell import tell

@@ -141,7 +141,7 @@ def _sought(options: argparse.Namespace) -> Origin | None:
     found, said = False, ""
     while True:
         try:
-            found = chosen.exists(times.patience())
+            found = chosen.search.exists(times.patience())
         except Unavailable as error:
             if not times.over(chosen.pause):
                 if (trouble := cluster.said(error)) != said:

@@ -11,7 +11,8 @@ from reporter.core.objects import section
 from reporter.ctl.cluster import TIMEOUT, open_cluster, words
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.launch.beyond import Beyond
-from reporter.ctl.run.by_cluster import OWN_NAMESPACE, ByCluster, has_plan, not_found
+from reporter.ctl.run.by_cluster import ByCluster
+from reporter.ctl.run.search import OWN_NAMESPACE, has_plan, not_found
 from reporter.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def find_run(
     its plan as long as it is there; what a deletion that was interrupted has left may lack it. Its
     namespace may be deleted, and the rights that it had elsewhere, sought with `rights_too`, not.
     """
-    # In the same order as `ByCluster`: two commands must not mean two runs of one name.
+    # In the same order as `Search`: two commands must not mean two runs of one name.
     places = [namespace] if only_there else [namespace, OWN_NAMESPACE.format(run=run)]
     looks = [
         *((_has_plan, place) for place in places),

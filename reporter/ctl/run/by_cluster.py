@@ -6,82 +6,44 @@ the port-forward.
 
 import argparse
 import socket
-from collections.abc import Iterable, Mapping
-from contextlib import closing
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from reporter.core.launch.names import RUN_LABEL, selector
 from reporter.core.objects import items, number, section, text
-from reporter.core.resources import Resource
 from reporter.core.run.from_annotations import of_reading
-from reporter.core.run.reading import Reading, ReadOutcome
+from reporter.core.run.reading import ReadOutcome
 from reporter.core.run.view import Look
-from reporter.core.text import clean
 from reporter.ctl import cluster
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_http import ByHttp
+from reporter.ctl.run.search import Search
 from reporter.ctl.run.server import ANSWER, StatusServer
 from reporter.ctl.run.tls import Address
-from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.errors import Forbidden, KubeError
 
 if TYPE_CHECKING:
-    from reporter.kube.api import KubeApi
     from reporter.kube.port_forward import PortForward
 
-OWN_NAMESPACE: Final = "status-reporter-{run}"
-"""The namespace of a run that has one to itself."""
 NO_RESULTS: Final = """\
 results are not available: {why}
 Ask for the right to create port-forwards (pods/portforward: create, get), or connect to the status
 listener: see `status-ctl connect --help`"""
-
-NO_POD: Final = "its aggregator has no Pod"
-_ONLY_PODS: Final = (
-    "; a run without a Pod is found only with the right to list configmaps in all namespaces: {}"
-)
-_PLANS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 _STATUS_PORT: Final = "status"
 
 
-def not_found(run: str, namespaces: Iterable[str]) -> str:
-    """Say where a run was looked for."""
-    places = " or ".join(map(repr, dict.fromkeys(namespaces)))
-    return f"run {run!r} not found in namespace {places}"
-
-
-class Aggregator(NamedTuple):
-    """What makes the Pods of an aggregator, a StatefulSet or a Job; of a launched run, its name."""
-
-    kind: str
-    namespace: str
-    name: str
-    run: str
-
-
 class ByCluster:
-    """One run, the one named `run` or the one that there is. Raises CannotTell without a cluster.
-
-    A namespace of None, from `-A`, means all of them.
-    """
+    """One run, the one named `run` or the only one. Raises CannotTell without a cluster."""
 
     pause = 2.0
 
     def __init__(self, options: argparse.Namespace, run: str = "") -> None:
-        self._api, self._namespace = cluster.open_cluster(options)
-        self._run, self._only_there = run, bool(options.namespace) or self._namespace is None
-        where = f"namespace {self._namespace}" if self._namespace else "all namespaces"
+        self._api, namespace = cluster.open_cluster(options)
+        self.search = Search(self._api, namespace, run, only_there=bool(options.namespace))
+        where = f"namespace {namespace}" if namespace else "all namespaces"
         self.name = f"run {run}" if run else where
         self._http: ByHttp | None = None
         self._refused = ""  # why there is no port-forward, for good
         self._forward: PortForward | None = None
-        self._aggregator: Aggregator | None = None  # what makes its Pods, once that is known
-        self._plan_at = ""  # the namespace of its plan, once that was seen
-        self._no_plans = ""  # why no plan is sought in all namespaces, for good
-
-    def is_known(self, aggregator: Aggregator) -> None:
-        """Take it that the run is there, before a look has shown it."""
-        self._aggregator = aggregator
 
     def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
         """Ask the status listener; without it read what the annotation says, which is not long.
@@ -95,14 +57,7 @@ class ByCluster:
             if look.outcome is ReadOutcome.OK:
                 return look
             trouble = self._lose(look)
-        reading = self._read(timeout)
-        if reading.pod is not None:
-            self._aggregator = _aggregator(reading.pod)
-        if reading.outcome is ReadOutcome.NOT_FOUND:
-            there = self._still_there(timeout)
-            reading = replace(reading, detail=there or reading.detail + self._no_plans)
-        if reading.outcome is ReadOutcome.POD_NOT_RUNNING:
-            self._still_possible(timeout)
+        reading = self.search.read(timeout)
         if reading.pod is not None and not trouble and self._connect(reading.pod):
             assert self._http is not None
             look = self._http.look(timeout, entries=entries)
@@ -110,22 +65,6 @@ class ByCluster:
                 return look
             self._lose(look)
         return of_reading(reading)
-
-    def exists(self, timeout: float = ANSWER) -> bool:
-        """Say whether the API server shows us such a run, if only its plan: its Pod may move.
-
-        Raises KubeError where it does not answer.
-        """
-        from reporter.sources.run_status import find_aggregator
-
-        for place in self._places():
-            try:
-                pod, _ = find_aggregator(self._api, place, run=self._run, timeout=timeout)
-            except (NotFound, Forbidden):
-                continue
-            self._aggregator = _aggregator(pod)
-            return True
-        return self._has_plan(timeout)
 
     @property
     def server(self) -> StatusServer:
@@ -135,129 +74,6 @@ class ByCluster:
                 NO_RESULTS.format(why=self._refused or "the aggregator does not answer")
             )
         return self._http.server
-
-    def _still_there(self, timeout: float) -> str:
-        """Say of a run without a Pod that it is there; return nothing where nobody says so.
-
-        Raises CannotTell where no Pod will come: what made it is gone as well, or has ended.
-        """
-        if self._aggregator is None:
-            planned = self._still_planned(timeout)
-            if self._aggregator is None:
-                return f"run {self._run}: {NO_POD}" if planned else ""
-        kind, namespace, name, run = self._aggregator
-        by_hand = f"the aggregator ({kind.lower()}/{name})"
-        try:
-            found = self._api.get(kind, namespace, name, timeout=timeout)
-        except NotFound:
-            raise CannotTell(f"{f'run {run}' if run else by_hand} was deleted") from None
-        except KubeError:
-            return ""
-        if kind == "Job":
-            _expect_a_word(found)
-        return f"run {run}: {NO_POD}" if run else f"{by_hand} has no Pod"
-
-    def _still_possible(self, timeout: float) -> None:
-        """Raise CannotTell where an aggregator that was a Job's has ended without a last word."""
-        if self._aggregator is None or self._aggregator.kind != "Job":
-            return
-        _, namespace, name, _ = self._aggregator
-        try:
-            job = self._api.get("Job", namespace, name, timeout=timeout)
-        except KubeError:
-            return
-        _expect_a_word(job)
-
-    def _still_planned(self, timeout: float) -> bool:
-        """Say whether the run has a plan, and find what makes the Pods of its aggregator.
-
-        Raises CannotTell where the plan was there, and is gone with all the rest.
-        """
-        planned, sure = False, True
-        try:
-            planned = self._has_plan(timeout)
-        except KubeError:
-            sure = False
-        for kind in ("StatefulSet", "Job") if self._plan_at else ():
-            try:
-                found = self._api.get(kind, self._plan_at, self._run, timeout=timeout)
-            except NotFound:
-                continue
-            except KubeError:
-                sure = False
-                continue
-            if _is_of(found, self._run):
-                self._aggregator = Aggregator(kind, self._plan_at, self._run, self._run)
-                return planned
-        if sure and self._plan_at and not planned:
-            raise CannotTell(f"run {self._run} was deleted")
-        return planned
-
-    def _has_plan(self, timeout: float) -> bool:
-        """Return whether the run's plan is where it was seen before, or where the run may be.
-
-        Raises KubeError where nobody says so; who may not see a place does not find the run there.
-        """
-        if self._plan_at:
-            try:
-                return has_plan(self._api, self._plan_at, self._run, timeout=timeout)
-            except NotFound:
-                return False
-        if self._run and self._namespace is None:
-            self._plan_at = self._plan_anywhere(timeout)
-            return bool(self._plan_at)
-        for place in self._places() if self._run else ():
-            try:
-                found = has_plan(self._api, place, self._run, timeout=timeout)
-            except (NotFound, Forbidden):
-                continue
-            if found:
-                self._plan_at = place
-                return True
-        return False
-
-    def _plan_anywhere(self, timeout: float) -> str:
-        """Return the namespace of the newest plan of the run; nothing where none is seen."""
-        from reporter.kube.reading import Ask
-
-        if self._no_plans:
-            return ""
-        wanted = Ask(_PLANS, metadata_only=True, label_selector=selector(self._run))
-        try:
-            with closing(self._api.reading()) as reading:
-                found = [
-                    section(each, "metadata") for each in reading.every(wanted, timeout=timeout)
-                ]
-        except Forbidden as error:
-            self._no_plans = _ONLY_PODS.format(cluster.words(error))
-            return ""
-        plans = [each for each in found if text(each, "name") == self._run]
-        newest = max(plans, key=lambda each: text(each, "creationTimestamp"), default={})
-        return text(newest, "namespace")
-
-    def _places(self) -> list[str]:
-        """Return the namespaces where the run may be, in the order in which it is sought."""
-        own = [] if self._only_there else [OWN_NAMESPACE.format(run=self._run)]
-        return [self._namespace, *own] if self._namespace else own
-
-    def _read(self, timeout: float) -> Reading:
-        from reporter.sources.run_status import read_run_status
-
-        if self._run and self._aggregator is not None:
-            there = self._aggregator.namespace
-            return read_run_status(self._api, there, run=self._run, timeout=timeout)
-        reading = read_run_status(self._api, self._namespace, run=self._run, timeout=timeout)
-        not_here = reading.outcome in {ReadOutcome.NOT_FOUND, ReadOutcome.FORBIDDEN}
-        if not_here and self._run and not self._only_there:
-            own = OWN_NAMESPACE.format(run=self._run)
-            elsewhere = read_run_status(self._api, own, run=self._run, timeout=timeout)
-            if elsewhere.outcome is ReadOutcome.FORBIDDEN is reading.outcome:
-                return replace(reading, detail=f"{reading.detail}\n{elsewhere.detail}")
-            if elsewhere.outcome is not ReadOutcome.NOT_FOUND:
-                return elsewhere
-            if reading.outcome is ReadOutcome.NOT_FOUND:
-                return replace(reading, detail=not_found(self._run, self._places()))
-        return reading
 
     def _connect(self, pod: Mapping[str, Any]) -> bool:
         """Prepare a port-forward to the Pod; return whether it may work."""
@@ -293,37 +109,6 @@ class ByCluster:
         why = forward.error or look.detail
         forward.close()
         return why
-
-
-def has_plan(api: "KubeApi", namespace: str, run: str, *, timeout: float) -> bool:
-    """Return whether that namespace has the plan of such a run. Raises KubeError."""
-    found = api.get("ConfigMap", namespace, run, timeout=timeout)
-    return _is_of(found, run)
-
-
-def _is_of(found: Mapping[str, Any], run: str) -> bool:
-    return section(found, "metadata", "labels").get(RUN_LABEL) == run
-
-
-def _expect_a_word(job: Mapping[str, Any]) -> None:
-    """Raise CannotTell where the aggregator's Job has ended: no other Pod will tell of the run."""
-    name = text(section(job, "metadata"), "name")
-    for each in items(section(job, "status"), "conditions"):
-        if text(each, "type") in {"Complete", "Failed"} and text(each, "status") == "True":
-            said = clean(text(each, "message"), 512)
-            raise CannotTell(
-                f"the aggregator has ended (job/{name}: {text(each, 'type').lower()}"
-                f"{f': {said}' if said else ''}) without the status of the run"
-            )
-
-
-def _aggregator(pod: Mapping[str, Any]) -> Aggregator | None:
-    metadata = section(pod, "metadata")
-    for owner in items(metadata, "ownerReferences"):
-        if (kind := text(owner, "kind")) in {"StatefulSet", "Job"}:
-            run = text(section(metadata, "labels"), RUN_LABEL)
-            return Aggregator(kind, text(metadata, "namespace"), text(owner, "name"), run)
-    return None
 
 
 def _status_port(pod: Mapping[str, Any]) -> tuple[str, int | None]:

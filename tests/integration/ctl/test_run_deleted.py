@@ -243,7 +243,7 @@ class TestBeforeItsFirstPod:
         self, run: ByCluster, is_deleted: Callable[[], None]
     ) -> None:
         """That it is there was seen when a name was asked for."""
-        assert run.exists()
+        assert run.search.exists(ANSWER)
         is_deleted()
         with pytest.raises(CannotTell, match=r"^run first was deleted$"):
             waited(run)
