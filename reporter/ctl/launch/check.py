@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.core.objects import items, section, text
 from reporter.ctl.cluster import TIMEOUT, words
-from reporter.ctl.launch.create import INSTEAD, TAKEN, Object, place, shown
+from reporter.ctl.launch.create import INSTEAD, Object, advice, place, shown
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
         except KubeError:
             standing = {}
         going = "deletionTimestamp" in section(standing, "metadata")
-        return "" if going else f"{shown(wanted)}: {words(error)}; {TAKEN}", False
+        return "" if going else f"{shown(wanted)}: {words(error)}; {advice(wanted)}", False
     except KubeError as error:
         instead = INSTEAD if isinstance(error, Forbidden) else ""
         return f"{shown(wanted)}: {words(error)}{instead}", False
@@ -158,7 +158,7 @@ def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
             return ""
         return f"{name}: {words(error)}"
     except AlreadyExists as error:
-        return f"{name}: {words(error)}; {TAKEN}"
+        return f"{name}: {words(error)}; {advice(wanted)}"
     except Forbidden as error:
         if kind == "Role" and _without_conditions(api, namespace, wanted):
             return _CONDITIONS

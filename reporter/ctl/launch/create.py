@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from random import random
 from typing import TYPE_CHECKING, Any, Final
 
+from reporter.core.launch.names import RUN_LABEL
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.ctl.cluster import TIMEOUT, words
 from reporter.ctl.launch.beyond import PLAN
+from reporter.ctl.run.search import OWN_NAMESPACE
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 CREATION: Final = "status-reporter.io/creation"
 """An annotation with what the command has drawn by lot, so that it knows its own again."""
-TAKEN: Final = "choose another --name, or delete the run that uses it"
 NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _TRIES: Final = 5
 _GOING: Final = 120.0  # seconds for an object of that name that is being deleted
@@ -59,6 +60,15 @@ def shown(found: Object, namespace: str = "") -> str:
     name = f"{text(found, 'kind').lower()}/{text(metadata, 'name')}"
     own = text(metadata, "namespace")
     return f"{name} in namespace {own}" if own and namespace and own != namespace else name
+
+
+def advice(wanted: Object) -> str:
+    """Say what to do where an object of that name exists."""
+    metadata = section(wanted, "metadata")
+    own = OWN_NAMESPACE.format(run=section(metadata, "labels").get(RUN_LABEL))
+    if text(wanted, "kind") == "Namespace" and text(metadata, "name") != own:
+        return "leave out --create-namespace to use it"
+    return "choose another --name, or delete the run that uses it"
 
 
 class Creation:
@@ -155,7 +165,9 @@ class Creation:
                         raise NotCreated(f"{name}: already exists ({words(unseen)})") from None
                     continue
                 if not text(section(standing, "metadata"), "deletionTimestamp"):
-                    return self._mine(standing, error)
+                    if not self._is_ours(standing):
+                        raise NotCreated(f"{name}: {words(error)}; {advice(wanted)}") from None
+                    return self._mine(standing)
                 # A run of that name has just been deleted, or was refused a moment ago.
                 if until is None:
                     until = self._clock() + _GOING
@@ -189,11 +201,9 @@ class Creation:
         kind, name = text(wanted, "kind"), text(section(wanted, "metadata"), "name")
         return self._api.get(kind, place(wanted, self._namespace), name, timeout=TIMEOUT)
 
-    def _mine(self, found: Object, conflict: KubeError | None = None) -> Made:
+    def _mine(self, found: Object) -> Made:
         metadata = section(found, "metadata")
         name = shown(found, self._namespace)
-        if conflict is not None and not self._is_ours(found):
-            raise NotCreated(f"{name}: {words(conflict)}; {TAKEN}")
         kind, where = text(found, "kind"), place(found, self._namespace)
         return Made(kind, where, text(metadata, "name"), text(metadata, "uid"), name)
 

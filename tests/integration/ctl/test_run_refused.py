@@ -144,6 +144,19 @@ class TestRefuses:
         assert 'namespaces "status-reporter-first" already exists; choose another --name' in err
         assert "status-reporter-first" in [name_of(n) for n in fake.store.find("Namespace", None)]
 
+    def test_a_namespace_to_be_created_exists(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """It is the one that was asked for: another name of the run would change nothing."""
+        fake.store.create("Namespace", {"metadata": {"name": "checks"}})
+        code, _, err = start(there, "-n", "checks", "--create-namespace")
+
+        assert 1 == code
+        said = 'namespace/checks: namespaces "checks" already exists; '
+        assert f"{said}leave out --create-namespace to use it" in err
+        assert "--name" not in err
+        assert fake.store.has_namespace("checks")
+
     def test_what_fails_half_way_is_taken_back(
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
