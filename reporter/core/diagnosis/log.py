@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reporter.core.objects import json_object, text
+from reporter.errors import Forbidden
 
 _REFUSED: Final = re.compile(r"\bforbidden\b", re.IGNORECASE)
 _FAILED: Final = "Request failed"
@@ -51,7 +52,7 @@ def link_trouble(log: str) -> str:
 
 def refused(log: str) -> str:
     """Return in words the newest line about a missing permission, or an empty string."""
-    line = next((line for line in reversed(_unsettled(log)) if _REFUSED.search(line)), "")
+    line = next(filter(_tells_refusal, reversed(_unsettled(log))), "")
     return words(json_object(line) or {}) or line
 
 
@@ -73,6 +74,14 @@ def _unsettled(log: str) -> list[str]:
     lines = log.splitlines()
     written = [at for at, line in enumerate(lines) if text(_decode(line), "message") in _WRITTEN]
     return lines[written[-1] + 1 :] if written else lines
+
+
+def _tells_refusal(line: str) -> bool:
+    found = json_object(line)
+    if found is None:
+        return _REFUSED.search(line) is not None
+    # Every other event may carry the word in what the adapter, a registry or a proxy has said.
+    return text(found, "message") == _FAILED and text(found, "failure") == Forbidden.failure
 
 
 def _decode(line: str) -> Mapping[str, Any]:

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from reporter.core.diagnosis import log
+from tests.unit.core.diagnosis.world import POD, explain, failed, job, logged, pod
 
 ROOT = Path(__file__).parents[4] / "reporter"
 
@@ -13,3 +16,33 @@ def test_every_sentence_that_is_looked_for_is_logged():
     wanted = {*log._WRITTEN, *log._NOT_WRITTEN, log._FAILED, "Delivered to the aggregator"}
 
     assert set() == {sentence for sentence in wanted if f'"{sentence}"' not in sources}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        logged("Verdict not written yet", "warning", text="access to bucket is forbidden"),
+        logged("Verdict not written yet", "warning", text="ErrImagePull: 403 Forbidden"),
+        logged("Not delivered to the aggregator", text="403 Forbidden"),
+        logged("Not allowed to create Events", "debug", error="403 Forbidden"),
+        failed("unavailable", "503: the proxy is forbidden to reach the server"),
+    ],
+    ids=["the adapter's words", "a registry's", "an aggregator's", "Events", "another failure"],
+)
+def test_only_a_refused_request_of_the_reporter_is_a_missing_right(line):
+    """Other lines carry words that others have written; the true cause is told."""
+    lines = [failed("unavailable", "connection timed out"), line]
+    found = {each.code: each for each in explain(job(), pod(), logs={POD: "\n".join(lines)})}
+
+    assert "missing-rights" not in found
+    assert "NetworkPolicy" in found["not-written"].todo
+
+
+def test_a_refusal_is_told_with_its_own_words():
+    """Not with those of a newer line that only sounds like one."""
+    lines = [
+        failed("forbidden", "403 Forbidden: jobs"),
+        logged("Verdict not written yet", "warning", text="access to bucket is forbidden"),
+    ]
+
+    assert "Request failed: 403 Forbidden: jobs" == log.refused("\n".join(lines))
