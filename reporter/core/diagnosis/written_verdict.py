@@ -107,6 +107,8 @@ def tell(verdict: WrittenVerdict) -> Finding:
     name = f"{verdict.type}={verdict.status} {verdict.reason}"
     how = {True: "final", False: "may still change", None: ""}[verdict.final]
     todo = ADVICE.get(_code(verdict, row), "")
+    if row == "T":
+        todo = _timed_out(verdict.evidence or {})
     if row == "R" and verdict.good:
         todo = ""
     if verdict.after:
@@ -121,6 +123,24 @@ def _code(verdict: WrittenVerdict, row: str) -> str:
         return "missing"
     file = section(verdict.evidence or {}, "file")
     return "contradicted" if row == "X" and text(file, "state") == "valid" else row
+
+
+def _timed_out(shown: Mapping[str, Any]) -> str:
+    """Return what to do about T: time alone does not help an adapter that keeps failing."""
+    adapter = section(shown, "adapter")
+    run = section(adapter, "last") or section(shown, "lastEndedRun")
+    if text(adapter, "state") == "terminated":
+        run = adapter
+    code, looping = number(run, "exitCode"), text(adapter, "reason") == "CrashLoopBackOff"
+    if not (code or looping):
+        return ADVICE["T"]
+    if looping or (number(adapter, "restarts") or 0) >= 2:
+        last = "" if code is None else f", last with exit code {code}"
+        return f"The adapter fails again and again{last}. {ADVICE['C']}"
+    return (
+        f"A run of the adapter failed with exit code {code}: see its log (kubectl logs "
+        f"--previous). {ADVICE['T']}"
+    )
 
 
 def _notes(job: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:

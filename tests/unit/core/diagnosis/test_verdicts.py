@@ -7,6 +7,7 @@ import pytest
 from reporter.core import rows
 from reporter.core.diagnosis.finding import Weight
 from reporter.core.diagnosis.job import standing
+from reporter.core.evidence import shown_container
 from reporter.core.facts import Container, Running, Terminated, Waiting
 from reporter.core.payloads import FileInvalid, Progress
 from tests.fakekube import terminated
@@ -171,6 +172,72 @@ def test_the_evidence_is_told_in_words():
         "written by status-ctl reap, which cannot read the result file",
         f"waited 12 s; seen at 2030-01-01T12:00:30Z in Pod {POD}",
     ) == first.evidence
+
+
+_LOOP = Waiting("CrashLoopBackOff", "back-off 2m40s restarting failed container")
+_EXIT_1 = {"exitCode": 1, "reason": "Error"}
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        (
+            {"adapter": shown_container(Container("adapter", _LOOP, EXITED, 5))},
+            "fails again and again, last with exit code 3. ",
+        ),
+        (
+            {"adapter": shown_container(Container("adapter", _LOOP, None, 5))},
+            "fails again and again. ",
+        ),
+        (
+            {"adapter": {"state": "running", "restarts": 4, "last": _EXIT_1}},
+            "fails again and again, last with exit code 1. ",
+        ),
+        (
+            {"adapter": {"state": "terminated", "restarts": 4, **_EXIT_1, "last": {"exitCode": 2}}},
+            "fails again and again, last with exit code 1. ",
+        ),
+        (
+            {"adapter": {"state": "running", "restarts": 4}, "lastEndedRun": _EXIT_1},
+            "fails again and again, last with exit code 1. ",
+        ),
+    ],
+    ids=["waits", "its last run is unknown", "runs again", "just ended", "only remembered"],
+)
+def test_the_wait_time_ends_in_a_crash_loop(evidence, said):
+    """More time would not help: the log of the run before says why it fails."""
+    first, *_ = explain(job(rows.timeout(300), evidence=evidence), pod())
+
+    assert said in first.todo
+    assert "kubectl logs --previous" in first.todo
+    assert "MAX_WAIT_TIME_SECONDS" not in first.todo
+    assert "hangs" not in first.todo
+
+
+@pytest.mark.parametrize(
+    "adapter",
+    [
+        {"state": "running", "restarts": 0},
+        {"state": "running", "restarts": 4, "last": {"exitCode": 0}},
+        {"state": "waiting", "restarts": 0, "reason": "PodInitializing"},
+    ],
+)
+def test_the_wait_time_ends_without_a_failed_run(adapter):
+    """It may hang, or need more time."""
+    first, *_ = explain(job(rows.timeout(300), evidence={"adapter": adapter}), pod())
+
+    assert "MAX_WAIT_TIME_SECONDS" in first.todo
+    assert "--previous" not in first.todo
+
+
+def test_the_wait_time_ends_after_one_failed_run():
+    """The run after it may hang all the same: both are told."""
+    adapter = {"state": "running", "restarts": 1, "last": _EXIT_1}
+    first, *_ = explain(job(rows.timeout(300), evidence={"adapter": adapter}), pod())
+
+    assert "A run of the adapter failed with exit code 1: " in first.todo
+    assert "kubectl logs --previous" in first.todo
+    assert "MAX_WAIT_TIME_SECONDS" in first.todo
 
 
 def test_a_good_verdict_alone_is_all_that_is_said():
