@@ -66,7 +66,7 @@ class Intake:
         self._limits, self._plan = limits, plan
         self._wall, self._step = wall, step
         self._quarantine = Quarantine(layout, limits, step)
-        self._threads = Threads(limits.unpack_threads)
+        self._threads = Threads(limits.verify_threads)
         slots = Slots(
             limits.max_uploads,
             limits.max_uploads_per_key,

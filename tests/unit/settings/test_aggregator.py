@@ -47,7 +47,7 @@ LIMITS = {
     "archive_max_header_bytes": 65_536,
     "archive_max_path_bytes": 4_096,
     "archive_seconds": 60,
-    "unpack_threads": 2,
+    "verify_threads": 2,
     "quarantine_body_bytes": 16 * 2**20,
     "quarantine_bytes": 256 * 2**20,
 }
