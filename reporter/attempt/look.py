@@ -15,8 +15,11 @@ from reporter.core.memory import Memory, attributed, recall, remember
 from reporter.core.payloads import FileAbsent, Progress, ResultLook, Searched
 
 REQUEST_TIMEOUT = 5.0
+"""Seconds for a request: the API server answers in far less, and a pass is blocked meanwhile."""
 LEAST_TIMEOUT = 0.2
+"""Seconds for a request at the very end: with less none would have a chance."""
 IDLE_TIMEOUT = 0.5
+"""Seconds for a request after SIGTERM when all is written: nothing is lost by an early end."""
 FILE_STEP = 1.0  # between two questions about the Pod because a file changed
 CALM_STEP = 0.5  # a watch that seems healthy may be half open; an API that is away may come back
 

@@ -154,10 +154,10 @@ class Case:
     @property
     def poll_until(self) -> float | None:
         """Until when a stopped reporter waits for the API to show why; None before SIGTERM."""
-        budget, stopped = self.stop_deadline, self.o.stopping_since
-        if budget is None or stopped is None:
+        deadline, stopped = self.stop_deadline, self.o.stopping_since
+        if deadline is None or stopped is None:
             return None
-        last = budget - LAST_WRITE / 2
+        last = deadline - LAST_WRITE / 2
         if self.o.memory.away:
             return last
         until = stopped + POLL_AFTER_STOP
@@ -168,10 +168,10 @@ class Case:
     @property
     def hear_until(self) -> float | None:
         """Until when a result counts of an adapter that is stopped with us; None before SIGTERM."""
-        budget, stopped = self.stop_deadline, self.o.stopping_since
-        if budget is None or stopped is None:
+        deadline, stopped = self.stop_deadline, self.o.stopping_since
+        if deadline is None or stopped is None:
             return None
-        return max(stopped + LEAST_BUDGET - LAST_WRITE, budget - LAST_WRITE)
+        return max(stopped + LEAST_BUDGET - LAST_WRITE, deadline - LAST_WRITE)
 
     @property
     def held_until(self) -> float:
@@ -187,5 +187,5 @@ class Case:
         if seen is None or pod is None or not pod.restart.can_restart:
             return float("-inf")
         end = seen + CONTROLLER_PAUSE
-        budget = self.stop_deadline
-        return end if budget is None else min(end, budget - LAST_WRITE)
+        deadline = self.stop_deadline
+        return end if deadline is None else min(end, deadline - LAST_WRITE)

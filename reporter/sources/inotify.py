@@ -31,9 +31,9 @@ _MASK = _CONTENT | _IN_DELETE_SELF | _IN_MOVE_SELF | _IN_ONLYDIR
 
 _HEADER = struct.Struct("iIII")  # struct inotify_event: wd, mask, cookie, length of the name
 _READ = 64 * 1024
-_MOST_READS = 64
+_MOST_READS = 64  # at a time: who writes faster than we read does not hold up the pass
 BURST = 20  # events of files that are none of ours, before we look at them less often
-_NEIGHBOUR_PAUSE = 0.05
+_NEIGHBOUR_PAUSE = 0.05  # seconds; a busy neighbour wakes us 20 times a second at most
 _CHATTY = 4.0  # a writer that never rests gets at most a fifth of our time
 
 
