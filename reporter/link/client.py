@@ -78,6 +78,7 @@ class AggregatorClient:
         self._in_order = threading.Lock()
         self._epoch, self._seq = os.urandom(8).hex(), 0
         self._told_expiry = False
+        # What the aggregator can do beyond Sonobuoy's; None before it has answered a heartbeat.
         self._features: frozenset[str] | None = None
         self._told_by_hand = False
         self._warn_of_expiry()  # hours before a delivery fails for it
@@ -92,14 +93,6 @@ class AggregatorClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def peer_features(self) -> frozenset[str] | None:
-        """What the aggregator can do beyond Sonobuoy's; None before it has answered a heartbeat.
-
-        Empty for an aggregator of Sonobuoy, which does not answer heartbeats.
-        """
-        return self._features
 
     def put_result(
         self, source: ResultSource, *, result_format: str = "", budget: float | None = None

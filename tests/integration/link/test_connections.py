@@ -70,29 +70,29 @@ def test_heartbeat_tells_what_the_aggregator_can(connect):
     """Its wish and its features."""
     with Scripted() as server:
         client = connect(server.config(node="n1"))
-        assert client.peer_features is None
         beat = client.heartbeat()
         assert "/api/v1/health/by-node/n1/e2e" == server.heard(1)[0].target
     assert (200, 1.0) == (beat.status, beat.interval)
     assert {"heartbeat", "outcome", "digest", "progress-id"} == beat.features
-    assert beat.features == client.peer_features
 
 
 def test_404_to_a_heartbeat_is_an_aggregator_of_sonobuoy(connect):
-    """It knows no beats and none of the rest."""
-    with Scripted(health=[Say(404, b"404 page not found\n")]) as server:
+    """It knows no beats, and is sent no error report."""
+    with Scripted(health=[Say(404, b"404 page not found\n"), BEAT]) as server:
         client = connect(server.config())
         assert 404 == client.heartbeat().status
-        assert frozenset() == client.peer_features
+        assert not client.report_error("x", "y").delivered
+        assert ["GET"] == [request.method for request in server.requests]
 
 
 @pytest.mark.parametrize("status", [403, 410, 500, 503])
 def test_other_answers_to_a_heartbeat_tell_nothing_about_it(connect, status):
-    """Trouble of ours, not another product."""
-    with Scripted(health=[Say(status)]) as server:
+    """Trouble of ours, not another product: it is asked again before a report."""
+    with Scripted(health=[Say(status), BEAT]) as server:
         client = connect(server.config())
         assert status == client.heartbeat().status
-        assert client.peer_features is None
+        assert client.report_error("x", "y").delivered
+        assert ["GET", "GET", "PUT"] == [request.method for request in server.requests]
 
 
 def test_connection_the_server_closed_is_no_error(connect):
