@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import islice
 from typing import Literal
 
@@ -25,7 +24,6 @@ _BOM = b"\xef\xbb\xbf"
 _SHOWN_BYTES = 40  # of a value that is wrong
 _MOST_UNKNOWN = 100  # fields that are compared with the known ones
 _LONGEST_UNKNOWN = 24  # bytes with quotes and colon; the longest known field has seven
-_ALIKE = 0.7  # of 1.0; `resaon` and `reason` have 0.83
 
 
 Severity = Literal["error", "warning", "note"]
@@ -113,9 +111,9 @@ def _misspelt(data: bytes, missing: set[str]) -> Iterator[Problem]:
     short = (key for key in keys if key.end - key.start <= _LONGEST_UNKNOWN)
     for key in islice(short, _MOST_UNKNOWN):
         name = clean_pieces(pieces(data, key), MAX_BYTES)
-        known = get_close_matches(name.lower(), FIELDS, n=1, cutoff=_ALIKE)
-        if known and known[0] in missing:
-            text = f"unknown field '{name}': did you mean '{known[0]}'?"
+        known = schema.nearest(name.lower(), FIELDS)
+        if known in missing:
+            text = f"unknown field '{name}': did you mean '{known}'?"
             yield Problem("warning", *line_and_column(data, key.start), "", text)
 
 

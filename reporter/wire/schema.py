@@ -5,7 +5,7 @@ megabyte and is not ours to publish.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from itertools import islice
@@ -89,6 +89,11 @@ def field(path: Place) -> str:
     return "".join(steps).removeprefix(".")
 
 
+def nearest(unknown: str, known: Iterable[str]) -> str | None:
+    """Return the known name that an unknown one is probably meant to be."""
+    return next(iter(get_close_matches(unknown, known, 1, _ALIKE)), None)
+
+
 def _texts(error: ValidationError) -> Iterator[tuple[Place, str]]:
     path: Place = tuple(error.absolute_path)
     rule: str = str(error.validator)
@@ -103,8 +108,8 @@ def _texts(error: ValidationError) -> Iterator[tuple[Place, str]]:
         known = schema["properties"]
         for name in instance:
             if name not in known:
-                near = get_close_matches(str(name), known, 1, _ALIKE)
-                yield (*path, name), "is unknown" + (f"; did you mean {near[0]}?" if near else "")
+                near = nearest(str(name), known)
+                yield (*path, name), "is unknown" + (f"; did you mean {near}?" if near else "")
     else:
         yield path, TEXTS[rule](value)
 

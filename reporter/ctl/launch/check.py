@@ -215,23 +215,22 @@ def _pull_secrets(templates: Sequence[Template], given: Sequence[str]) -> Iterat
 
 
 def _pull_secret(api: "KubeApi", namespace: str, whose: str, name: str) -> str:
-    try:
-        api.get("Secret", namespace, name, timeout=TIMEOUT)
-    except NotFound:
-        return f"{whose} {name}: there is no such Secret in namespace {namespace}"
-    except KubeError:
-        return ""  # who may not read it may use it all the same
-    return ""
+    said = f"{whose} {name}: there is no such Secret in namespace {namespace}"
+    return said if _missing(api, "Secret", namespace, name) else ""
 
 
 def _node(api: "KubeApi", name: str) -> str:
+    return f"--node {name}: there is no such node" if _missing(api, "Node", None, name) else ""
+
+
+def _missing(api: "KubeApi", kind: str, namespace: str | None, name: str) -> bool:
     try:
-        api.get("Node", None, name, timeout=TIMEOUT)
+        api.get(kind, namespace, name, timeout=TIMEOUT)
     except NotFound:
-        return f"--node {name}: there is no such node"
+        return True
     except KubeError:
-        return ""  # who may not read nodes may name them all the same
-    return ""
+        return False  # who may not read it may name it all the same
+    return False
 
 
 def _strangers(api: "KubeApi", namespace: str) -> str:
