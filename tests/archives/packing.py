@@ -28,7 +28,7 @@ def archive(body: bytes, rank: Rank = Rank.RESULT, **fields: str) -> Record:
     """The record of an archive."""
     digest = hashlib.sha256(body).hexdigest()
     name = "r.tar.gz"
-    return Record(rank, AT, digest, len(body), filename=name, unpacked=True, **fields)  # type: ignore[arg-type]
+    return Record(rank, AT, digest, len(body), filename=name, archive=True, **fields)  # type: ignore[arg-type]
 
 
 def opaque(body: bytes) -> Record:

@@ -83,7 +83,7 @@ class RecordFolders:
             blob = self._blob(record, replaced)
             if blob is not None:
                 stack.enter_context(blob)
-                if record.unpacked:
+                if record.archive:
                     spool = stack.enter_context(
                         tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+b", dir=str(self._unfinished))
                     )

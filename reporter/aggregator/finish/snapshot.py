@@ -20,7 +20,7 @@ def taken(snapshot: Snapshot, plugin: str) -> Record | None:
     """Return the result of this plugin, if there is one that is an archive."""
     entry = snapshot.entries.get(Key(plugin, GLOBAL))
     record = None if entry is None else entry.record
-    if record is None or record.rank is not Rank.RESULT or not record.unpacked:
+    if record is None or record.rank is not Rank.RESULT or not record.archive:
         return None
     return record
 

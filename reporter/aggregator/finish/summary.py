@@ -134,7 +134,7 @@ class Summaries:
             names = (
                 name
                 for name in _names(opened)
-                if not record.unpacked or selects(read, plugin.result_files, _base(name))
+                if not record.archive or selects(read, plugin.result_files, _base(name))
             )
             made = (raw_item(_base(name), f"{home}/{name}") for name in islice(names, _RAW_LISTED))
         else:
@@ -215,7 +215,7 @@ def _counts(record: Record) -> Mapping[str, int]:
 def _adapter(record: Record, *, raw: bool) -> bool:
     """Whether its sender said that it is an adapter's result, whatever the plugin's format is."""
     own = ("", NO_RESULTS) if raw else ("", NO_RESULTS, INVALID, FAILED_TESTS)
-    return not record.unpacked and record.reason not in own
+    return not record.archive and record.reason not in own
 
 
 def _names(folder: Folder, above: str = "") -> Iterator[str]:

@@ -139,7 +139,7 @@ class ResultFiles:
         if not failed:
             digest = answers.result_digest(record.digest)
             return File(blob, record.filename, record.content_type, digest, self._limits)
-        if not record.unpacked:
+        if not record.archive:
             return File(blob, _ERROR_FILE, "application/json", _ERROR, self._limits)
         try:
             return _error(await asyncio.to_thread(self._report_in, record))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the process that reads is to have little in its memory
 class Task:
     """A body to be read. `size` is in bytes, `name` that of the file it becomes if it is none.
 
-    `home` is the directory below the plugin's that it is unpacked to. `depth` is that of the list
+    `home` is its directory in the tarball, below the plugin's. `depth` is that of the list
     its items are written to; `counted`: the statuses of branches are counts.
     """
 
@@ -35,7 +35,7 @@ class Task:
         return cls(
             plugin.result_format,
             plugin.result_files,
-            record.unpacked,
+            record.archive,
             record.size,
             record.filename,
             home,

@@ -19,7 +19,7 @@ from reporter.core.run.tar_upload import TarUpload, UploadState
 Row = tuple[Any, ...]
 
 _DETAILS = (
-    *("filename", "content_type", "serial", "unpacked", "notes"),
+    *("filename", "content_type", "serial", "archive", "notes"),
     *("reason", "text", "document", "verdict", "message", "counts"),
 )
 _PROGRESS = ("msg", "total", "completed", "failures", "errors", "failures_total", "errors_total")
@@ -31,15 +31,14 @@ def dump(value: object) -> str:
 
 
 def entry_row(entry: Entry, revision: int) -> Row:
-    """Columns of `entry`: its key, state, rank, window, attempts, four times, revision.
+    """Columns of `entry`: its key, state, window, attempts, four times, revision.
 
-    State, rank and due are there to be searched for; they follow from the rest.
+    State and due are there to be searched for; they follow from the rest.
     """
-    window, record = entry.window, entry.record
+    window = entry.window
     return (
         *entry.key,
         str(entry.state),
-        None if record is None else int(record.rank),
         None if window is None else dump([window.first, window.until, window.text]),
         entry.attempts,
         entry.launched_at,

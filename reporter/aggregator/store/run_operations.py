@@ -73,9 +73,9 @@ def packing_failed(error: str, at: float) -> Operation[float]:
 
     def operation(transaction: Transaction) -> float:
         run = known(transaction)
-        since = at if run.unpacked_since is None else run.unpacked_since
+        since = at if run.packing_failed_since is None else run.packing_failed_since
         if run.phase is Phase.POST_PROCESSING:
-            transaction.put_run(replace(run, error=error, unpacked_since=since))
+            transaction.put_run(replace(run, error=error, packing_failed_since=since))
         return since
 
     return operation
@@ -109,12 +109,12 @@ def package_again() -> Operation[bool]:
 
     def operation(transaction: Transaction) -> bool:
         run = known(transaction)
-        if run.unpacked_since is None or run.tar is not None:
+        if run.packing_failed_since is None or run.tar is not None:
             return False
         phase, upload = Phase.POST_PROCESSING, run.upload
         if upload is not None:
             upload = replace(upload, state=UploadState.WAITING, error="", since=None)
-        run = replace(run, phase=phase, error=None, unpacked_since=None, upload=upload)
+        run = replace(run, phase=phase, error=None, packing_failed_since=None, upload=upload)
         transaction.put_run(run)
         return True
 

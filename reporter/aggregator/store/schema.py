@@ -24,7 +24,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """CREATE TABLE run (
             one INTEGER PRIMARY KEY CHECK (one = 1),
-            id TEXT NOT NULL,
             plan TEXT NOT NULL,
             started_at REAL NOT NULL,
             phase TEXT NOT NULL,
@@ -32,7 +31,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             tar TEXT,
             error TEXT,
             alive_at REAL NOT NULL,
-            unpacked_since REAL,
+            packing_failed_since REAL,
             launching INTEGER NOT NULL,
             retrieved_at REAL,
             upload TEXT
@@ -41,7 +40,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             plugin TEXT NOT NULL,
             node TEXT NOT NULL,
             state TEXT NOT NULL,
-            rank INTEGER,
             retry_window TEXT,
             attempts INTEGER NOT NULL,
             launched_at REAL,
@@ -85,7 +83,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 """What brings the database from one version to the next, statement by statement."""
 
-FIRST = 5
+FIRST = 6
 """The version after the first of these steps. What was before it was never released."""
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "glusterfs", "lustre"}

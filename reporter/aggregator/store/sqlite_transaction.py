@@ -17,8 +17,8 @@ from reporter.core.run.progress import Sent, newest
 from reporter.core.run.record import Record
 from reporter.core.run.snapshot import Phase
 
-_PUT_ENTRY = """INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET state = excluded.state, rank = excluded.rank,
+_PUT_ENTRY = """INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET state = excluded.state,
     retry_window = excluded.retry_window, attempts = excluded.attempts,
     launched_at = excluded.launched_at, deadline = excluded.deadline,
     started_at = excluded.started_at, due = excluded.due, revision = excluded.revision"""
@@ -83,7 +83,7 @@ class SqliteTransaction:
         """The run; after a transaction that failed it is read again, all but its long plan."""
         if self._run is None:
             row = self._connection.execute(
-                "SELECT started_at, phase, revision, tar, error, alive_at, unpacked_since,"
+                "SELECT started_at, phase, revision, tar, error, alive_at, packing_failed_since,"
                 " launching, retrieved_at, upload FROM run"
             ).fetchone()
             if row is None:
@@ -92,7 +92,7 @@ class SqliteTransaction:
                 (plan,) = self._connection.execute("SELECT plan FROM run").fetchone()
                 self._plan = parse_plan(json.loads(plan))
             started_at, phase, revision, tar, error, alive_at, *rest = row
-            unpacked_since, launching, retrieved_at, upload = rest
+            packing_failed_since, launching, retrieved_at, upload = rest
             self._run = Run(
                 self._plan,
                 started_at,
@@ -101,7 +101,7 @@ class SqliteTransaction:
                 rows.tar_of(tar),
                 None if error is None else json.loads(error),
                 alive_at,
-                unpacked_since,
+                packing_failed_since,
                 bool(launching),
                 retrieved_at,
                 rows.upload_of(upload),
@@ -112,9 +112,9 @@ class SqliteTransaction:
         """Write a new run and its entries, all as revision 1."""
         plan = rows.dump(plan_document(run.plan))
         self._connection.execute(
-            "INSERT INTO run (one, id, plan, started_at, phase, revision, alive_at, launching)"
-            " VALUES (1, ?, ?, ?, ?, 0, ?, FALSE)",
-            (run.plan.run, plan, run.started_at, str(run.phase), run.alive_at),
+            "INSERT INTO run (one, plan, started_at, phase, revision, alive_at, launching)"
+            " VALUES (1, ?, ?, ?, 0, ?, FALSE)",
+            (plan, run.started_at, str(run.phase), run.alive_at),
         )
         self._plan, self._run, self._revision = run.plan, replace(run, revision=0), 1
         entries = map(Entry, run.plan.keys)
@@ -130,13 +130,13 @@ class SqliteTransaction:
             rows.tar_text(run.tar),
             None if run.error is None else rows.dump(run.error),
             run.alive_at,
-            run.unpacked_since,
+            run.packing_failed_since,
             run.launching,
             run.retrieved_at,
             rows.upload_text(run.upload),
         )
         self._connection.execute(
-            "UPDATE run SET phase = ?, tar = ?, error = ?, alive_at = ?, unpacked_since = ?,"
+            "UPDATE run SET phase = ?, tar = ?, error = ?, alive_at = ?, packing_failed_since = ?,"
             " launching = ?, retrieved_at = ?, upload = ?",
             facts,
         )

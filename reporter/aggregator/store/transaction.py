@@ -27,7 +27,7 @@ class Run:
     """The one row about the run itself.
 
     `revision` is the number taken last. `alive_at` is when a process last said that it was there,
-    `unpacked_since` when the packing failed first (Unix seconds). `launching` says that its
+    `packing_failed_since` when the packing failed first (Unix seconds). `launching` says that its
     plugins are launched by us, and that there may be objects of theirs, `retrieved_at` when the
     tarball was first downloaded as a whole, `upload` how its upload stands.
     """
@@ -39,7 +39,7 @@ class Run:
     tar: Tar | None = None
     error: str | None = None
     alive_at: float = 0.0
-    unpacked_since: float | None = None
+    packing_failed_since: float | None = None
     launching: bool = False
     retrieved_at: float | None = None
     upload: TarUpload | None = None

@@ -155,7 +155,7 @@ def _archives(snapshot: Snapshot, keys: tuple[Key, ...]) -> Iterator[tuple[str, 
     for key in keys:
         entry = snapshot.entries.get(key)
         record = None if entry is None else entry.record
-        if record is not None and record.rank is Rank.RESULT and record.unpacked:
+        if record is not None and record.rank is Rank.RESULT and record.archive:
             yield key.node, record
 
 

@@ -120,7 +120,7 @@ class Incoming:
             filename=meta.stored_name,
             content_type=clean(meta.content_type, _TYPE_BYTES),
             serial=meta.serial,
-            unpacked=self.archive,
+            archive=self.archive,
             notes=self._notes,
         )
         if report is None:

@@ -48,7 +48,7 @@ def result(digest: str = "aa", at: float = NOW) -> Record:
         filename="a\ud800\x00.tar.gz",
         content_type="application/gzip",
         serial="0f",
-        unpacked=True,
+        archive=True,
         notes=("link a -> b", "\udcff"),
     )
 

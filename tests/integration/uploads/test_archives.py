@@ -44,7 +44,7 @@ def test_a6_unpacked(tmp_path: Path) -> None:
     async def story(here: Scene) -> None:
         assert stored(sha(GOOD)) == await here.put(E2E, GOOD, ARCHIVE)
         record = here.store.entry(E2E).record
-        assert (True, ()) == (record.unpacked, record.notes)
+        assert (True, ()) == (record.archive, record.notes)
 
     done = play(tmp_path, story)
 
@@ -119,7 +119,7 @@ def test_a40_gzip_that_is_no_archive(tmp_path: Path) -> None:
         large = gzip.compress(os.urandom(1_000_000))
         assert refused("the gzip data is cut off") == await here.put(E2E, large[:-4], named)
         assert stored(sha(body)) == await here.put(E2E, body, named)
-        assert not here.store.entry(E2E).record.unpacked
+        assert not here.store.entry(E2E).record.archive
 
     done = play(tmp_path, story)
 
