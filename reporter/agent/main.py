@@ -18,6 +18,7 @@ from reporter.link import ConfigError, WorkerConfig
 from reporter.runtime import log
 from reporter.runtime.lifecycle import Ending, Stop
 
+DESCRIPTION = "Collects data on a node or in the cluster and delivers it to the run's aggregator."
 DELIVERED, NOT_DELIVERED, BAD_USAGE = 0, 1, 2
 TASKS = {
     "gather": "run gatherers on this node and deliver what they write",
@@ -76,7 +77,7 @@ def _collected(options: argparse.Namespace, work: Work) -> TaskFailure | None:
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="status-agent", description=__doc__.partition("\n")[0], allow_abbrev=False
+        prog="status-agent", description=DESCRIPTION, allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=__version__)
     tasks = parser.add_subparsers(metavar="TASK", required=True)

@@ -116,7 +116,7 @@ def test_no_certificate(reader, aggregator: Guarded, expired: bool) -> None:
     browser = reader(late if expired else None)
     browser.open(f"https://{ELSEWHERE}:{aggregator.status_port}/")
 
-    assert "run data is for local peers" in browser.text("body")
+    assert "run data is served only to local clients" in browser.text("body")
 
 
 def test_a_certificate_of_a_stranger(reader, aggregator: Guarded) -> None:

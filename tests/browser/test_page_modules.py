@@ -221,7 +221,7 @@ def test_pages_add_up(asked):
     assert [["b/1", "a/1", "c/1"], [0, 1, 2], [False, True]] == asked("run", "Run", script)
 
 
-def test_what_the_stream_saidwhile_a_page_was_read(asked):
+def test_what_the_stream_said_while_a_page_was_read(asked):
     """Is newer than the page, also of an entry that the page is the first to have."""
     script = """
     const run = new Run(() => {});

@@ -29,7 +29,9 @@ from reporter.metrics.page import Page
 _ALLOWED = ("GET", "HEAD")
 _NOT_ALLOWED = Answer(405, b"", (("Allow", ", ".join(_ALLOWED)),))
 _FORBIDDEN = answers.text(
-    403, "run data is for local peers, or for clients with a certificate where one is asked for"
+    403,
+    "run data is served only to local clients, or to clients with a trusted certificate if client "
+    "certificates are enabled",
 )
 _RUN_DATA = frozenset({"/status", "/events", "/results", *page.PATHS})
 _OF_A_KEY = ("/status/", "/results/", "/facts/")

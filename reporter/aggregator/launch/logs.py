@@ -119,11 +119,11 @@ class Logs:
         pieces, lines, cut = self._read(pod, container)
         if not cut:
             return pieces
-        said = "Log cut: it did not come to an end in time, nor did its last lines"
+        said = "Log truncated: neither the log nor its last lines could be read in time"
         try:
             pieces, _, endless = self._read(pod, container, max(1, lines // 2))
             if not endless:
-                said = "Log cut: reading it took too long; only its last lines are kept"
+                said = "Log truncated: reading it took too long; only its last lines are kept"
         except KubeError:
             pass  # the Pod may be gone by now: what came first is kept
         if not self._stopped.is_set():

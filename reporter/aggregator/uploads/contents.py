@@ -34,8 +34,8 @@ _NONE: Final = b"null"
 class Missing(Enum):
     """Why there is no document."""
 
-    NOT_YET = "no result has come that could hold it"
-    NOTHING = "the results hold nothing of the kind"
+    NOT_YET = "no result with this content has been received yet"
+    NOTHING = "the results do not contain it"
     GONE = "the results are in the tarball, and it was not kept"
     UNREADABLE = "the results cannot be read"
     JUDGING = "results are still being judged"

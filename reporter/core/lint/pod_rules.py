@@ -182,8 +182,9 @@ def results_not_emptydir(case: Case) -> Iterator[Hit]:
                 return
             yield Hit(
                 (*job.pod_place, "volumes", at),
-                f"The volume {volume!r} of the result file is no emptyDir: a file of an earlier "
-                "Pod may be there, and it is told from a new one by its time only.",
+                f"The volume {volume!r} of the result file is not an emptyDir: a file of an "
+                "earlier Pod may be there, and it can be distinguished from a new one only by its "
+                "timestamp.",
                 "Use an emptyDir, or a path of its own for each Pod.",
             )
 

@@ -92,7 +92,10 @@ def run(options: argparse.Namespace) -> int:
     if unchecked:
         verb = "was" if len(unchecked) == 1 else "were"
         counted = _counted(len(unchecked), "manifest")
-        tell(f"{counted} in Argo templates {verb} not checked: no YAML without its values")
+        tell(
+            f"{counted} in Argo templates {verb} not checked: not valid YAML until Argo fills in "
+            "the placeholders"
+        )
     return FAILED if errors or (options.strict and found) else GOOD
 
 

@@ -44,7 +44,7 @@ progress and ends with the run.
 
 Everything is checked first, and all problems are printed, before anything stays in the cluster.
 Without -n the run has a namespace of its own, status-reporter-RUN. Ctrl-C while waiting does not
-stop the run; before everything is created, Ctrl-C or SIGTERM takes all back.
+stop the run; until all objects are created, Ctrl-C or SIGTERM removes everything that was created.
 
 exit codes:
   0    started; with --wait: passed

@@ -22,8 +22,7 @@ from reporter.ctl.show.tell import tell
 
 DESCRIPTION = """\
 Watches a run until it is over. On a terminal the table is redrawn, failures first; elsewhere every
-change is a line (a document with -o json or yaml, a key with -o
-name).
+change is a line (with -o json or yaml a document, with -o name a key).
 
 exit codes:
   0    the run has passed

@@ -50,7 +50,7 @@ def with_snapshot(
     try:
         found = discover(reading.document)
     except KubeError as error:
-        raise CannotTell(f"what the cluster has cannot be listed: {said(error)}") from None
+        raise CannotTell(f"cannot list the cluster's API resources: {said(error)}") from None
     finally:
         reading.close()
     for each in found.troubles:

@@ -418,7 +418,7 @@ async def test_an_index_that_is_none(tmp_path, index):
     async with serving(tmp_path) as site:
         await site.put(SNAPSHOT, packed(("resources/index.json", index)), ARCHIVE)
         reply = await site.get("/results/cluster-snapshot/global/snapshot")
-        assert (404, b"the results hold nothing of the kind\n") == reply.said
+        assert (404, b"the results do not contain it\n") == reply.said
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,8 @@ def test_no_yaml_without_its_values(home: Home, form: str) -> None:
 
     assert 0 == code
     assert err.endswith(
-        "status-ctl: 1 manifest in Argo templates was not checked: no YAML without its values\n"
+        "status-ctl: 1 manifest in Argo templates was not checked: not valid YAML until Argo fills "
+        "in the placeholders\n"
     )
     if form == "json":
         assert [{"file": "flow.yaml", "object": OWNER}] == json.loads(out)["unchecked"]

@@ -214,8 +214,8 @@ class TestExitCodes:
         ("reply", "words"),
         [
             (
-                Say(403, b"run data is for local peers\n"),
-                "run data is for local peers (forbidden)",
+                Say(403, b"run data is served only to local clients\n"),
+                "run data is served only to local clients (forbidden)",
             ),
             (Say(403), "refused access to the run's status (forbidden)"),
             (Say(404, b"no"), "does not serve a run status\n"),

@@ -154,7 +154,7 @@ def lines(first: int, last: int) -> bytes:
 def test_of_a_log_that_is_read_slowly_the_end(scene: Scene) -> None:
     """There stands why it ended: half as many lines as came in half the time, and people know."""
     api = Slow(1000)
-    message = "Log cut: reading it took too long; only its last lines are kept"
+    message = "Log truncated: reading it took too long; only its last lines are kept"
     assert (lines(996, 1000), [message]) == cut(scene, api)
     assert ([None, 5], 15.0) == (api.asked, api.now)
 
@@ -174,14 +174,14 @@ def test_a_log_that_is_read_in_time(scene: Scene) -> None:
 def test_a_log_that_never_ends(scene: Scene) -> None:
     """What it said last by then is kept, and people are told; others want to be read, too."""
     api = Slow(1000, endless=True)
-    message = "Log cut: it did not come to an end in time, nor did its last lines"
+    message = "Log truncated: neither the log nor its last lines could be read in time"
     assert (lines(1006, 1015), [message]) == cut(scene, api)
     assert 20.0 == api.now
 
 
 def test_a_pod_that_goes_while_its_log_is_read(scene: Scene) -> None:
     """What came before is better than nothing."""
-    message = "Log cut: it did not come to an end in time, nor did its last lines"
+    message = "Log truncated: neither the log nor its last lines could be read in time"
     assert (lines(1, 10), [message]) == cut(scene, Slow(1000, goes=True))
 
 

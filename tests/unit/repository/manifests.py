@@ -1,6 +1,6 @@
 """The manifests of deploy/, and the rights that requests need."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -22,6 +22,31 @@ FORMS = {"native": "initContainers", "classic": "containers"}
 def load(path: str) -> dict:
     """Read the one object of the file at PATH below deploy/."""
     return yaml.safe_load((DEPLOY / path).read_text(encoding="utf-8"))
+
+
+def whole_pods() -> Iterator[tuple[str, int, dict]]:
+    """All Pod specs below deploy/ that are no patches: the file, which of it, the spec."""
+    for path in sorted(DEPLOY.rglob("*.yaml")):
+        name = path.relative_to(DEPLOY)
+        # Components are patches; a chart's templates are YAML only when rendered.
+        if name.parts[0] != "components" and name.parts[:2] != ("chart", "templates"):
+            documents = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+            for number, pod in enumerate(pod for each in documents for pod in _pods(each)):
+                yield str(name), number, pod
+
+
+def _pods(value: object) -> Iterator[dict]:
+    """The specs of the Pod templates within a value."""
+    if isinstance(value, dict):
+        template = value.get("template")
+        spec = template.get("spec") if isinstance(template, dict) else None
+        if isinstance(spec, dict) and "containers" in spec:
+            yield spec
+        for each in value.values():
+            yield from _pods(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _pods(each)
 
 
 def rights(role: dict) -> set[tuple[str, str, str]]:

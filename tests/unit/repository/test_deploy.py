@@ -21,6 +21,7 @@ from tests.unit.repository.manifests import (
     asked,
     load,
     rights,
+    whole_pods,
 )
 
 
@@ -172,20 +173,6 @@ class TestExamples:
         assert {key: value} == labels
         assert form == value
 
-    @pytest.mark.parametrize(
-        "path",
-        [
-            "examples/native/job.yaml",
-            "examples/classic/job.yaml",
-            "examples/run/network.yaml",
-            "examples/run/quota.yaml",
-            "examples/run/storage.yaml",
-        ],
-    )
-    def test_no_service_becomes_a_variable(self, path):
-        """What is ours alone does not take its namespace's Services for settings."""
-        assert load(path)["spec"]["template"]["spec"]["enableServiceLinks"] is False
-
     def test_adapter_writes_where_the_reporter_reads(self, form):
         """The adapter mounts the results volume at the same place, writable."""
         spec = load(f"examples/{form}/job.yaml")["spec"]["template"]["spec"]
@@ -193,6 +180,15 @@ class TestExamples:
 
         assert [{"name": "results", "mountPath": "/results"}] == adapter["volumeMounts"]
         assert "Never" == spec["restartPolicy"]
+
+
+@pytest.mark.parametrize(
+    ("path", "pod"),
+    [pytest.param(path, pod, id=f"{path}-{number}") for path, number, pod in whole_pods()],
+)
+def test_no_service_becomes_a_variable(path, pod):
+    """What is ours alone does not take its namespace's Services for settings."""
+    assert pod.get("enableServiceLinks") is False
 
 
 def test_plain_manifests_are_made_from_the_kustomize_files():
