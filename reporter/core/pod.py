@@ -214,14 +214,14 @@ def _terminated(shown: Object) -> Terminated | None:
 def _blocker(spec: Object, status: Object, reporter: str) -> Blocker | None:
     """Return the init container that the regular ones wait for, the first in their order.
 
-    That is one that has to succeed and has not, or a sidecar other than ours that waits. A sidecar
-    that has started blocks nothing.
+    That is one that has to succeed and has not, or a sidecar other than ours that is down. A
+    sidecar that has started blocks nothing.
     """
     sidecar = None
     for init in items(spec, "initContainers"):
         container = _container(status, "initContainerStatuses", text(init, "name"))
         if text(init, "restartPolicy") == "Always":
-            if isinstance(container.state, Waiting) and container.name != reporter:
+            if _down(container.state) and container.name != reporter:
                 sidecar = sidecar or Blocker(container, for_good=False)
             continue
         if isinstance(container.state, Terminated):
@@ -234,6 +234,14 @@ def _blocker(spec: Object, status: Object, reporter: str) -> Blocker | None:
     regular = [text(shown, "name") for shown in items(status, "containerStatuses")]
     begun = any(_begun(_container(status, "containerStatuses", name)) for name in regular)
     return None if begun else sidecar
+
+
+def _down(state: State) -> bool:
+    """Return whether a sidecar waits to be started.
+
+    Under `restartPolicy: Never` the kubelet shows the end of its last run until its next one.
+    """
+    return isinstance(state, Waiting) or (isinstance(state, Terminated) and state.exit_code != 0)
 
 
 def _begun(container: Container) -> bool:

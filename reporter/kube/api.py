@@ -187,11 +187,12 @@ class KubeApi(Objects):
         )
 
     def watch_pod(
-        self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = SILENCE
+        self, namespace: str, name: str, *, server_timeout: int = 900, silence: float = SILENCE
     ) -> Watch:
         """Return a watch of one Pod that starts with its present state.
 
-        The server ends it after `server_timeout` seconds; `silence` is how long nothing may come.
+        The server ends it after `server_timeout` seconds: long enough for most Jobs, since each
+        watch is a request. `silence` is how long nothing may come.
         """
         return self.watch(
             "Pod",

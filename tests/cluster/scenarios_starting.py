@@ -95,6 +95,12 @@ def _absent_sidecar(job: dict[str, Any], _: str) -> None:
     pod["initContainers"].append(proxy)
 
 
+def _broken_sidecar(job: dict[str, Any], _: str) -> None:
+    pod = job["spec"]["template"]["spec"]
+    proxy = beside(pod, "proxy", "", restartPolicy="Always", command=["/no-such-program"])
+    pod["initContainers"].append(proxy)
+
+
 def _no_node(job: dict[str, Any], _: str) -> None:
     del job["spec"]["template"]["spec"]["nodeName"]
 
@@ -354,6 +360,21 @@ STARTING = [
             "ErrImageNeverPull: ",
             CHECK_IMAGE,
         ),
+    ),
+    Scenario(
+        "sidecar-before-the-adapter-that-cannot-start",
+        writes(),
+        Expected(
+            "W3",
+            FALSE,
+            "AdapterStartFailed",
+            f"init container 'proxy': StartError: .*no-such.*{PASSED}",
+        ),
+        forms=("native",),
+        job=THIRTY,
+        grace=5,
+        change=_broken_sidecar,
+        explain=(*says_passed("AdapterStartFailed", "30s", 20), CHECK_COMMAND),
     ),
     Scenario(
         "command-not-found",

@@ -59,7 +59,7 @@ class Impatient(KubeApi):
         return super().patch_job_status(namespace, name, body, timeout=min(timeout, self.patience))
 
     def watch_pod(
-        self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = 135.0
+        self, namespace: str, name: str, *, server_timeout: int = 900, silence: float = 135.0
     ) -> Watch:
         return super().watch_pod(
             namespace, name, server_timeout=server_timeout, silence=min(silence, self.silence)

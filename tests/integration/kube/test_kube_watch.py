@@ -105,7 +105,7 @@ def test_the_request_is_the_published_one(fake: FakeKube, api: KubeApi) -> None:
     assert {
         "watch": "true",
         "fieldSelector": "metadata.name=pod",
-        "timeoutSeconds": "300",
+        "timeoutSeconds": "900",
         "allowWatchBookmarks": "true",
     } == entry.query
 

@@ -111,7 +111,7 @@ class Told:
 
 
 class Renewing(KubeApi):
-    """Watches that last just long enough to be healthy stand for those of five minutes."""
+    """Watches that last just long enough to be healthy stand for those of a quarter of an hour."""
 
     shown: threading.Semaphore
 
@@ -121,7 +121,7 @@ class Renewing(KubeApi):
 
 
 def test_a_job_costs_five_requests_and_one_for_each_watch(scene: Scene) -> None:
-    """With all defaults; so one of ten minutes, whose watch is renewed twice, costs eight."""
+    """With all defaults; so one of ten minutes, whose watch lasts as long, costs six."""
     api = Renewing.connect(
         scene.fake.server, ca_file=scene.fake.ca_file, token_file=scene.fake.token_file
     )

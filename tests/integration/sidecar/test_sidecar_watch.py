@@ -80,7 +80,7 @@ class Short(KubeApi):
     """Asks the server to end each watch after a second."""
 
     def watch_pod(
-        self, namespace: str, name: str, *, server_timeout: int = 300, silence: float = 135.0
+        self, namespace: str, name: str, *, server_timeout: int = 900, silence: float = 135.0
     ) -> Watch:
         return super().watch_pod(namespace, name, server_timeout=1, silence=silence)
 

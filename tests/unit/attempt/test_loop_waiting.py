@@ -42,6 +42,21 @@ def test_the_state_in_row_a_follows_after_half_a_minute() -> None:
     assert [(2.0, "A", False), (32.0, "A", False)] == world.history
 
 
+def test_a_job_whose_image_is_pulled_first_asks_seven_times() -> None:
+    """In ten minutes; with the one watch that lasts as long, the Event included, that is eight."""
+    world = World(adapter=waiting("PodInitializing"), wait=3600.0)
+    world.at(10.0, lambda: world.adapter(running(stamp(10))))
+    world.at(600.0, world.result)
+    world.at(600.1, world.end)
+
+    assert LoopOutcome.FINAL is world.run()
+    texts = [(2.0, "A", False), (32.0, "A", False)]
+    assert texts == world.history[:2]
+    assert ["GET", "PATCH", "GET", "PATCH", "GET", "PATCH", "POST"] == [
+        m for _, m in world.requests
+    ]
+
+
 def test_progress_is_written_every_30_seconds_at_most() -> None:
     """However often it changes."""
     world = World(poll_interval=1000.0, wait=10_000.0)

@@ -18,6 +18,7 @@ from reporter.core.facts import (
     pod_of,
 )
 from reporter.core.pod import read_pod
+from reporter.core.trouble import Trouble, trouble_of
 from tests.unit.core.api_pods import AT, NAMES, NATIVE_US, START, US, container, pod_with
 
 
@@ -84,7 +85,13 @@ MESH_WAITS = Blocker(Container("mesh", Waiting("ImagePullBackOff")), for_good=Fa
             Blocker(Container("first", Running()), for_good=False),
             id="running",
         ),
-        pytest.param([(MESH, FAILED_6)], "Never", None, id="a sidecar that is started again"),
+        pytest.param(
+            [(MESH, FAILED_6)],
+            "Never",
+            Blocker(Container("mesh", Terminated(6)), for_good=False),
+            id="a sidecar that failed and will be started again",
+        ),
+        pytest.param([(MESH, DONE)], "Never", None, id="a sidecar that has ended well"),
         pytest.param([(MESH, {"running": {}})], "Never", None, id="a sidecar that runs"),
         pytest.param(
             [(NATIVE_US, {"running": {}}), (MESH, NO_IMAGE)],
@@ -122,6 +129,21 @@ MESH_WAITS = Blocker(Container("mesh", Waiting("ImagePullBackOff")), for_good=Fa
 def test_the_init_container_in_the_way(init, policy, expected):
     """The first that has to end well and has not, or a sidecar that cannot start."""
     assert expected == blocked(*init, policy=policy)
+
+
+NO_COMMAND = {"terminated": {"exitCode": 128, "reason": "StartError", "message": "no such file"}}
+
+
+def test_a_sidecar_whose_process_cannot_be_started():
+    """Under `Never` it is shown as ended between its tries, and still it is the trouble."""
+    pod = pod_with(container("adapter"), init=[NATIVE_US, MESH], restartPolicy="Never")
+    waits = {"name": "adapter", "state": {"waiting": {"reason": "PodInitializing"}}}
+    statuses = [{"name": "mesh", "state": NO_COMMAND, "restartCount": 3}]
+    status = {"initContainerStatuses": statuses, "containerStatuses": [waits]}
+    read = read_pod(pod | {"status": status}, NAMES)
+
+    assert Trouble("W3", "init container 'mesh': StartError: no such file") == trouble_of(read)
+    assert not read.ended_for_good
 
 
 RAN = {"terminated": {"exitCode": 1}}
