@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reporter.core.run.annotation import annotations
+from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION, annotations
 from reporter.core.run.beats import Beat, beaten, heard, lost, shifted
 from reporter.core.run.entry import (
     Entry,
@@ -21,11 +21,13 @@ from reporter.core.run.entry import (
     returned,
     start,
 )
+from reporter.core.run.from_annotations import of_reading
 from reporter.core.run.plan import Key, Plan, Plugin, parse_plan, plan_document
 from reporter.core.run.progress import Sent, combine
 from reporter.core.run.progress_body import INT64_MAX
 from reporter.core.run.reading import pick_pod, read_status
 from reporter.core.run.record import Cause, Failure, Rank, Record
+from reporter.core.run.results import counts
 from reporter.core.run.snapshot import (
     Phase,
     Snapshot,
@@ -235,16 +237,19 @@ def test_the_annotation_fits_and_reads_back(run, budget, strict):
         assert row["status"] in {"running", "complete", "failed"}
         if "progress" in row:
             progress = run.progress[Key(row["plugin"], row["node"])].progress
-            counts = (
+            totals = (
                 len(row["progress"].get("failures", ())),
                 len(row["progress"].get("errors", ())),
             )
-            assert (progress.failures_total, progress.errors_total) == counts
-    pod = {
-        "metadata": {"annotations": {"sonobuoy.hept.io/status": value.status}},
-        "status": {"phase": "Running"},
-    }
-    assert status == read_status(pod).status
+            assert (progress.failures_total, progress.errors_total) == totals
+    told = {STATUS_ANNOTATION: value.status, RUN_ANNOTATION: value.run}
+    reading = read_status({"metadata": {"annotations": told}, "status": {"phase": "Running"}})
+    assert status == reading.status
+    document = of_reading(reading).document
+    assert counts(run) == document["counts"]
+    keys = [each["key"] for each in document["plugins"] if each["node"] != "*"]
+    assert set(own["why"]) <= set(keys)
+    assert len(set(keys)) == len(keys)
 
 
 @given(st.lists(st.none() | records, max_size=5), st.floats(START, START + 2_000))

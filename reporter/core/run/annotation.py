@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from reporter.core.run.entry import Entry, State
+from reporter.core.run.entry import State
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import TEXT_BYTES, Sent, clip
 from reporter.core.run.results import (
     NOT_PASSED,
+    counts,
     plugins_reported,
     result_counts,
     result_status,
@@ -139,13 +140,13 @@ def _least(sent: Sent) -> int:
 def _entry(snapshot: Snapshot, row: _Row, sent: Sent | None, cut: _Cut) -> str:
     key, node, many = row
     _, status, verdict = _kind(snapshot, key)
-    counts = result_counts(snapshot.entries[key])
+    tests = result_counts(snapshot.entries[key])
     document: dict[str, Any] = {
         "plugin": key.plugin,
         "node": node,
         "status": status,
         "result-status": verdict,
-        "result-counts": counts and {word: each * many for word, each in counts.items()},
+        "result-counts": tests and {word: each * many for word, each in tests.items()},
     }
     if sent is not None:
         document["progress"] = _progress(key, sent, cut)
@@ -178,13 +179,17 @@ def _status(snapshot: Snapshot, strict: bool) -> str:
 
 
 def _run(snapshot: Snapshot, truncated: bool) -> str:
-    failed = (
-        (key, entry)
-        for key, entry in snapshot.entries.items()
-        if entry.state in (State.FAILED, State.TIMED_OUT)
-        or result_status(snapshot, entry) in NOT_PASSED
-    )
-    shown = {str(key): _why(entry) for key, entry in islice(failed, FAILED_SHOWN)}
+    kinds = ((key, _kind(snapshot, key)) for key in snapshot.entries)
+    failed = {
+        key: (plugin, status, verdict)
+        for key, (plugin, status, verdict) in kinds
+        if status == State.FAILED or verdict in NOT_PASSED
+    }
+    alike = Counter(failed.values())
+    shown = {
+        str(key): _why(snapshot, key) | {"alike": alike[kind]}
+        for key, kind in islice(failed.items(), FAILED_SHOWN)
+    }
     return _json(
         {
             "run": clip(snapshot.plan.run, FAILED_BYTES),
@@ -192,6 +197,7 @@ def _run(snapshot: Snapshot, truncated: bool) -> str:
             "result_status": run_result_status(snapshot),
             "percent_complete": percent_complete(snapshot),
             "plugins_reported": plugins_reported(snapshot),
+            "counts": counts(snapshot),
             "final": final(snapshot),
             "retrieved_at": retrieved_at(snapshot),
             "upload": tar_upload(snapshot.upload),
@@ -203,12 +209,15 @@ def _run(snapshot: Snapshot, truncated: bool) -> str:
     )
 
 
-def _why(entry: Entry) -> dict[str, str]:
-    """Return why an entry failed, in the worker's words or else the aggregator's own."""
+def _why(snapshot: Snapshot, key: Key) -> dict[str, Any]:
+    """Return how an entry failed, and why: in the worker's words or else the aggregator's own."""
+    entry = snapshot.entries[key]
     reason, message = why(entry)
     record = entry.record
     assert record is not None, "an entry without a record has not failed"
     return {
+        "status": str(entry.state),
+        "result_status": result_status(snapshot, entry),
         "reason": clip(reason or str(record.cause or ""), FAILED_BYTES),
         "message": clip(message or record.text, FAILED_BYTES),
     }

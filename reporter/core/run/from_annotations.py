@@ -3,17 +3,19 @@
 Tolerant: the annotation may be Sonobuoy's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from reporter.core.objects import items, number, section, text
-from reporter.core.run.annotation import RUN_ANNOTATION
+from reporter.core.run.annotation import MANY, RUN_ANNOTATION
+from reporter.core.run.entry import State
 from reporter.core.run.plan import GLOBAL
 from reporter.core.run.reading import Reading, ReadOutcome, plain_json
 from reporter.core.run.results import ResultStatus
 from reporter.core.run.snapshot import Status
 from reporter.core.run.status import API_VERSION
-from reporter.core.run.view import BAD, LAST, Look, counts
+from reporter.core.run.view import BAD, COUNTS, LAST, Look, counts
 
 _UNSAID: Final[Mapping[str, None]] = dict.fromkeys(
     ("stale", "late", "retry_until", "attempts", "received_at", "digest", "bytes", "notes")
@@ -30,15 +32,16 @@ def of_reading(reading: Reading) -> Look:
         return Look(reading.outcome, detail=reading.detail, warning=reading.warning)
     ours = _ours(reading.pod or {})
     why = section(ours, "why")
-    plugins = [_plugin(found, why) for found in items(reading.status, "plugins")]
+    plugins = list(_plugins(reading.status, why))
     status = text(ours, "status") or text(reading.status, "status")
-    counted = counts({"plugins": plugins})
+    counted = _told_counts(ours, len(plugins)) or counts({"plugins": plugins})
+    whole = counted["entries"]
     final = ours.get("final")
     tar = section(reading.status, "tar-info")
     document = {
         "status": status,
-        "percent_complete": _share_of(ours, "percent_complete", counted["decided"], len(plugins)),
-        "plugins_reported": _share_of(ours, "plugins_reported", counted["received"], len(plugins)),
+        "percent_complete": _share_of(ours, "percent_complete", counted["decided"], whole),
+        "plugins_reported": _share_of(ours, "plugins_reported", counted["received"], whole),
         "counts": counted,
         "plugins": plugins,
         "api_version": API_VERSION,
@@ -65,6 +68,51 @@ def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
     known = isinstance(found, dict) and found.get("status") in tuple(Status)
     return found if known else {}
+
+
+def _told_counts(ours: Mapping[str, Any], rows: int) -> Mapping[str, int] | None:
+    """Return the counts that our annotation tells; nothing where they make no sense."""
+    told = section(ours, "counts")
+    found = {name: many for name in COUNTS if (many := number(told, name)) is not None}
+    whole = found.get("entries", -1)
+    sane = rows <= whole and all(0 <= many <= whole for many in found.values())
+    return found if sane and len(found) == len(COUNTS) else None
+
+
+def _plugins(status: Mapping[str, Any], why: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the entries that are listed, and those of `why` that are not listed by name.
+
+    These come before the one that stands for several of their kind, and instead of it where it
+    stands for no others.
+    """
+    listed = [_plugin(found, why) for found in items(status, "plugins")]
+    known = {entry["key"] for entry in listed}
+    named = defaultdict[tuple[str, ...], list[dict[str, Any]]](list)
+    for key in why:
+        entry = _named(key, why)
+        if entry is not None and key not in known:
+            named[_kind(entry)].append(entry)
+    for entry in listed:
+        shown = named.pop(_kind(entry), []) if entry["node"] == MANY else []
+        yield from shown
+        if not any(number(section(why, each["key"]), "alike") == len(shown) for each in shown):
+            yield entry
+    for left in named.values():
+        yield from left
+
+
+def _named(key: str, why: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the entry as far as `why` tells of it."""
+    plugin, _, node = key.partition("/")
+    status, verdict = (text(section(why, key), name) for name in ("status", "result_status"))
+    if not plugin or node in ("", MANY) or status not in tuple(State):
+        return None
+    found = {"plugin": plugin, "node": node, "status": status, "result-status": verdict}
+    return _plugin(found, why)
+
+
+def _kind(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return entry["name"], entry["status"], entry["result_status"]
 
 
 def _plugin(found: Mapping[str, Any], why: Mapping[str, Any]) -> dict[str, Any]:

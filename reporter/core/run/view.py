@@ -20,7 +20,7 @@ BAD: Final = frozenset({"failed", "timed_out"})
 LAST: Final = frozenset({"complete", "failed"})
 """What a run's status is in the end."""
 
-_COUNTS: Final = ("entries", "decided", "received", "failed", "unknown")
+COUNTS: Final = ("entries", "decided", "received", "failed", "unknown")
 
 Document = Mapping[str, Any]
 
@@ -162,7 +162,7 @@ def counts(document: Document) -> Mapping[str, int]:
 
 def counts_of(entries: Iterable[Row]) -> dict[str, int]:
     """Count the same among some entries."""
-    found = dict.fromkeys(_COUNTS, 0)
+    found = dict.fromkeys(COUNTS, 0)
     for row in entries:
         unknown = row.result == ResultStatus.UNKNOWN
         found["entries"] += 1
@@ -192,7 +192,7 @@ def percent(document: Document) -> int:
 
 def _told_counts(document: Document) -> Mapping[str, int] | None:
     told = section(document, "counts")
-    return told if all(number(told, name) is not None for name in _COUNTS) else None
+    return told if all(number(told, name) is not None for name in COUNTS) else None
 
 
 def _why(entry: Mapping[str, Any]) -> str:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter.core.run.annotation import STATUS_ANNOTATION
+from reporter.core.run.annotation import STATUS_ANNOTATION, annotations
+from reporter.core.run.plan import Plan, Plugin
+from reporter.core.run.snapshot import Phase
 from reporter.ctl.run import origin
 from reporter.ctl.run.connection_file import read_connection
 from tests.fakekube import FakeKube, Rule, waiting
@@ -19,6 +21,7 @@ from tests.fakekube.certs import Authority
 from tests.integration.ctl.cluster import add_aggregator, kubeconfig, plugin
 from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
 from tests.scripted_server import Say
+from tests.unit.core.run.world import FAILED, PASSED, snapshot
 
 RUN = run_status("running", entry("e2e"))
 
@@ -263,6 +266,23 @@ class TestCluster:
         assert out.startswith("complete, 1 of 1 failed: ")
         assert "run 5e1f0c6a" in out
         assert out.endswith("DiskSlow: fsync takes 80 ms\n")
+
+    def test_the_annotations_of_a_large_run(self, at_home: Home, fake: FakeKube) -> None:
+        """Its entries are counted, and a failure is named, though its rows are for many."""
+        nodes = tuple(f"{number:04}.eu-central-1.compute.internal" for number in range(1_500))
+        plan = Plan("nightly", (Plugin("disk", nodes),))
+        records = dict.fromkeys(plan.keys, PASSED) | {plan.keys[700]: FAILED}
+        value = annotations(snapshot(records, plan=plan, phase=Phase.CLOSED), strict=False)
+        theirs, ours = json.loads(value.status), json.loads(value.run)
+        add_aggregator(fake, theirs["status"], *theirs["plugins"], run=ours)
+        code, out, err = at_home.run("status")
+
+        assert (1, "") == (code, err)
+        assert out.startswith("complete, 1 of 1500 failed: 1500 of 1500 done (100%), final")
+        assert {
+            "disk * complete passed - - -",
+            f"disk {nodes[700]} complete failed - - DiskSlow: fsync takes 80 ms",
+        } == {" ".join(line.split()) for line in out.splitlines()[3:]}
 
     @pytest.mark.parametrize("form", ["json", "yaml", "wide", "name", "table"])
     def test_every_form(self, at_home: Home, fake: FakeKube, form: str) -> None:

@@ -77,9 +77,12 @@ def test_our_own_annotation():
     """The exact text of the second one."""
     assert (
         '{"run":"run-1","status":"failed","result_status":"failed","percent_complete":0.3333,'
-        '"plugins_reported":0.0,"final":false,"retrieved_at":null,"upload":null,'
+        '"plugins_reported":0.0,'
+        '"counts":{"entries":3,"decided":1,"received":0,"failed":1,"unknown":0},'
+        '"final":false,"retrieved_at":null,"upload":null,'
         '"revision":42,"failed":["sysd/node2"],'
-        '"why":{"sysd/node2":{"reason":"pod_failed","message":"the pod is gone"}},'
+        '"why":{"sysd/node2":{"status":"failed","result_status":"",'
+        '"reason":"pod_failed","message":"the pod is gone","alike":1}},'
         '"truncated":false}'
     ) == annotations(snapshot({NODE2: ours()}), strict=False).run
 
@@ -97,11 +100,23 @@ def test_why_entries_failed():
     """The worker's reason and message; of an error of ours the cause. Long texts are cut."""
     long = replace(KILLED, text="x" * 1_024)
     why = both(snapshot({E2E: FAILED, NODE1: long, NODE2: EVICTED}))[1]["why"]
+    said = {key: {name: each[name] for name in ("reason", "message")} for key, each in why.items()}
     assert {
         "e2e/global": {"reason": "DiskSlow", "message": "fsync takes 80 ms"},
         "sysd/node1": {"reason": "AdapterOOMKilled", "message": "x" * 256},
         "sysd/node2": {"reason": "AdapterEvicted", "message": "node drained"},
-    } == why
+    } == said
+
+
+def test_how_entries_failed():
+    """In our words; and how many of the plugin's entries failed alike, it and others."""
+    plan = Plan("r", (Plugin("p", tuple(f"n{n:02}" for n in range(40))), Plugin("q")))
+    late, *others = plan.keys
+    run = snapshot(dict.fromkeys(others, FAILED) | {late: ours(Cause.DEADLINE)}, plan=plan)
+    why = both(run)[1]["why"]
+    assert [("timed_out", "timeout", 1), *[("complete", "failed", 39)] * 9] == [
+        (each["status"], each["result_status"], each["alike"]) for each in why.values()
+    ]
 
 
 def test_both_fit_into_what_the_api_server_allows():
