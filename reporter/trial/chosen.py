@@ -15,6 +15,7 @@ class Chosen(NamedTuple):
     result_required: bool = True
     result_trust: str = "at-once"
     report_running: bool = True
+    report_details: bool = False
     warnings: tuple[str, ...] = ()
 
     @property

@@ -137,7 +137,7 @@ def _try(
     loop = Loop(
         Inputs(
             pod=child,
-            result=ResultFile(result, others=[progress]),
+            result=ResultFile(result, others=[progress], details=chosen.report_details),
             progress=ProgressFile(
                 progress, lambda cause: timeline.remark(f"progress file ignored: {cause}")
             ),

@@ -1,5 +1,6 @@
 """`status-ctl try`: real processes as the adapter, from the outside."""
 
+import json
 import os
 import shutil
 
@@ -169,6 +170,15 @@ def test_the_type_of_the_condition_is_a_setting():
     assert ["example.com/Checked"] == [each["type"] for each in run.job["status"]["conditions"]]
     assert ["status-reporter.io/example.com.Checked"] == list(run.job["metadata"]["annotations"])
     assert not any("AdapterRunning" in line for line in run.events)
+
+
+@pytest.mark.parametrize(("setting", "details"), [("true", {"a": 1}), ("false", None), ("", None)])
+def test_details_are_shown_where_the_reporter_would_write_them(setting, details):
+    """With REPORT_DETAILS=true they have an annotation of their own."""
+    with started("--", "sh", "-c", FAILURE, env={**os.environ, "REPORT_DETAILS": setting}) as run:
+        shown = finish(run).job["metadata"]["annotations"]
+
+    assert details == json.loads(shown.get("status-reporter.io/Available.details", "null"))
 
 
 def test_an_option_outranks_the_environment():
