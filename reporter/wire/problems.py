@@ -1,29 +1,26 @@
-"""What is wrong with a result file, and what will happen to it, told to the person who wrote it."""
+"""What is wrong with a file of an adapter, and what will happen to it, told to who wrote it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from reporter.core.json_scan import Malformed, Span, document, line_and_column, members
+from reporter.core.json_scan import (
+    Malformed,
+    Span,
+    document,
+    elements,
+    line_and_column,
+    members,
+)
 from reporter.core.json_values import pick, pieces, scalar
 from reporter.core.text import clean, clean_pieces
-from reporter.wire import schema
-from reporter.wire.result import (
-    FIELDS,
-    MAX_BYTES,
-    MESSAGE_BYTES,
-    NO_MESSAGE,
-    NO_REASON,
-    REASON_BYTES,
-    SCHEMA,
-)
+from reporter.wire import progress, result, schema
 
-_TEXTS = {"reason": (REASON_BYTES, NO_REASON), "message": (MESSAGE_BYTES, NO_MESSAGE)}
 _BOM = b"\xef\xbb\xbf"
 _SHOWN_BYTES = 40  # of a value that is wrong
 _MOST_UNKNOWN = 100  # fields that are compared with the known ones
-_LONGEST_UNKNOWN = 24  # bytes with quotes and colon; the longest known field has seven
+_LONGEST_UNKNOWN = 24  # bytes with quotes and colon; the longest known field has nine
 
 
 Severity = Literal["error", "warning", "note"]
@@ -40,35 +37,67 @@ class Problem:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of file: `value` is what the schema is shown of a field, `texts` may be cut."""
+
+    schema: str
+    fields: tuple[str, ...]
+    max_bytes: int
+    value: Callable[[bytes, Span], object]
+    texts: Mapping[str, tuple[int, str]]
+
+
+_RESULT = _Kind(
+    result.SCHEMA,
+    result.FIELDS,
+    result.MAX_BYTES,
+    scalar,
+    {
+        "reason": (result.REASON_BYTES, result.NO_REASON),
+        "message": (result.MESSAGE_BYTES, result.NO_MESSAGE),
+    },
+)
+_PROGRESS = _Kind(progress.SCHEMA, progress.FIELDS, progress.MAX_BYTES, progress.value_of, {})
+
+
 def problems_in(data: bytes) -> list[Problem]:
     """Everything there is to say about a result file, in its order; empty if it is fine."""
-    if len(data) > MAX_BYTES:
-        return [Problem("error", 1, 1, "", f"larger than {MAX_BYTES} bytes")]
+    return _problems(data, _RESULT)
+
+
+def problems_in_progress(data: bytes) -> list[Problem]:
+    """The same about a progress file."""
+    return _problems(data, _PROGRESS)
+
+
+def _problems(data: bytes, kind: _Kind) -> list[Problem]:
+    if len(data) > kind.max_bytes:
+        return [Problem("error", 1, 1, "", f"larger than {kind.max_bytes} bytes")]
     remarks, broken = list[Problem](), list[Malformed]()
     if data.startswith(_BOM):
         remarks.append(Problem("error", 1, 1, "", "a byte order mark (BOM) is not allowed"))
         data = b" " + data[len(_BOM) :]  # as many columns
-    spans, key_notes = pick(data, _readable(data, broken), FIELDS)
+    spans, key_notes = pick(data, _readable(data, broken), kind.fields)
     remarks += [Problem("error", each.line, each.column, "", each.cause) for each in broken]
 
-    instance = {name: scalar(data, span) for name, span in spans.items()}
-    wrong = {
-        field: text
-        for field, text in schema.problems(SCHEMA, instance).items()
+    instance = {name: kind.value(data, span) for name, span in spans.items()}
+    wrong = set[str]()
+    for field, text in schema.problems(kind.schema, instance).items():
+        span = _span_of(data, spans, field)
         # What is missing may stand behind the place where it is broken.
-        if field in spans or not broken
-    }
-    for field, text in wrong.items():
-        found = f", found {_shown(data, spans[field])}" if field in spans else ""
-        remarks.append(_problem(data, "error", spans, field, text + found))
-    remarks += [_problem(data, "note", spans, field, text) for field, text in key_notes]
-    for field in _TEXTS.keys() & spans.keys() - wrong.keys():
-        text = _text_note(data, spans[field], *_TEXTS[field])
-        remarks += [_problem(data, "note", spans, field, text)] if text else []
+        if span is not None or not broken:
+            wrong.add(field)
+            found = f", found {_shown(data, span)}" if span is not None else ""
+            remarks.append(_problem(data, "error", span, field, text + found))
+    remarks += [_problem(data, "note", spans[field], field, text) for field, text in key_notes]
+    for field in kind.texts.keys() & spans.keys() - wrong:
+        text = _text_note(data, spans[field], *kind.texts[field])
+        remarks += [_problem(data, "note", spans[field], field, text)] if text else []
     if "status" in wrong and _has_status(data, spans.get("details")):
         text = "a 'status' inside 'details' is ignored: it must be at the top level"
-        remarks.append(_problem(data, "note", spans, "details", text))
-    remarks += _misspelt(data, set(FIELDS) - spans.keys())
+        remarks.append(_problem(data, "note", spans["details"], "details", text))
+    remarks += _misspelt(data, kind.fields, set(kind.fields) - spans.keys())
     return sorted(remarks, key=lambda problem: (problem.line, problem.column))
 
 
@@ -80,10 +109,17 @@ def _readable(data: bytes, broken: list[Malformed]) -> Iterator[tuple[Span, Span
         broken.append(error)
 
 
-def _problem(
-    data: bytes, severity: Severity, spans: dict[str, Span], field: str, text: str
-) -> Problem:
-    at = spans[field].start if field in spans else data.index(b"{")
+def _span_of(data: bytes, spans: dict[str, Span], field: str) -> Span | None:
+    """Where a field stands, or an entry of a list that is one (as `failures[3]`)."""
+    name, _, position = field.rstrip("]").partition("[")
+    span = spans.get(name)
+    if span is None or not position:
+        return span
+    return next(islice(elements(data, span), int(position), None))
+
+
+def _problem(data: bytes, severity: Severity, span: Span | None, field: str, text: str) -> Problem:
+    at = data.index(b"{") if span is None else span.start
     return Problem(severity, *line_and_column(data, at), field, text)
 
 
@@ -91,7 +127,7 @@ def _shown(data: bytes, value: Span) -> str:
     """A wrong value, so far as it helps to find it."""
     match data[value.start : value.start + 1]:
         case b'"':
-            text = clean_pieces(pieces(data, value), MAX_BYTES)
+            text = clean_pieces(pieces(data, value), result.MAX_BYTES)
             return f'"{_cut(text)}"'
         case b"{":
             return "an object"
@@ -105,13 +141,13 @@ def _cut(text: str) -> str:
     return text if short == text else f"{short}..."
 
 
-def _misspelt(data: bytes, missing: set[str]) -> Iterator[Problem]:
+def _misspelt(data: bytes, fields: Sequence[str], missing: set[str]) -> Iterator[Problem]:
     """Unknown fields that read like a known one which is not there."""
     keys = (key for key, _ in _readable(data, []))
     short = (key for key in keys if key.end - key.start <= _LONGEST_UNKNOWN)
     for key in islice(short, _MOST_UNKNOWN):
-        name = clean_pieces(pieces(data, key), MAX_BYTES)
-        known = schema.nearest(name.lower(), FIELDS)
+        name = clean_pieces(pieces(data, key), result.MAX_BYTES)
+        known = schema.nearest(name.lower(), fields)
         if known in missing:
             text = f"unknown field '{name}': did you mean '{known}'?"
             yield Problem("warning", *line_and_column(data, key.start), "", text)
@@ -121,7 +157,7 @@ def _text_note(data: bytes, value: Span, limit_bytes: int, default: str) -> str:
     """What becomes of a text that cannot be shown as it is; empty if it can."""
     if data[value.start : value.start + 1] != b'"':
         return f"is null, '{default}' will be shown"
-    size = len(clean_pieces(pieces(data, value), MAX_BYTES).encode())
+    size = len(clean_pieces(pieces(data, value), result.MAX_BYTES).encode())
     if size == 0:
         return f"is empty, '{default}' will be shown"
     if size > limit_bytes:

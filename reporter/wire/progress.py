@@ -21,7 +21,7 @@ def decode_progress(data: bytes) -> Progress:
     if len(data) > MAX_BYTES:
         raise InvalidPayload(f"larger than {MAX_BYTES} bytes")
     spans, _ = pick(data, document(data), FIELDS)
-    instance = {name: _value(data, span) for name, span in spans.items()}
+    instance = {name: value_of(data, span) for name, span in spans.items()}
     schema.check(SCHEMA, instance)
     # The schema has just said what each of these is; an integer may be written as 3.0.
     value: dict[str, Any] = {name: found for name, found in instance.items() if found is not None}
@@ -34,7 +34,7 @@ def decode_progress(data: bytes) -> Progress:
     )
 
 
-def _value(data: bytes, span: Span) -> object:
+def value_of(data: bytes, span: Span) -> object:
     """A value with everything the schema looks at; 64 KiB bound what that can cost."""
     match data[span.start : span.start + 1]:
         case b"[":

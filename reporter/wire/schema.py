@@ -27,7 +27,7 @@ _TYPES = {
     "object": "an object",
     "string": "a string",
 }
-_ALIKE = 0.7  # of 1.0; `resaon` and `reason` have 0.83
+_ALIKE = 0.65  # of 1.0; `resaon` and `reason` have 0.83, `mgs` and `msg` 0.67
 
 Place = tuple[str | int, ...]
 """Where a value stands: member names and list positions."""

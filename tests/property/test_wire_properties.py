@@ -9,8 +9,10 @@ from reporter.core.json_scan import Malformed, document
 from reporter.core.json_values import pieces
 from reporter.core.payloads import Progress, ResultPayload
 from reporter.errors import InvalidPayload
-from reporter.wire.problems import problems_in
+from reporter.wire.problems import problems_in, problems_in_progress
+from reporter.wire.progress import FIELDS as PROGRESS_FIELDS
 from reporter.wire.progress import decode_progress
+from reporter.wire.result import FIELDS as RESULT_FIELDS
 from reporter.wire.result import decode_result
 
 json_values = st.recursive(
@@ -100,12 +102,19 @@ def test_every_valid_result_is_decoded_within_its_limits(status, reason, message
     assert 0 < len(payload.message.encode()) <= 1024
 
 
-@given(st.binary() | damaged().map(str.encode))
+fields = st.dictionaries(st.sampled_from([*RESULT_FIELDS, *PROGRESS_FIELDS]), json_values)
+
+
+@given(st.binary() | damaged().map(str.encode) | fields.map(json.dumps).map(str.encode))
 def test_explanation_and_decoder_agree(data):
     """The explanation has an error exactly where the decoder refuses."""
-    try:
-        decode_result(data)
-        refused = False
-    except InvalidPayload:
-        refused = True
-    assert refused == any(problem.severity == "error" for problem in problems_in(data))
+    for decode, explain in (
+        (decode_result, problems_in),
+        (decode_progress, problems_in_progress),
+    ):
+        try:
+            decode(data)
+            refused = False
+        except InvalidPayload:
+            refused = True
+        assert refused == any(problem.severity == "error" for problem in explain(data))

@@ -20,11 +20,11 @@ from reporter.errors import InvalidPayload
 from reporter.runtime.yaml_text import to_yaml
 from reporter.trial.terminal import paint, wants_colour
 from reporter.wire import progress, result
-from reporter.wire.problems import Problem, problems_in
+from reporter.wire.problems import Problem, problems_in, problems_in_progress
 
 DESCRIPTION = """\
-Validates result files: prints every problem with its line, column and field, as comments, then the
-condition that each file would produce, as YAML. `-` reads standard input.
+Validates result files, or progress files: prints every problem with its line, column and field, as
+comments, then the condition that each file would produce, as YAML. `-` reads standard input.
 
 Files that end in .yaml or .yml, and directories of them, are plugin definitions (of kind Plugin, or
 Sonobuoy's): every problem is printed with its line and field.
@@ -139,9 +139,7 @@ def _content(file: str, limit: int) -> tuple[bytes, int]:
 
 
 def _check_result(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
-    for problem in problems_in(data):
-        place = f"{name}: line {problem.line}, column {problem.column}"
-        _say(place, problem.severity, _words(problem), colour=colour)
+    _say_all(name, problems_in(data), colour=colour)
     try:
         return True, rows.result(result.decode_result(data))
     except InvalidPayload as error:
@@ -152,11 +150,17 @@ def _check_result(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report
 
 def _check_progress(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
     """Bad progress is ignored, so there is a condition in any case."""
+    _say_all(name, problems_in_progress(data), colour=colour)
     try:
         return True, rows.running(Running(), progress.decode_progress(data))
-    except InvalidPayload as error:
-        _say(name, "error", str(error), colour=colour)
+    except InvalidPayload:
         return False, rows.running(Running(), None)
+
+
+def _say_all(name: str, problems: list[Problem], *, colour: bool) -> None:
+    for problem in problems:
+        place = f"{name}: line {problem.line}, column {problem.column}"
+        _say(place, problem.severity, _words(problem), colour=colour)
 
 
 def _say(place: str, severity: str, text: str, *, colour: bool) -> None:

@@ -181,16 +181,26 @@ def test_a_progress_file_shows_its_message():
 
 
 @pytest.mark.parametrize(
-    ("data", "text"),
-    [(b'{"total": "many"}', "total: must be an integer"), (b"{", "line 1, column 2: ")],
+    ("data", "told"),
+    [
+        (
+            b'{"total": "many",\n"failures": ["a", 5], "mgs": "k"}',
+            [
+                'line 1, column 11: error: total: must be an integer, found "many"',
+                "line 2, column 19: error: failures[1]: must be a string, found 5",
+                "line 2, column 23: warning: unknown field 'mgs': did you mean 'msg'?",
+            ],
+        ),
+        (b"{", ["line 1, column 2: error: unexpected end of the document"]),
+    ],
+    ids=["wrong fields", "cut off"],
 )
-def test_a_bad_progress_file_is_told(data, text):
-    """It would be ignored, and its author should know."""
+def test_a_bad_progress_file_is_told(data, told):
+    """It would be ignored, and its author should know: everything that is wrong, with its place."""
     code, remarks, shown, _ = validate("--progress", "-", data=data)
 
     assert 1 == code
-    (told,) = remarks
-    assert told.startswith(f"standard input: error: {text}")
+    assert [f"standard input: {each}" for each in told] == remarks
     assert "Adapter container is running" == shown[0]["message"]
 
 

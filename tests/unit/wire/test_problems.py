@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from reporter.wire.problems import Problem, problems_in
+from reporter.wire.problems import Problem, problems_in, problems_in_progress
+from reporter.wire.progress import MAX_BYTES as MAX_PROGRESS_BYTES
 from reporter.wire.result import MAX_BYTES
 
 EITHER = "must be either 'success' or 'failure'"
@@ -160,3 +161,46 @@ def test_texts_that_will_be_cut_are_named_with_their_size():
     assert [Problem("note", 1, 33, "reason", "will be cut from 130 to 128 bytes")] == problems_in(
         data
     )
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param(
+            b'{"total":"x","completed":"y","failures":5,"mgs":"k"}',
+            [
+                Problem("error", 1, 10, "total", 'must be an integer, found "x"'),
+                Problem("error", 1, 26, "completed", 'must be an integer, found "y"'),
+                Problem("error", 1, 41, "failures", "must be a list, found 5"),
+                Problem("warning", 1, 43, "", "unknown field 'mgs': did you mean 'msg'?"),
+            ],
+            id="several errors and a slip",
+        ),
+        pytest.param(
+            b'{"failures": ["a",\n "b", 5],\n"errors": [["c"]]}',
+            [
+                Problem("error", 2, 7, "failures[2]", "must be a string, found 5"),
+                Problem("error", 3, 12, "errors[0]", "must be a string, found a list"),
+            ],
+            id="entries of lists",
+        ),
+        pytest.param(
+            b'{"total": 12, "total": 13, "Msg": "m",}',
+            [
+                Problem("note", 1, 24, "total", "the key 'total' is given more than once"),
+                Problem("note", 1, 35, "msg", "the key 'Msg' is read as 'msg'"),
+                Problem("error", 1, 39, "", "expected a key in double quotes"),
+            ],
+            id="keys, and what stands before the place where it is broken",
+        ),
+        pytest.param(
+            b" " * (MAX_PROGRESS_BYTES + 1),
+            [Problem("error", 1, 1, "", "larger than 65536 bytes")],
+            id="too large",
+        ),
+        pytest.param(b'{"msg": null, "failures": [], "status": "good"}', [], id="fine"),
+    ],
+)
+def test_every_remark_about_progress_has_its_place(data, expected):
+    """As in a result file."""
+    assert expected == problems_in_progress(data)
