@@ -37,6 +37,7 @@ exit codes:
 
 VALID, INVALID = 0, 1
 CONDITION = "Available"
+_LINK = "a symbolic link, not a regular file"
 _COLOURS = {"error": "31", "warning": "33", "note": "33"}
 
 
@@ -80,7 +81,14 @@ def run(options: argparse.Namespace) -> int:
         check = _check_progress if options.progress else _check_result
         if warning := mode_warning(mode):
             _say(name, "warning", warning, colour=colour)
+        linked = _is_link(file)
+        if linked:
+            advice = "the reporter does not follow it; give the file this name"
+            _say(name, "error", f"{_LINK}: {advice}", colour=colour)
         valid, report = check(name, data, colour=colour)
+        if linked:
+            valid = False
+            report = _no_progress() if options.progress else _invalid(f"the file is {_LINK}")
         condition = {
             "type": CONDITION,
             "status": report.status,
@@ -138,14 +146,17 @@ def _content(file: str, limit: int) -> tuple[bytes, int]:
         return _read(opened, limit), os.fstat(opened.fileno()).st_mode
 
 
+def _is_link(file: str) -> bool:
+    """Say whether it is a link where the adapter would write; those in /dev are the system's."""
+    return file != "-" and not file.startswith(("/dev/", "/proc/")) and Path(file).is_symlink()
+
+
 def _check_result(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
     _say_all(name, problems_in(data), colour=colour)
     try:
         return True, rows.result(result.decode_result(data))
     except InvalidPayload as error:
-        report = rows.invalid(FileInvalid(str(error), None))
-        assert report is not None
-        return False, report
+        return False, _invalid(str(error))
 
 
 def _check_progress(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
@@ -154,7 +165,17 @@ def _check_progress(name: str, data: bytes, *, colour: bool) -> tuple[bool, Repo
     try:
         return True, rows.running(Running(), progress.decode_progress(data))
     except InvalidPayload:
-        return False, rows.running(Running(), None)
+        return False, _no_progress()
+
+
+def _invalid(cause: str) -> Report:
+    report = rows.invalid(FileInvalid(cause, None))
+    assert report is not None
+    return report
+
+
+def _no_progress() -> Report:
+    return rows.running(Running(), None)
 
 
 def _say_all(name: str, problems: list[Problem], *, colour: bool) -> None:

@@ -149,6 +149,60 @@ def test_several_files_at_once(tmp_path):
     assert 0 == validate(str(good), str(good))[0]
 
 
+LINKED = "a symbolic link, not a regular file"
+
+
+def test_a_symbolic_link_is_invalid_as_it_is_for_the_reporter(tmp_path):
+    """The reporter follows no link, whatever it leads to; what is in the file is told even so."""
+    file, link = tmp_path / "report-7.json", tmp_path / "result.json"
+    file.write_text('{"status": "success", "resaon": "Fine"}')
+    link.symlink_to(file)
+    code, remarks, shown, _ = validate(str(link))
+
+    assert 1 == code
+    assert [
+        f"{link}: error: {LINKED}: the reporter does not follow it; give the file this name",
+        f"{link}: line 1, column 23: warning: unknown field 'resaon': did you mean 'reason'?",
+    ] == remarks
+    cause = f"Failed to parse adapter result: the file is {LINKED}"
+    assert condition("False", "InvalidResultFormat", cause) == shown
+
+
+def test_a_link_to_progress_is_ignored_as_by_the_reporter(tmp_path):
+    """Nothing of it is in the condition."""
+    file, link = tmp_path / "now.json", tmp_path / "progress.json"
+    file.write_text('{"total": 4, "completed": 1}')
+    link.symlink_to(file)
+    code, (told,), shown, _ = validate("--progress", str(link))
+
+    assert (1, True) == (code, LINKED in told)
+    assert condition("Unknown", "AdapterRunning", "Adapter container is running") == shown
+
+
+def test_a_directory_may_be_a_link(tmp_path):
+    """It belongs to whoever made the mount, not to the adapter."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "result.json").write_text('{"status": "success"}')
+    (tmp_path / "results").symlink_to("real")
+
+    assert (0, []) == validate(str(tmp_path / "results" / "result.json"))[:2]
+
+
+def test_standard_input_by_its_path_is_no_link_of_the_adapter(tmp_path):
+    """On Linux /dev/stdin is a link, to a regular file here."""
+    file = tmp_path / "result.json"
+    file.write_text('{"status": "success"}')
+    with file.open("rb") as opened:
+        done = forked.run(
+            [*STATUS_CTL, "validate", "/dev/stdin"],
+            stdin=opened,
+            capture_output=True,
+            timeout=BOUND,
+        )
+
+    assert (0, False) == (done.returncode, b"symbolic" in done.stdout)
+
+
 @pytest.mark.parametrize(("mode", "warned"), [(0o600, True), (0o640, True), (0o644, False)])
 def test_a_mode_that_keeps_the_reporter_out(tmp_path, mode, warned):
     """It mostly runs as another user than the adapter; the file is valid all the same."""
