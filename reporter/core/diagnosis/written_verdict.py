@@ -107,8 +107,8 @@ def tell(verdict: WrittenVerdict) -> Finding:
     name = f"{verdict.type}={verdict.status} {verdict.reason}"
     how = {True: "final", False: "may still change", None: ""}[verdict.final]
     todo = ADVICE.get(_code(verdict, row), "")
-    if row == "T":
-        todo = _timed_out(verdict.evidence or {})
+    if row in {"T", "D"}:
+        todo = _out_of_time(verdict.evidence or {}, todo)
     if row == "R" and verdict.good:
         todo = ""
     if verdict.after:
@@ -125,21 +125,21 @@ def _code(verdict: WrittenVerdict, row: str) -> str:
     return "contradicted" if row == "X" and text(file, "state") == "valid" else row
 
 
-def _timed_out(shown: Mapping[str, Any]) -> str:
-    """Return what to do about T: time alone does not help an adapter that keeps failing."""
+def _out_of_time(shown: Mapping[str, Any], more_time: str) -> str:
+    """Return what to do about T or D: time alone does not help an adapter that keeps failing."""
     adapter = section(shown, "adapter")
     run = section(adapter, "last") or section(shown, "lastEndedRun")
     if text(adapter, "state") == "terminated":
         run = adapter
     code, looping = number(run, "exitCode"), text(adapter, "reason") == "CrashLoopBackOff"
     if not (code or looping):
-        return ADVICE["T"]
+        return more_time
     if looping or (number(adapter, "restarts") or 0) >= 2:
         last = "" if code is None else f", last with exit code {code}"
         return f"The adapter fails again and again{last}. {ADVICE['C']}"
     return (
         f"A run of the adapter failed with exit code {code}: see its log (kubectl logs "
-        f"--previous). {ADVICE['T']}"
+        f"--previous). {more_time}"
     )
 
 

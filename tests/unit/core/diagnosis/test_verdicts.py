@@ -240,6 +240,15 @@ def test_the_wait_time_ends_after_one_failed_run():
     assert "MAX_WAIT_TIME_SECONDS" in first.todo
 
 
+def test_a_deadline_passes_in_the_fifth_run():
+    """It was running then; a longer deadline alone would only let it fail more often."""
+    adapter = {"state": "running", "restarts": 4, "last": _EXIT_1}
+    first, *_ = explain(job(rows.deadline("Job", 600), evidence={"adapter": adapter}), pod())
+
+    assert "fails again and again, last with exit code 1. " in first.todo
+    assert "activeDeadlineSeconds" not in first.todo
+
+
 def test_a_good_verdict_alone_is_all_that_is_said():
     """No advice where nothing is wrong."""
     done = pod(terminated(0), phase="Succeeded")
