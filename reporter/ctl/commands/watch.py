@@ -111,7 +111,7 @@ class Lines:
 
     def __init__(self, options: argparse.Namespace, wall: Callable[[], float] = time.time) -> None:
         self._form, self._wall = options.output, wall
-        self._shown = dict[str, tuple[str, ...]]()
+        self._shown = set[tuple[str, ...]]()
         self._remarks = list[str]()
         self._summary = self._trouble = self._held_up = ""
 
@@ -124,8 +124,8 @@ class Lines:
         if look.document is None:
             return
         entries = list(rows(look.document))
-        changed = [row for row in entries if self._shown.get(row.key) != _facts(row)]
-        self._shown = {row.key: _facts(row) for row in entries}
+        changed = [row for row in entries if _facts(row) not in self._shown]
+        self._shown = set(map(_facts, entries))
         remarks, line = self._remark(look.document), summary(look.document)
         news, self._summary = changed or remarks or line != self._summary, line
         match self._form:
@@ -164,8 +164,8 @@ def _trouble(look: Look) -> str:
 
 
 def _facts(row: Row) -> tuple[str, ...]:
-    """What has to change for a line; the age of a heartbeat always does."""
-    return row.status, row.result, row.progress, row.detail, str(row.stale)
+    """What makes a line when it is new, unlike the age of a heartbeat."""
+    return row.key, row.status, row.result, row.progress, row.detail, str(row.stale)
 
 
 def _told(row: Row) -> str:

@@ -57,6 +57,21 @@ class TestPipe:
             "complete: 1 of 1 done (100%), final, run 5e1f0c6a",
         ] == told(out)
 
+    def test_rows_for_many_are_said_once(self, home: Home) -> None:
+        """By the annotations of a large run several rows have one key."""
+        alike = [entry("disk", "*"), entry("disk", "*", status="complete")]
+        now, end = run_status("running", *alike), run_status("complete", *alike, final=True)
+        with server(now, {**now, "revision": 43}, end) as asked:
+            code, out, err = home.run("watch", "--url", asked.url)
+
+        assert (0, "") == (code, err)
+        assert [
+            "disk/*  running",
+            "disk/*  complete",
+            "running: 1 of 2 done (50%), run 5e1f0c6a",
+            "complete: 1 of 2 done (50%), final, run 5e1f0c6a",
+        ] == told(out)
+
     def test_what_is_said_of_the_whole_run(self, home: Home) -> None:
         """Who is skipped, what holds the launcher up, what stays, the upload: once per change."""
         skips = [{"name": "e2e", "node": "win1", "reason": "not Linux"}]
