@@ -23,16 +23,15 @@ from reporter.settings import sidecar as settings
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code, linger_end
 from reporter.sidecar.endpoint import Endpoint, Site, opened
 from reporter.sidecar.health import Health
-from reporter.sidecar.misconfigured import Connect, report_problems
 from reporter.sidecar.telemetry import Telemetry
-from reporter.sinks.job import JobCondition
-from reporter.sinks.unwritten_job import UnwrittenJob
+from reporter.sinks.job import JobApi, JobCondition
 from reporter.sources.adapter_files import ProgressFile, ResultFile
 from reporter.sources.inotify import DirectoryWatch
 from reporter.sources.pod import PodSource
 
 if TYPE_CHECKING:
     from reporter.sidecar.link import Link
+    from reporter.sidecar.misconfigured import Connect
 
 LINGER_STEP = 1.0  # seconds between two looks at whether to stay for a scrape
 
@@ -41,7 +40,7 @@ def main(
     arguments: list[str],
     environ: Mapping[str, str],
     stop: Stop,
-    connect: Connect = KubeApi.in_cluster,
+    connect: "Connect" = KubeApi.in_cluster,
 ) -> int:
     """Run the sidecar and return its exit code; `connect` finds the API server."""
     if arguments:
@@ -56,6 +55,9 @@ def main(
     except SettingsError as error:
         for problem in error.problems:
             log.get().error("Invalid setting", problem=problem)
+        # Only bad settings need it, and they are found at the start.
+        from reporter.sidecar.misconfigured import report_problems
+
         report_problems(error.problems, environ, stop, connect)
         return BAD_SETTINGS
     for warning in chosen.warnings:
@@ -89,7 +91,7 @@ class Sidecar:
         )
         writes = chosen.report_condition
         self._job = JobCondition(
-            api if writes else UnwrittenJob(api),
+            api if writes else _unwritten(api),
             chosen.job_namespace,
             chosen.job_name,
             chosen.condition_type,
@@ -255,6 +257,12 @@ class Sidecar:
 
     def _malformed_progress(self, cause: str) -> None:
         self._log.warning("Progress file ignored", cause=cause)
+
+
+def _unwritten(api: KubeApi) -> JobApi:
+    from reporter.sinks.unwritten_job import UnwrittenJob
+
+    return UnwrittenJob(api)
 
 
 def _shown(chosen: settings.Settings) -> dict[str, Any]:

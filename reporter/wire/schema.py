@@ -6,7 +6,6 @@ megabyte and is not ours to publish.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -91,6 +90,9 @@ def field(path: Place) -> str:
 
 def nearest(unknown: str, known: Iterable[str]) -> str | None:
     """Return the known name that an unknown one is probably meant to be."""
+    # What a sidecar reads has no unknown members for it.
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(unknown, known, 1, _ALIKE)), None)
 
 
