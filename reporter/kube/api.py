@@ -8,15 +8,16 @@ patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods:
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.api_answers import plain
+from reporter.core.service_links import is_service_link
 from reporter.errors import SettingsError
 from reporter.kube.client import JSON, JSON_MERGE, Client, Request, load_kubeconfig
-from reporter.kube.in_cluster import CA_FILE, TOKEN_FILE, server_address
 from reporter.kube.objects import FIELD_MANAGER, SILENCE, STRICT, Objects
-from reporter.kube.watch import Watch
+from reporter.kube.stream import Watch
 
 if TYPE_CHECKING:
     from reporter.kube.port_forward import PortForward
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 MOST_PODS = 10  # in one answer, which has its own limit: each may carry 256 KiB of annotations
 MOST_EVENTS = 500
 LOG_BYTES = 64 * 1024
+_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_CA_FILE, _TOKEN_FILE = f"{_SERVICE_ACCOUNT}/ca.crt", f"{_SERVICE_ACCOUNT}/token"
+_PORT = re.compile(r"[0-9]{1,5}")
 
 _POD = "/api/v1/namespaces/{namespace}/pods/{name}"
 _LOG = "/api/v1/namespaces/{namespace}/pods/{name}/log"
@@ -44,10 +48,13 @@ class KubeApi(Objects):
         3.13's strict X.509 check, for clusters whose CA lacks the extensions it asks for. Raises
         SettingsError outside of a cluster, and for an address that is none.
         """
-        server = server_address(os.environ)
+        server = _server_address(os.environ)
         try:
             return cls.connect(
-                server, ca_file=CA_FILE, token_file=TOKEN_FILE, relax_x509_strict=relax_x509_strict
+                server,
+                ca_file=_CA_FILE,
+                token_file=_TOKEN_FILE,
+                relax_x509_strict=relax_x509_strict,
             )
         except ValueError:
             host = os.environ["KUBERNETES_SERVICE_HOST"]
@@ -231,3 +238,24 @@ class KubeApi(Objects):
         from reporter.kube.port_forward import PortForward
 
         return PortForward(self._client, namespace, name, port, timeout=timeout)
+
+
+def _server_address(environ: Mapping[str, str]) -> str:
+    """Return `https://HOST:PORT`. Raises SettingsError outside of a cluster."""
+    host = environ.get("KUBERNETES_SERVICE_HOST", "")
+    port = environ.get("KUBERNETES_SERVICE_PORT", "")
+    if is_service_link("KUBERNETES_SERVICE_PORT", port):
+        # Of a Service `kubernetes-service` in our namespace; the other one says the same.
+        port = environ.get("KUBERNETES_SERVICE_PORT_HTTPS", "443")
+    if not host or not port:
+        raise SettingsError(
+            [
+                "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: must be set; "
+                "Kubernetes does so in every container"
+            ]
+        )
+    if not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
+        raise SettingsError(
+            [plain(f"KUBERNETES_SERVICE_PORT={port!r}: must be an integer from 1 to 65535")]
+        )
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"

@@ -1,7 +1,7 @@
 """The official client: a lean import, credentials, and one request at a time.
 
 This is the only module that imports `kubernetes`. Nothing here knows a resource or what an answer
-means: that is done in `api.py` and `objects.py`, `watch.py` and `core/api_answers.py`.
+means: that is done in `api.py` and `objects.py`, `stream.py` and `core/api_answers.py`.
 """
 
 import importlib.util

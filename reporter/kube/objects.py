@@ -1,6 +1,6 @@
 """Any kind of object: create, get, delete, list, watch; and one request at a time.
 
-What a caller names by its kind (`"Job"`) is found in `kinds.py`; `namespace` None means all of them
+What a caller names by its kind (`"Job"`) is found in `KINDS`; `namespace` None means all of them
 in a list or a watch, and is right for kinds that have no namespace.
 """
 
@@ -12,9 +12,7 @@ from typing import Any
 from reporter.core.api_answers import MAX_ALONE, MAX_OBJECT, decode_json
 from reporter.errors import TooLarge, Unavailable
 from reporter.kube.client import JSON, Client, Request, Requests
-from reporter.kube.kinds import KINDS
-from reporter.kube.stream import LogStream
-from reporter.kube.watch import Watch
+from reporter.kube.stream import LogStream, Watch
 
 FIELD_MANAGER = "status-reporter"
 SILENCE = 135.0
@@ -29,6 +27,62 @@ WARN = "Warn"
 """Unknown fields are dropped, as kubectl's old clients and Sonobuoy do."""
 
 _LOG = "/api/v1/namespaces/{namespace}/pods/{name}/log"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind; `group` is empty for the core group."""
+
+    name: str
+    group: str
+    plural: str
+    namespaced: bool = True
+    version: str = "v1"
+
+    def path(self, namespace: str | None) -> tuple[str, dict[str, str]]:
+        """Return the collection's path and what fills its placeholders; None means all namespaces.
+
+        The namespace of a kind that has none is left out.
+        """
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if namespace is None or not self.namespaced:
+            return f"{root}/{self.plural}", {}
+        return f"{root}/namespaces/{{namespace}}/{self.plural}", {"namespace": namespace}
+
+
+_RBAC = "rbac.authorization.k8s.io"
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("ConfigMap", "", "configmaps"),
+        Kind("Event", "", "events"),
+        Kind("Namespace", "", "namespaces", namespaced=False),
+        Kind("Node", "", "nodes", namespaced=False),
+        Kind("PersistentVolumeClaim", "", "persistentvolumeclaims"),
+        Kind("Pod", "", "pods"),
+        Kind("Secret", "", "secrets"),
+        Kind("Service", "", "services"),
+        Kind("ServiceAccount", "", "serviceaccounts"),
+        Kind("DaemonSet", "apps", "daemonsets"),
+        Kind("Deployment", "apps", "deployments"),
+        Kind("StatefulSet", "apps", "statefulsets"),
+        Kind(
+            "SelfSubjectAccessReview",
+            "authorization.k8s.io",
+            "selfsubjectaccessreviews",
+            namespaced=False,
+        ),
+        Kind("LocalSubjectAccessReview", "authorization.k8s.io", "localsubjectaccessreviews"),
+        Kind("CronJob", "batch", "cronjobs"),
+        Kind("Job", "batch", "jobs"),
+        Kind("NetworkPolicy", "networking.k8s.io", "networkpolicies"),
+        Kind("ClusterRole", _RBAC, "clusterroles", namespaced=False),
+        Kind("ClusterRoleBinding", _RBAC, "clusterrolebindings", namespaced=False),
+        Kind("Role", _RBAC, "roles"),
+        Kind("RoleBinding", _RBAC, "rolebindings"),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from reporter.core.launch.pod_security import needed
 from reporter.core.launch.run_objects import objects
 from reporter.core.launch.run_options import RunOptions, StatusTls
 from reporter.core.run.plan import Plan, Plugin
-from reporter.kube.kinds import KINDS
+from reporter.kube.objects import KINDS
 from tests.bed.controlplane import ControlPlane
 from tests.contract.servers import RealServer, Reply
 from tests.plugin_definitions import PLACE, YAML, definition, launch_of, options_of, plugin_of

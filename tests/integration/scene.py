@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.kube.api import KubeApi
-from reporter.kube.watch import Watch
+from reporter.kube.stream import Watch
 from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sidecar.main import Sidecar

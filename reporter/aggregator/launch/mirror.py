@@ -15,7 +15,7 @@ from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.errors import KubeError
 from reporter.kube.objects import Objects
-from reporter.kube.watch import Watch
+from reporter.kube.stream import Watch
 
 Seen = TypeVar("Seen")
 

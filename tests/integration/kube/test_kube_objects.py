@@ -17,8 +17,7 @@ from reporter.errors import (
     Unavailable,
 )
 from reporter.kube.api import KubeApi
-from reporter.kube.kinds import KINDS
-from reporter.kube.objects import WARN
+from reporter.kube.objects import KINDS, WARN
 from tests.fakekube import Answer, FakeKube, Hang, Reset, make_job, make_pod
 from tests.fakekube import kinds as fake_kinds
 from tests.kube_client import connect

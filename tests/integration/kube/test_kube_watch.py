@@ -15,7 +15,7 @@ import pytest
 from reporter import errors
 from reporter.errors import Forbidden, KubeError, Unauthorized, Unavailable
 from reporter.kube.api import KubeApi
-from reporter.kube.watch import Watch
+from reporter.kube.stream import Watch
 from tests.calm import Calm
 from tests.fakekube import (
     Answer,

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from reporter.kube.api import KubeApi
-from reporter.kube.watch import Watch
+from reporter.kube.stream import Watch
 from reporter.sources.pod import HEALTHY_AFTER
 from tests.fakekube import Answer, Hang
 from tests.integration.scene import BOUND, RUNNING, Scene

@@ -3,7 +3,7 @@
 import pytest
 
 from reporter.kube.api import KubeApi
-from reporter.kube.watch import Watch
+from reporter.kube.stream import Watch
 from tests.fakekube import CloseMidStream, ErrorEvent, FakeKube, Line, Silence
 from tests.fakekube.faults import Fault
 from tests.integration.scene import BOUND, RUNNING, Scene, impatient
