@@ -14,8 +14,8 @@ from reporter.attempt.look import Looker
 from reporter.attempt.publish import LoopOutcome, Publisher
 from reporter.attempt.seams import Inputs, Options, Sink, Stop, Telemetry, Wake
 from reporter.core.case import POLL_STEP, Case, Observation
+from reporter.core.condition import Statement
 from reporter.core.facts import Form, Terminated, pod_of
-from reporter.core.statement import Statement
 from reporter.core.verdict import Settled, Verdict, nothing_more, stays
 
 WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this

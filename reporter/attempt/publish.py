@@ -13,7 +13,7 @@ from typing import Any
 from reporter.attempt.look import Looker
 from reporter.attempt.seams import Options, Sink, Telemetry
 from reporter.core.case import Case, Observation
-from reporter.core.condition import Owner, Standing, owner, worth_writing
+from reporter.core.condition import Owner, Standing, Statement, owner, worth_writing
 from reporter.core.evidence import contradiction, evidence
 from reporter.core.facts import (
     Form,
@@ -29,7 +29,6 @@ from reporter.core.facts import (
 )
 from reporter.core.pace import REPEAT_PAUSE, Pace
 from reporter.core.rows import Report
-from reporter.core.statement import Statement
 from reporter.core.verdict import Pending, Settled, Verdict, decide
 from reporter.errors import (
     Conflict,

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reporter.core.case import Observation, Policy
-from reporter.core.condition import Standing
+from reporter.core.condition import Standing, Statement
 from reporter.core.facts import PodLook
 from reporter.core.payloads import Progress, ResultLook, Searched
 from reporter.core.rows import Report
-from reporter.core.statement import Statement
 from reporter.errors import KubeError
 
 

@@ -1,14 +1,20 @@
-"""What is on the Job, whether a report needs to be written, and the one patch that writes it."""
+"""What is on the Job, whether a report needs to be written, and what writes and announces it.
 
+The one patch of condition and annotation, and the Kubernetes Event for people: `kubectl describe
+job` shows it.
+"""
+
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
 from reporter.core.facts import Job
 from reporter.core.objects import items, moment, number, section, stamp, text
-from reporter.core.rows import Report
+from reporter.core.rows import TRUE, Report
 
 Object = Mapping[str, Any]
 
@@ -21,6 +27,10 @@ _ANNOTATION_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 TEXT_PAUSE = (
     30.0  # seconds between two writes that change nothing but the message of a revisable report
 )
+REPORTER = "status-reporter"
+"""Who an Event of ours is from."""
+_JOB_NAME_LIMIT = 200  # characters; with the hash a name stays far below the API's 253
+_INSTANCE_LIMIT = 128  # the API's own
 _THROTTLED = frozenset({"A", "C", "W1", "W2", "W3"})
 
 
@@ -51,6 +61,17 @@ class Attempt:
     def _order(self) -> tuple[int, str]:
         at = self.waiting_since_at if self.created_at is None else self.created_at
         return int(at), self.pod_uid or self.pod
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What is to be written: a report, whose it is, and what it is based on."""
+
+    report: Report
+    final: bool
+    attempt: Attempt
+    evidence: Mapping[str, Any]
+    wall: float  # time of the look, epoch seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,3 +240,45 @@ def annotation_patch(standing: Standing, condition_type: str, annotation: str) -
         "annotations": {annotation_key(condition_type): annotation},
     }
     return {"metadata": metadata}
+
+
+def build_event(
+    report: Report,
+    attempt: Attempt,
+    now: float,
+    *,
+    namespace: str,
+    job_name: str,
+    job_uid: str,
+    condition_type: str,
+) -> dict[str, Any]:
+    """Build the Event of events.k8s.io/v1 for a final report; `now` in epoch seconds.
+
+    An attempt has one final verdict per type, so the name follows from both, and an Event that is
+    sent again already exists. Reason and message of a report are within the API's limits.
+    """
+    whose = f"{attempt.pod_uid or attempt.pod}/{condition_type}"
+    digest = hashlib.sha256(whose.encode()).hexdigest()[:16]
+    at = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{job_name[:_JOB_NAME_LIMIT].rstrip('-.')}.{digest}",
+            "namespace": namespace,
+        },
+        "eventTime": at,
+        "reportingController": REPORTER,
+        "reportingInstance": attempt.pod[:_INSTANCE_LIMIT],
+        "action": "Report",
+        "type": "Normal" if report.status == TRUE else "Warning",
+        "reason": report.reason,
+        "note": report.message,
+        "regarding": {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "namespace": namespace,
+            "name": job_name,
+            "uid": job_uid,
+        },
+    }

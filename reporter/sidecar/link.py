@@ -16,11 +16,10 @@ from reporter.attempt.loop import Loop
 from reporter.attempt.publish import LoopOutcome
 from reporter.attempt.seams import Telemetry
 from reporter.core.case import Observation, Policy
-from reporter.core.condition import Standing
+from reporter.core.condition import Standing, Statement
 from reporter.core.evidence import evidence
 from reporter.core.payloads import Progress, ResultPayload
 from reporter.core.rows import TRUE, UNKNOWN, Report
-from reporter.core.statement import Statement
 from reporter.core.verdict import Settled
 from reporter.errors import KubeError
 from reporter.link import AggregatorClient, ConfigError, Heart, Relay, WorkerConfig

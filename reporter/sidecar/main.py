@@ -21,8 +21,7 @@ from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code, linger_end
-from reporter.sidecar.endpoint import Endpoint, Site, opened
-from reporter.sidecar.health import Health
+from reporter.sidecar.endpoint import Endpoint, Health, Site, opened
 from reporter.sidecar.telemetry import Telemetry
 from reporter.sinks.job import JobApi, JobCondition
 from reporter.sources.adapter_files import ProgressFile, ResultFile

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from reporter.core import rows
-from reporter.core.condition import Attempt, worth_writing
+from reporter.core.condition import Attempt, Statement, worth_writing
 from reporter.core.retry import next_delay
-from reporter.core.statement import Statement
 from reporter.errors import Gone, KubeError, NotFound, ReporterError
 from reporter.kube.api import KubeApi
 from reporter.runtime import log

@@ -9,11 +9,10 @@ from typing import Any
 
 from reporter.attempt.publish import LoopOutcome
 from reporter.core.case import Observation
-from reporter.core.condition import Standing
+from reporter.core.condition import Standing, Statement
 from reporter.core.facts import Running, Terminated, pod_of
 from reporter.core.payloads import FileValid
 from reporter.core.rows import Report
-from reporter.core.statement import Statement
 from reporter.errors import Conflict, Forbidden, KubeError
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log

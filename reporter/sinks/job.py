@@ -9,15 +9,15 @@ from typing import Any, Protocol
 from reporter.core.annotation import add_after, decode_note, encode_note
 from reporter.core.condition import (
     Standing,
+    Statement,
     annotation_key,
     annotation_patch,
+    build_event,
     build_patch,
     details_key,
     read_standing,
 )
-from reporter.core.event import build_event
 from reporter.core.objects import section, text
-from reporter.core.statement import Statement
 from reporter.errors import Gone, InvalidRequest
 
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from reporter.core.case import Observation
+from reporter.core.condition import Statement
 from reporter.core.facts import Terminated, pod_of
 from reporter.core.objects import stamp
 from reporter.core.payloads import Progress
 from reporter.core.rows import FALSE, TRUE, UNKNOWN, Report, describe_progress
-from reporter.core.statement import Statement
 from reporter.core.text import clean
 from reporter.errors import KubeError
 from reporter.sinks.unwritten_job import patched

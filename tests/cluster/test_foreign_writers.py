@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from reporter.core import rows
-from reporter.core.condition import Attempt
-from reporter.core.statement import Statement
+from reporter.core.condition import Attempt, Statement
 from reporter.errors import Conflict
 from reporter.kube.api import KubeApi
 from reporter.sinks.job import JobCondition

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from reporter.core.condition import REPORTER
 from reporter.core.diagnosis.finding import Object
-from reporter.core.event import REPORTER
 from reporter.core.objects import epoch, number, section, text
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reporter.core.annotation import decode_note
-from reporter.core.condition import annotation_key, read_standing, worth_writing
+from reporter.core.condition import Statement, annotation_key, read_standing, worth_writing
 from reporter.core.diagnosis.finding import Object
 from reporter.core.diagnosis.job import newest_pod
 from reporter.core.objects import section, text
@@ -28,7 +28,6 @@ from reporter.core.reap.situation import (
     node_look,
     pod_keeps,
 )
-from reporter.core.statement import Statement
 from reporter.ctl.cluster import TIMEOUT
 from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Unavailable
 from reporter.kube.objects import PAGE

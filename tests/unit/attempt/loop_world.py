@@ -10,6 +10,7 @@ from reporter.attempt.loop import Loop
 from reporter.attempt.publish import LoopOutcome
 from reporter.attempt.seams import FileEvents, Inputs, Options
 from reporter.core.case import Policy
+from reporter.core.condition import Statement
 from reporter.core.facts import Form, PodGone, PodLook, PodSeen, PodUnknown
 from reporter.core.payloads import (
     FileAbsent,
@@ -23,7 +24,6 @@ from reporter.core.payloads import (
 )
 from reporter.core.pod import Names, read_pod
 from reporter.core.rows import Report
-from reporter.core.statement import Statement
 from reporter.errors import Conflict, KubeError, NotFound, Unavailable
 from reporter.sinks.job import JobCondition
 from tests.fakekube.answers import ApiError

@@ -3,7 +3,7 @@
 import pytest
 
 from reporter.attempt.publish import LoopOutcome
-from reporter.core.statement import Statement
+from reporter.core.condition import Statement
 from reporter.errors import Conflict, Forbidden, KubeError, Unavailable
 from tests.unit.attempt.loop_world import Object, World, supersede
 

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from reporter.core.condition import Attempt
+from reporter.core.condition import Attempt, build_event
 from reporter.core.diagnosis.events import last_event
-from reporter.core.event import build_event
 from reporter.core.rows import Report
 from tests.fakekube.events import created
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from reporter.core.condition import Attempt
-from reporter.core.event import build_event
+from reporter.core.condition import Attempt, build_event
 from reporter.core.rows import Report
 from reporter.kube.api import KubeApi
 from tests.fakekube import Entry, FakeKube, make_job, make_pod

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from reporter.core.case import Observation
-from reporter.core.condition import Attempt, Note, Standing
+from reporter.core.condition import Attempt, Note, Standing, Statement
 from reporter.core.facts import Container, Job, Pod, PodSeen, PodUnknown, Running, Terminated
 from reporter.core.memory import Memory
 from reporter.core.payloads import FileAbsent, FileIdentity, FileValid, Progress, ResultPayload
 from reporter.core.rows import Report
-from reporter.core.statement import Statement
 from reporter.errors import Conflict, Forbidden, Unavailable
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log

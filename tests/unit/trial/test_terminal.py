@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from reporter.core.case import Observation
-from reporter.core.condition import Attempt
+from reporter.core.condition import Attempt, Statement
 from reporter.core.facts import Container, Pod, PodSeen, Running, Terminated
 from reporter.core.memory import Memory
 from reporter.core.payloads import (
@@ -15,7 +15,6 @@ from reporter.core.payloads import (
     Progress,
 )
 from reporter.core.rows import Report
-from reporter.core.statement import Statement
 from reporter.sinks.job import JobCondition
 from reporter.trial.terminal import JobInMemory, Timeline, wants_colour
 
