@@ -27,10 +27,10 @@ _NOT_FINAL: Final = {
 
 
 def outcome(job: Object) -> JobOutcome:
-    """Return what has become of a Job: decided once every reporter wrote its final verdict."""
+    """Return what has become of a Job: decided once all that write wrote their final verdict."""
     found = standing(job)
-    reporters = len(find_setups(section(job, "spec", "template", "spec")))
-    if len(found) < max(reporters, 1) or not all(is_last(each, job) for each in found):
+    writers = sum(each.writes for each in find_setups(section(job, "spec", "template", "spec")))
+    if len(found) < max(writers, 1) or not all(is_last(each, job) for each in found):
         return JobOutcome.OPEN
     return JobOutcome.GOOD if all(each.good for each in found) else JobOutcome.FAILED
 
@@ -40,8 +40,11 @@ def open_because(job: Object) -> str:
     if section(job, "spec").get("suspend") is True:
         return "suspended; waiting"
     found = standing(job)
-    if not found and not find_setups(section(job, "spec", "template", "spec")):
+    reporters = find_setups(section(job, "spec", "template", "spec"))
+    if not found and not reporters:
         return "no status reporter in its Pod template; waiting"
+    if not found and not any(each.writes for each in reporters):
+        return "its status reporter writes no condition (REPORT_CONDITION=false); waiting"
     for each in found:
         if not each.running and not is_last(each, job):
             why = "the Job may start another Pod"

@@ -20,6 +20,8 @@ _TELLING: Final = frozenset(
 MARGIN: Final = (
     10  # seconds between the wait time's end and a deadline, so that the verdict is written
 )
+FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+"""How a variable says no."""
 _RESULTS = "/results/adapter-result.json"
 
 
@@ -46,7 +48,7 @@ class Setup:
     @property
     def writes(self) -> bool:
         """Whether it writes a condition at all: REPORT_CONDITION."""
-        return self.values.get("REPORT_CONDITION", "").strip().lower() != "false"
+        return self.values.get("REPORT_CONDITION", "").strip() not in FALSE
 
     @property
     def names(self) -> Names:

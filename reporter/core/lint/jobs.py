@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reporter.core.diagnosis.setting import reporters_in
+from reporter.core.diagnosis.setting import FALSE, reporters_in
 from reporter.core.facts import Form
 from reporter.core.inject.edits import get
 from reporter.core.inject.jobs import FoundJob, jobs
@@ -34,7 +34,6 @@ _DEFAULTS: Final = {
 _OPEN: Final = frozenset({"annotations", "args", "command", "env", "image", "labels"})
 """Members in which no rule looks, or each value by itself."""
 _WORKFLOWS_OWN: Final = "{{workflow.namespace}}"
-_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class Reporter:
 
     def says_no(self, name: str) -> bool:
         """Return whether a variable is false for certain."""
-        return self.literal.get(name, "").strip() in _FALSE
+        return self.literal.get(name, "").strip() in FALSE
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,33 @@ def test_a_reporter_by_another_name():
     assert "" == open_because(job(spec={"template": {"spec": {"containers": [container]}}}))
 
 
+def writes(value):
+    """A reporter whose REPORT_CONDITION is this."""
+    variables = {**dict.fromkeys(NEEDED, "x"), "REPORT_CONDITION": value}
+    env = [{"name": name, "value": each} for name, each in variables.items()]
+    return {"name": "verdict", "env": env}
+
+
+@pytest.mark.parametrize(
+    ("values", "silent"),
+    [(["false"], True), (["0"], True), (["true"], False), ([""], False), (["false", "t"], False)],
+    ids=["false", "0", "true", "empty", "one of two"],
+)
+def test_a_reporter_that_writes_no_condition_is_waited_for_in_vain(values, silent):
+    """Its Job says so from the beginning, not only at the end."""
+    template = {"spec": {"containers": [writes(value) for value in values]}}
+    words = "its status reporter writes no condition (REPORT_CONDITION=false); waiting"
+
+    assert (words if silent else "") == open_because(job(spec={"template": template}))
+
+
+def test_one_that_writes_no_condition_is_not_waited_for_beside_one_that_does():
+    """The other's word is all there will be."""
+    template = {"spec": {"containers": [writes("false"), writes("true")]}}
+
+    assert JobOutcome.GOOD == outcome(job(TRUE, spec={"template": template}))
+
+
 def test_the_word_of_an_older_reporter_counts():
     """It writes no annotation, and only verdicts."""
     made = job(TRUE)
