@@ -4,16 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from reporter.core.host.facts_file import LARGEST, NAME, read_facts_file
+from reporter.ctl.run.archive import TARBALL
 from reporter.untar.archive import Archive
-from reporter.untar.values import Caps, Kind
+from reporter.untar.values import Kind
 
-_CAPS: Final = Caps(
-    members=10**7, file_bytes=2**50, content_bytes=2**50, ratio=10**6, seconds=3600.0
-)
-"""For a tarball that may hold a thousand nodes; nothing of it is unpacked."""
 _OF_NODE = re.compile(r"(?:^|/)plugins/([^/]+)/(?:results|errors)/([^/]+)(?:/|$)")
 
 
@@ -67,7 +64,7 @@ def _in_file(path: Path) -> Iterator[tuple[str, bytes | None]]:
         if path.name.endswith(".json"):
             yield path.name, file.read(LARGEST + 1)
             return
-        archive = Archive(file, path.stat().st_size, _CAPS)
+        archive = Archive(file, path.stat().st_size, TARBALL)
         for member in archive:
             name, data = b"/".join(member.path).decode(errors="replace"), None
             if member.kind is Kind.FILE and member.path[-1] == NAME.encode():

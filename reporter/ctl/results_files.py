@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from reporter.ctl.commands.retrieve import TARBALL
 from reporter.ctl.results_found import PluginResults, Results
+from reporter.ctl.run.archive import TARBALL
 from reporter.untar import Archive, Kind
 
 NAME: Final = "sonobuoy_results.yaml"

@@ -2,24 +2,18 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from reporter.core.objects import items, json_object, number, section, text
 from reporter.core.snapshot.paths import INDEX
-from reporter.untar import Archive, BadArchive, Caps, Kind
+from reporter.ctl.run.archive import TARBALL
+from reporter.untar import Archive, BadArchive, Kind
 
 _MOST: Final = 32 * 1024 * 1024  # bytes of the index
 _NAMED: Final = 5
-_LARGEST: Final = 2**50
-_CAPS: Final = Caps(
-    members=10**7,
-    file_bytes=_LARGEST,
-    content_bytes=_LARGEST,
-    free_bytes=_LARGEST,
-    path_bytes=8192,
-    seconds=5.0,
-)
+_CAPS: Final = replace(TARBALL, seconds=5.0)
 """These lines are a courtesy: a tarball that takes longer is shown without them."""
 
 

@@ -1,25 +1,25 @@
 """`status-ctl retrieve`: the results of a run, whole and as they were announced."""
 
 import argparse
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from reporter.core.launch.snapshot_plugin import PLUGIN
 from reporter.core.objects import number, text
 from reporter.core.run.plan import GLOBAL
 from reporter.ctl.exits import FAILED, GOOD, USAGE, CannotTell
 from reporter.ctl.run import origin
+from reporter.ctl.run.archive import TARBALL
 from reporter.ctl.run.download import fetch, find_tarball
 from reporter.ctl.run.server import RequestFailed, StatusServer
 from reporter.ctl.show import output as show
 from reporter.ctl.show.tell import tell
 from reporter.ctl.snapshot_index import contents_lines, snapshot_lines
-from reporter.untar import BadArchive, Caps, extract
+from reporter.untar import BadArchive, extract
 
 DESCRIPTION = """\
 Downloads the tarball with the results of a run that is over, verifies its SHA-256, and prints the
@@ -34,16 +34,6 @@ exit codes:
   130  Ctrl-C"""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
-_LARGEST: Final = 2**38
-# The results of very many workers: each was within the aggregator's own caps.
-TARBALL: Final = Caps(
-    members=1_000_000,
-    file_bytes=_LARGEST,
-    content_bytes=_LARGEST,
-    free_bytes=_LARGEST,
-    path_bytes=8192,
-    seconds=math.inf,
-)
 _COURTESY = 2.0  # seconds for what only a person wants to know
 
 

@@ -1,19 +1,35 @@
 """The results that a command reads: of a file or a directory, else those of a run, downloaded."""
 
 import argparse
+import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, Final, TypeVar, cast
 
 from reporter.core.launch.names import is_run_name
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.run import origin
 from reporter.ctl.run.download import download
 from reporter.ctl.show.tell import tell
-from reporter.untar.values import BadArchive
+from reporter.untar.values import BadArchive, Caps
 
 Results = TypeVar("Results")
+
+_LARGEST: Final = 2**50
+TARBALL: Final = Caps(
+    members=_LARGEST,
+    file_bytes=_LARGEST,
+    content_bytes=_LARGEST,
+    free_bytes=_LARGEST,
+    path_bytes=8192,
+    seconds=math.inf,
+)
+"""For the results of very many workers: each was within the aggregator's own caps.
+
+How many there are is up to the plan, so nothing but bytes bounds the members. A reader remembers
+their names, which takes about 80 MB for a million.
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
