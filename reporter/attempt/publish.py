@@ -12,9 +12,9 @@ from typing import Any
 
 from reporter.attempt.look import Looker
 from reporter.attempt.seams import Options, Sink, Telemetry
+from reporter.core.annotation import contradiction, evidence
 from reporter.core.case import Case, Observation
 from reporter.core.condition import Owner, Standing, Statement, owner, worth_writing
-from reporter.core.evidence import contradiction, evidence
 from reporter.core.facts import (
     Form,
     PodGone,

@@ -15,9 +15,9 @@ from typing import Any
 from reporter.attempt.loop import Loop
 from reporter.attempt.publish import LoopOutcome
 from reporter.attempt.seams import Telemetry
+from reporter.core.annotation import evidence
 from reporter.core.case import Observation, Policy
 from reporter.core.condition import Standing, Statement
-from reporter.core.evidence import evidence
 from reporter.core.payloads import Progress, ResultPayload
 from reporter.core.rows import TRUE, UNKNOWN, Report
 from reporter.core.verdict import Settled

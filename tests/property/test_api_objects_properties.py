@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.core.annotation import SIZE_LIMIT, decode_note, encode_note
+from reporter.core.annotation import SIZE_LIMIT, decode_note, encode_note, evidence
 from reporter.core.case import Observation
 from reporter.core.condition import (
     Attempt,
@@ -18,7 +18,6 @@ from reporter.core.condition import (
     read_standing,
     worth_writing,
 )
-from reporter.core.evidence import evidence
 from reporter.core.facts import (
     Disruption,
     Job,

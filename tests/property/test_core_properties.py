@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from reporter.core.annotation import SIZE_LIMIT, decode_note, encode_note
+from reporter.core.annotation import SIZE_LIMIT, decode_note, encode_note, evidence
 from reporter.core.case import Case
 from reporter.core.condition import (
     Attempt,
 )
-from reporter.core.evidence import evidence
 from reporter.core.memory import attributed, remember
 from reporter.core.payloads import (
     FileAbsent,

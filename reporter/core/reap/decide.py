@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reporter.core import rows
+from reporter.core.annotation import evidence, shown_container
 from reporter.core.case import Case, Observation
 from reporter.core.condition import Attempt, Note, Standing, details_key
 from reporter.core.diagnosis.finding import Object
 from reporter.core.diagnosis.written_verdict import written_verdicts
-from reporter.core.evidence import evidence, shown_container
 from reporter.core.facts import Pod, PodGone, PodLook, PodSeen
 from reporter.core.interruption import interruption
 from reporter.core.memory import Memory, remember

@@ -6,9 +6,15 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from reporter.core.annotation import SIZE_LIMIT, add_after, decode_note, encode_note
+from reporter.core.annotation import (
+    SIZE_LIMIT,
+    add_after,
+    contradiction,
+    decode_note,
+    encode_note,
+    evidence,
+)
 from reporter.core.condition import Attempt, Note
-from reporter.core.evidence import contradiction, evidence
 from reporter.core.facts import (
     Blocker,
     Container,

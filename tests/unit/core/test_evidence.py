@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.core.evidence import contradiction, evidence
+from reporter.core.annotation import contradiction, evidence
 from reporter.core.facts import (
     Blocker,
     Container,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from reporter.core.annotation import evidence
 from reporter.core.case import Policy
-from reporter.core.evidence import evidence
 from reporter.core.facts import (
     Container,
     Disruption,

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from reporter.core import rows
+from reporter.core.annotation import shown_container
 from reporter.core.diagnosis.finding import Weight
 from reporter.core.diagnosis.job import standing
-from reporter.core.evidence import shown_container
 from reporter.core.facts import Container, Running, Terminated, Waiting
 from reporter.core.payloads import FileInvalid, Progress
 from tests.fakekube import terminated
