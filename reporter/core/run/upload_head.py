@@ -12,6 +12,7 @@ from reporter.core.text import percent_decoded
 GZIP: Final = "application/gzip"  # exactly; parameters or another spelling mean an opaque file
 DEFAULT_NAME: Final = "result"
 NAME_BYTES: Final = 255
+_HEADER_CHARS: Final = 4 * 1024  # of a Content-Disposition: its reading holds up everybody
 
 _TYPE = re.compile(r"\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*(?:;|$)")
 _PARAMETER = re.compile(
@@ -59,8 +60,12 @@ def filename_of(content_disposition: str | None) -> str:
 
     `filename*` (RFC 5987) goes before `filename`, which may be quoted or not; unquoted it ends at
     the next semicolon, spaces included. At most 255 bytes of UTF-8, without control characters.
+    A header of more than 4 KiB gives none.
     """
-    if content_disposition is None or not (head := _TYPE.match(content_disposition)):
+    if content_disposition is None or len(content_disposition) > _HEADER_CHARS:
+        return ""
+    head = _TYPE.match(content_disposition)
+    if head is None:
         return ""
     values: dict[str, str] = {}
     at = head.end()

@@ -198,6 +198,8 @@ def test_an_opaque_file_keeps_its_name(tmp_path: Path, meta: Meta, name: str) ->
         pytest.param("attachment; filename*=utf-8''a%00b", "ab", id="5987-nul"),
         pytest.param("attachment; filename=\udcff.txt", "?.txt", id="no-utf-8"),
         pytest.param(f"attachment; filename={'ü' * 200}", "ü" * 127, id="cut-at-a-character"),
+        pytest.param(f"a; filename=a; x={'y' * 4_079}", "a", id="4-kib"),
+        pytest.param(f"a; filename=a; x={'y' * 4_080}", "", id="longer-than-4-kib"),
     ],
 )
 def test_file_names(header: str | None, name: str) -> None:
