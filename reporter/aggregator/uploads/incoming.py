@@ -30,10 +30,13 @@ from reporter.wire.result import MAX_BYTES, decode_result
 
 _TARBALLS: Final = (".tar.gz", ".tgz")
 _TYPE_BYTES: Final = 255
+_AT_ONCE: Final = 64 * 1024  # bytes of JSON that are read at once: a few milliseconds
 
 
 class Incoming:
     """A body and the head that came with it. `archive` says whether it is one, once it is known.
+
+    `unread`: it has JSON that takes long, and `read` is to be called.
 
     `plugin` is the one that sends it. A result in a format that has to be parsed is judged later:
     its sender does not wait for that.
@@ -41,7 +44,8 @@ class Incoming:
 
     def __init__(self, meta: Meta, body: StagedBody, plugin: Plugin) -> None:
         self.meta, self.body, self._plugin = meta, body, plugin
-        self.archive = False
+        self.archive = self.unread = False
+        self._json: bytes | None = None  # where it is not the body
         self._report: Report | None = None
         self._said: ResultVerdict | None = None
         self._notes: tuple[str, ...] = ()
@@ -62,20 +66,38 @@ class Incoming:
         elif meta.error and not meta.archive:
             if body.size > REPORT_BYTES:
                 raise InvalidPayload(f"an error report larger than {REPORT_BYTES} bytes")
-            self._report = parse_report(os.pread(body.fd, body.size, 0))
+            self._has_json(body.size)
         self.archive = meta.archive and self._report is None
         if self._report is None and not meta.error:
             if meta.adapter or self._plugin.result_format == "adapter":
-                self._said = self._read()
+                self._adapter_result()
             elif self._plugin.result_format == "raw" and not self.archive:
                 self._said = raw_verdict(1)
 
-    def _read(self) -> ResultVerdict:
+    def _adapter_result(self) -> None:
         if self.archive:
-            return unreadable("an archive")
-        if self.body.size > MAX_BYTES:
-            return unreadable(f"larger than {MAX_BYTES} bytes")
-        return _verdict(os.pread(self.body.fd, self.body.size, 0))
+            self._said = unreadable("an archive")
+        elif self.body.size > MAX_BYTES:
+            self._said = unreadable(f"larger than {MAX_BYTES} bytes")
+        else:
+            self._has_json(self.body.size)
+
+    def _has_json(self, size: int) -> None:
+        self.unread = True
+        if size <= _AT_ONCE:
+            self.read()
+
+    def read(self) -> None:
+        """Read what an error report or an adapter's result says.
+
+        Raises `InvalidPayload` and OSError.
+        """
+        data = os.pread(self.body.fd, self.body.size, 0) if self._json is None else self._json
+        if self.meta.error:
+            self._report = parse_report(data)
+        else:
+            self._said = _verdict(data)
+        self.unread, self._json = False, None
 
     def verify(self, caps: Caps) -> None:
         """Read all of an archive, or find that it is an opaque file after all.
@@ -107,7 +129,11 @@ class Incoming:
         if raw:
             self._said = raw_verdict(found.files)
         if self.meta.error:
-            self._report = SILENT if found.wanted is None else parse_report(found.wanted)
+            self._json = found.wanted
+            if found.wanted is None:
+                self._report = SILENT
+            else:
+                self._has_json(len(found.wanted))
 
     def record(self, at: float) -> Record:
         """What the store is to keep of it; it was complete `at` Unix seconds."""

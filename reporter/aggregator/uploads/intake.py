@@ -169,8 +169,11 @@ class Intake:
         """Verify, keep and commit: the end of its sender is not the end of this."""
         try:
             await self._threads.disk(self._complete, incoming, rest)
-            if incoming.archive:
-                await self._threads.verify(incoming.verify, caps_of(self._limits))
+            if incoming.archive or incoming.unread:
+                if incoming.archive:
+                    await self._threads.verify(incoming.verify, caps_of(self._limits))
+                if incoming.unread:
+                    await self._threads.read(incoming.read)
                 await self._threads.disk(self._blobs.keep, incoming.body)
             return await self._commit(key, incoming.record(self._wall()))
         except _FAILURES as error:
@@ -178,7 +181,7 @@ class Intake:
 
     def _complete(self, incoming: Incoming, rest: list[bytes]) -> None:
         incoming.complete(rest)
-        if not incoming.archive:
+        if not incoming.archive and not incoming.unread:
             self._blobs.keep(incoming.body)
 
     async def _commit(self, key: Key, record: Record) -> UploadConclusion:

@@ -14,11 +14,16 @@ _DISK_THREADS: Final = 4  # more of them only fight with the loop for the interp
 
 
 class Threads:
-    """Two pools: one for the disk, one for archives, which take the processor for long."""
+    """Pools: for the disk, for archives, which take the processor for long, and for large JSON.
+
+    The last has one thread: its work never lets go of the interpreter by itself, and with several
+    the loop would wait for each of them in turn.
+    """
 
     def __init__(self, verifying: int) -> None:
         self._disk = _Pool(_DISK_THREADS, "intake-disk")
         self._verify = _Pool(verifying, "intake-verify")
+        self._read = _Pool(1, "intake-read")
         self._jobs: set[asyncio.Task[Any]] = set()
 
     async def disk(self, work: Callable[..., T], *args: object) -> T:
@@ -28,6 +33,10 @@ class Threads:
     async def verify(self, work: Callable[..., T], *args: object) -> T:
         """Run something that takes the processor for long, likewise."""
         return await _in(self._verify, work, *args)
+
+    async def read(self, work: Callable[..., T], *args: object) -> T:
+        """Run something that keeps the interpreter busy, likewise; one at a time."""
+        return await _in(self._read, work, *args)
 
     async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something that goes on when its caller is cancelled."""
@@ -46,6 +55,7 @@ class Threads:
         """End the threads; nothing may be running."""
         self._disk.close()
         self._verify.close()
+        self._read.close()
 
 
 _Work = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[object, ...]]

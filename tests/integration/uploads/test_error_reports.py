@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -18,6 +22,8 @@ from tests.integration.uploads.scene import (
     ARCHIVE,
     E2E,
     JSON,
+    NODE1,
+    NODE2,
     REPORT,
     Scene,
     held,
@@ -122,6 +128,46 @@ def test_a_report_of_any_size_says_the_same(members: bytes, filler: bytes, expec
     else:
         found = parse_report(body)
         assert expected == (found.text, found.reason, found.unknown)
+
+
+@pytest.fixture
+def readers() -> Iterator[set[str]]:
+    """Give the names of the threads in which a report or an adapter's result has been read."""
+    names: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name in ("parse_report", "decode_result"):
+            names.add(threading.current_thread().name.rstrip("0123456789"))
+
+    threading.setprofile(note)
+    yield names
+    threading.setprofile(None)
+
+
+@pytest.mark.parametrize(
+    ("filler", "threads"),
+    [(b"[]", {"intake-disk-", "intake-verify-"}), (FILLED[11:], {"intake-read-"})],
+    ids=["small", "large"],
+)
+def test_of_large_ones_one_is_read_at_a_time(
+    tmp_path: Path, readers: set[str], filler: bytes, threads: set[str]
+) -> None:
+    """Reports, those in archives, adapters' results: all of them in the thread that is for them."""
+    report = b'{"evidence":' + filler + b',"error":"no space"}'
+    result = b'{"details":' + filler + b',"status":"success"}'
+
+    async def story(here: Scene) -> None:
+        await asyncio.gather(
+            here.put(E2E, report, REPORT),
+            here.put(NODE1, result, replace(JSON, adapter=True)),
+            here.put(NODE2, tgz(file(b"error.json", report)), PARTIAL),
+        )
+        assert "passed" == here.store.entry(NODE1).record.verdict
+        assert ["no space"] * 2 == [here.store.entry(key).record.text for key in (E2E, NODE2)]
+
+    play(tmp_path, story)
+
+    assert threads == readers
 
 
 def test_a42_reports_and_results(tmp_path: Path) -> None:

@@ -38,6 +38,15 @@ def test_ends_in_other_threads_wake_a_sleeping_loop(threads: Threads) -> None:
     assert 2000 == asyncio.run(main())
 
 
+def test_large_json_is_read_by_one_thread(threads: Threads) -> None:
+    """However much comes at once: the loop competes with one of them for the interpreter."""
+
+    async def main() -> set[int]:
+        return set(await asyncio.gather(*(threads.read(threading.get_ident) for _ in range(100))))
+
+    assert 1 == len(asyncio.run(main()))
+
+
 def test_errors_reach_who_asked(threads: Threads) -> None:
     """Also those that are no Exception: nobody waits for ever, and the thread goes on."""
 
