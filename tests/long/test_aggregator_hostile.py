@@ -165,4 +165,6 @@ def test_outage_over_the_deadline_of_forty_workers(tmp_path: Path) -> None:
             outcomes = [each.result() for each in delivered]
         done = aggregator.wait_status(lambda found: found["final"])
     assert {"accepted"} == {outcome.lower().rpartition(".")[2] for outcome in outcomes}
-    assert ["complete"] * 40 == [entry["status"] for entry in done["plugins"]]
+    assert [("complete", False)] * 40 == [
+        (entry["status"], entry["late"]) for entry in done["plugins"]
+    ]

@@ -10,9 +10,11 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from reporter import __version__
 from reporter.core.launch.run_objects import objects
@@ -305,6 +307,16 @@ class TestCommands:
         assert made == {path.name: path.read_bytes() for path in (here.folder / "st").iterdir()}
         assert 0 == here.run(*arguments, "--force").returncode
         assert made["ca.pem"] != (here.folder / "st" / "ca.pem").read_bytes()
+
+    @pytest.mark.parametrize(("options", "days"), [((), 30), (("--days", "2"), 2)])
+    def test_how_long_certificates_are_valid(self, here, options, days):
+        """A month where nothing else is said."""
+        here.run("certs", "--for", "status", "--host", "127.0.0.1", "--out", "st", *options)
+
+        for name in ("ca.pem", "server.crt", "client.crt"):
+            made = x509.load_pem_x509_certificate((here.folder / "st" / name).read_bytes())
+            left = made.not_valid_after_utc - datetime.now(UTC)
+            assert days - 1 < left / timedelta(days=1) <= days
 
     @pytest.mark.parametrize(
         ("arguments", "code"),

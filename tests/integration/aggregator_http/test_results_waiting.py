@@ -101,27 +101,37 @@ async def test_a_sender_that_leaves_while_it_waits(tmp_path, look, size):
         assert {} == scene.intake.uploads.present
 
 
-@pytest.mark.parametrize("rate", [2**20, 1], ids=["short", "as long as its length allows"])
+@pytest.mark.parametrize(
+    ("rate", "length"),
+    [
+        (2**20, "Content-Length: 4"),
+        (1, "Content-Length: 4"),  # four seconds
+        (2**20, "Transfer-Encoding: chunked"),  # eight minutes
+    ],
+    ids=["short", "as long as its length allows", "as long as the largest may take"],
+)
 @situation
-async def test_an_upload_at_its_deadline(tmp_path, rate):
+async def test_an_upload_at_its_deadline(tmp_path, rate, length):
     """Row 12: it may finish within a time that follows from its length; then it is cut."""
     limits, allowance = {"body_silence_seconds": HANG}, Allowance(0.3, rate)
+    chunked = "chunked" in length
+    long = chunked or rate == 1
     plan = {**PLAN, "timeout_seconds": 1}
     async with (
         serving(tmp_path, limits=limits, plan=plan, allowance=allowance) as scene,
         scene.connect() as wire,
     ):
         await scene.store.launch("e2e", at=time.time() - 0.8)
-        await wire.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
+        await wire.send(head("PUT", RESULT[E2E], length), b"2\r\nha\r\n" if chunked else b"ha")
         await scene.holds(wire)
         assert {E2E} == set(scene.intake.uploads.holding)
-        if rate == 1:  # four seconds
+        if long:
             await asyncio.sleep(1.0)
             assert {E2E} == set(scene.intake.uploads.holding)
-            await wire.send(b"lf")
+            await wire.send(b"2\r\nlf\r\n0\r\n\r\n" if chunked else b"lf")
 
         reply = await wire.reply()
-        assert (200 if rate == 1 else 503) == reply.status
+        assert (200 if long else 503) == reply.status
         async with asyncio.timeout(HANG):
             while scene.intake.uploads.holding:
                 await asyncio.sleep(0.005)
