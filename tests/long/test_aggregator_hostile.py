@@ -96,7 +96,7 @@ def attack(port: int, certificates: Path, body: bytes, answers: Queue[int]) -> N
     ("unit", "answer"), [(b"[],", 200), (b"[" * 28 + b"]" * 28 + b",", 413)], ids=["flat", "nested"]
 )
 def test_brackets_on_eighty_connections(tmp_path: Path, unit: bytes, answer: int) -> None:
-    """A mebibyte each, from a process of their own: the probe is answered within 100 ms."""
+    """A mebibyte each, from a process of their own: the probe is answered within 100 ms, but for a few."""
     body = b'{"x":[' + unit * ((MIB - 10) // len(unit)) + b"1]}"
     spawn = multiprocessing.get_context("spawn")
     with (
@@ -123,10 +123,14 @@ def test_brackets_on_eighty_connections(tmp_path: Path, unit: bytes, answer: int
         assert 0 == attacker.exitcode
         statuses = {answers.get(timeout=60) for _ in range(80)}
     took.sort()
-    print(f"median probe {took[len(took) // 2] * 1e3:.0f} ms, slowest {took[-1] * 1e3:.0f} ms")
+    median, most = took[len(took) // 2], took[len(took) * 95 // 100]
+    print(
+        f"median probe {median * 1e3:.0f} ms, 95 of 100 within {most * 1e3:.0f} ms, "
+        f"slowest {took[-1] * 1e3:.0f} ms"
+    )
     # 503: its turn did not come within 15 s.
     assert {answer, 503} >= statuses
-    assert 0.1 > took[len(took) // 2]
+    assert 0.1 > most
     assert 1.0 > took[-1]
 
 
