@@ -110,8 +110,11 @@ def clip(text: str, limit: int = TEXT_BYTES) -> str:
     """Cut to so many bytes of UTF-8 on a code-point boundary; lone surrogates become U+FFFD."""
     if text.isascii():
         return text[:limit]
-    whole = _LONE_SURROGATE.sub("\ufffd", text[:limit])
-    return whole.encode()[:limit].decode(errors="ignore")
+    try:
+        whole = text[:limit].encode()
+    except UnicodeEncodeError:  # looking for them in every text would take most of the time
+        whole = _LONE_SURROGATE.sub("\ufffd", text[:limit]).encode()
+    return whole[:limit].decode(errors="ignore")
 
 
 class UpdateId(NamedTuple):
@@ -221,25 +224,24 @@ def _bounded(progress: Progress) -> Progress:
 
     None is left out: readers count them.
     """
-    failures, errors = progress.failures, progress.errors
+    failures, errors = _sizes(progress.failures), _sizes(progress.errors)
     room = KEY_BYTES - _size(progress.msg)
-    if _sizes(failures) + _sizes(errors) <= room:
+    if sum(failures) + sum(errors) <= room:
         return progress
-    for_errors = min(_sizes(errors), max(room // 2, room - _sizes(failures)))
+    for_errors = min(sum(errors), max(room // 2, room - sum(failures)))
     return replace(
         progress,
-        failures=_shortened(failures, room - for_errors),
-        errors=_shortened(errors, for_errors),
+        failures=_shortened(progress.failures, failures, room - for_errors),
+        errors=_shortened(progress.errors, errors, for_errors),
     )
 
 
-def _shortened(texts: tuple[str, ...], room: int) -> tuple[str, ...]:
-    over = _sizes(texts) - room
+def _shortened(texts: tuple[str, ...], sizes: list[int], room: int) -> tuple[str, ...]:
+    over = sum(sizes) - room
     if over <= 0:
         return texts
     kept = []
-    for text in texts:
-        size = _size(text)
+    for text, size in zip(texts, sizes, strict=True):
         kept.append(text if over <= 0 else clip(text, max(0, size - over)))
         over -= size - _size(kept[-1])
     return tuple(kept)
@@ -250,8 +252,8 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
-def _sizes(texts: tuple[str, ...]) -> int:
-    return sum(map(_size, texts))
+def _sizes(texts: tuple[str, ...]) -> list[int]:
+    return [_size(text) for text in texts]
 
 
 def _longer(kept: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
