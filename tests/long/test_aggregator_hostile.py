@@ -96,7 +96,7 @@ def attack(port: int, certificates: Path, body: bytes, answers: Queue[int]) -> N
     ("unit", "answer"), [(b"[],", 200), (b"[" * 28 + b"]" * 28 + b",", 413)], ids=["flat", "nested"]
 )
 def test_brackets_on_eighty_connections(tmp_path: Path, unit: bytes, answer: int) -> None:
-    """A mebibyte each, from a process of their own: the probe is answered within 100 ms, but for a few."""
+    """A mebibyte each, from a process of their own: 95 of 100 probes are answered within 100 ms."""
     body = b'{"x":[' + unit * ((MIB - 10) // len(unit)) + b"1]}"
     spawn = multiprocessing.get_context("spawn")
     with (
