@@ -150,7 +150,7 @@ def test_no_certificate(site: Site, path: str) -> None:
     got = site.ask(path, "nobody", "--header", "Host: status.example")
 
     assert (0, 403, "") == (got.exit, got.status, got.said)
-    assert b"a certificate where one is asked for" in got.body
+    assert b"if client certificates are enabled" in got.body
 
 
 @pytest.mark.parametrize("path", RUN_DATA)
