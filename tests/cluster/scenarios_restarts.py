@@ -242,6 +242,11 @@ RESTARTS = [
         settings={"MAX_WAIT_TIME_SECONDS": "5"},
         pod=ON_FAILURE,
         job={"backoffLimit": 3},
-        explain=(*says_timeout("5s"), "previous run: exit code 1 (Error)"),
+        explain=(
+            says_timeout("5s")[0],
+            "previous run: exit code 1 (Error)",
+            "What to do: A run of the adapter failed with exit code 1: see its log (kubectl logs "
+            "--previous). Check whether the adapter hangs (kubectl logs), or give it more time: ",
+        ),
     ),
 ]
