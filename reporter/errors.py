@@ -39,9 +39,13 @@ class KubeError(ReporterError):
 
 
 class NotFound(KubeError):
-    """404: no object of that name."""
+    """404. `name` is the object's that is missing, as the server says; else it may be the path."""
 
     failure = "not_found"
+
+    def __init__(self, message: str, *, name: str = "", said: str = "") -> None:
+        super().__init__(message, said=said)
+        self.name = name
 
 
 class NoAggregatorPod(NotFound):
@@ -72,6 +76,8 @@ class Forbidden(KubeError):
 
 class Denied(Forbidden):
     """403 by admission, not for want of a right: a quota, a policy, a namespace that goes away."""
+
+    failure = "denied"
 
 
 class Unauthorized(KubeError):

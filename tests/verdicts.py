@@ -1,6 +1,6 @@
 """Jobs with verdicts on them, as reporters write them."""
 
-from reporter.core.annotation import add_after, encode_note
+from reporter.core.annotation import amend, encode_note
 from reporter.core.condition import Attempt
 from reporter.core.rows import Report
 from tests.fakekube import make_job
@@ -13,13 +13,14 @@ def with_verdicts(
     since: str = "2020-01-01T12:00:30Z",
     details=None,
     after=None,
+    late=None,
     spec=None,
     status=None,
     **fields,
 ):
     """Return a Job with these reports, each under a type of its own, unchanged `since` then.
 
-    `details` and `after` are the annotations', `fields` the Job's.
+    `details`, `after` and `late` are the annotations', `fields` the Job's.
     """
     made = make_job(**fields)
     attempt = attempt or Attempt(f"{made['metadata']['name']}-x7k2p", "uid", 1.9e9, 1.9e9)
@@ -29,7 +30,8 @@ def with_verdicts(
     for number, report in enumerate(reports):
         kind = f"Other{number}" if number else "Available"
         note = encode_note(attempt, report, details or {}, final=final)
-        note = add_after(note, after) if after else note
+        for member, shown in (("after", after), ("late", late)):
+            note = amend(note, member, shown) if shown else note
         annotations = made["metadata"].setdefault("annotations", {})
         annotations[f"status-reporter.io/{kind}"] = note
         conditions.append(

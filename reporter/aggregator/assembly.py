@@ -20,7 +20,7 @@ from reporter.aggregator.certificates.tls import read_ca, stand_in_context, work
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.health import Health
-from reporter.aggregator.http import Events, Listener, ResultFiles, Shown, StatusApp, WorkerApp
+from reporter.aggregator.http import Listener, ResultFiles, Shown, StatusApp, WorkerApp
 from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.observer import Traffic
 from reporter.aggregator.run_log import RunLog
@@ -34,6 +34,7 @@ from reporter.aggregator.uploads.contents import Contents
 from reporter.aggregator.uploads.judging import Judging
 from reporter.core.launch.duration import longest
 from reporter.core.launch.spec import Launch
+from reporter.core.run.clock import RunClock
 from reporter.core.run.definition import definition_document
 from reporter.core.run.plan import Plan
 from reporter.metrics.aggregator import Metrics, Now
@@ -56,7 +57,8 @@ class Assembly:
         self, chosen: Settings, plan: Plan, api: KubeApi | None, launch: Launch | None
     ) -> None:
         self.chosen, self.plan, self._api, self.launch = chosen, plan, api, launch
-        self.clock, self.wall, self._log = time.monotonic, time.time, log.get()
+        self.now = RunClock(time.monotonic, time.time)
+        self.clock, self.wall, self._log = self.now.clock, self.now.wall, log.get()
         self.metrics = Metrics(__version__, self._now, log.dropped)
         self.layout = Layout(
             Path(chosen.state), Path(chosen.output), reserve=chosen.disk_reserve_bytes
@@ -77,8 +79,7 @@ class Assembly:
         """Make the store, not yet open."""
         return SqliteStore(
             self.layout.database,
-            clock=self.clock,
-            wall=self.wall,
+            now=self.now,
             on_commit=self.metrics.observe_commit,
             windows=Windows(self.chosen.retry_window_seconds, self.chosen.retry_window_cap_seconds),
         )
@@ -107,7 +108,7 @@ class Assembly:
             self.chosen,
             self.plan,
             waiting=self.connections // 2,
-            wall=self.wall,
+            wall=self.now,
         )
 
     def judging(self, store: Store) -> Judging:
@@ -142,8 +143,7 @@ class Assembly:
             Path(chosen.upload_url_file),
             chosen.upload_ca,
             give_up=chosen.upload_give_up_seconds,
-            clock=self.clock,
-            wall=self.wall,
+            now=self.now,
         )
 
     def authority(self) -> Authority:
@@ -182,7 +182,7 @@ class Assembly:
             self._traffic,
             interval=self.rhythm.interval,
             clock=self.clock,
-            wall=self.wall,
+            now=self.now,
         )
         ca = read_ca(Path(chosen.worker_ca)) if chosen.worker_ca else authority.ca
         return Listener(
@@ -246,14 +246,14 @@ class Assembly:
             self._log.info("The status listener's certificate was reloaded")
         else:
             self._log.warning(
-                "The status listener's new certificate cannot be used; the previous one still is",
+                "The status listener's new certificate cannot be used; keeping the previous one",
                 error=error,
             )
 
     def status_app(self, store: Store, health: Health) -> StatusApp:
         """Make what serves probes, metrics and status of an open run."""
         return StatusApp(
-            store.snapshot,
+            store,
             health,
             self.metrics.render,
             from_settings.audience(self.chosen),
@@ -261,13 +261,6 @@ class Assembly:
             interval=self.rhythm.interval,
             clock=self.clock,
             wall=self.wall,
-            events=Events(
-                store,
-                clock=self.clock,
-                wall=self.wall,
-                interval=self.rhythm.interval,
-                pace=from_settings.event_pace(self.chosen),
-            ),
             results=ResultFiles(self.layout, self._blobs, self.chosen),
             shown=Shown(self.layout, self._contents),
             retrieved=store.retrieved,
@@ -291,10 +284,17 @@ class Assembly:
             url=f"https://{address}",
             ca=authority.ca,
             client=partial(authority.client, run),
+            forget_key=authority.forget_key,
             uploading=lambda: intake.uploads.holding,
-            logs=Logs(self._api, chosen.pod_namespace, self.layout.podlogs, self.layout.staging),
-            clock=self.clock,
-            wall=self.wall,
+            close=intake.uploads.close,
+            logs=Logs(
+                self._api,
+                chosen.pod_namespace,
+                self.layout.podlogs,
+                self.layout.staging,
+                check_room=self.layout.check_room,
+            ),
+            now=self.now,
         )
 
     def control(
@@ -320,12 +320,12 @@ class Assembly:
             ),
             holding=lambda: intake.uploads.holding,
             excused=lambda: intake.uploads.excused,
+            queued=lambda: intake.uploads.queued,
             full=lambda: workers.full_seconds,
             removed=None if launcher is None else lambda: launcher.through,
             upload=upload,
             count=self.metrics.count,
-            clock=self.clock,
-            wall=self.wall,
+            now=self.now,
         )
 
     def annotator(self, store: Store) -> Annotator | None:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reporter.aggregator.entry_log import EntryLog
-from reporter.aggregator.finish.package import Interrupted, PackageFailed
+from reporter.aggregator.finish.package import BodiesLost, Interrupted, PackageFailed
 from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.aggregator.store import Store, StoreError
 from reporter.aggregator.sweep import Silence
 from reporter.core.run.beats import LATE
+from reporter.core.run.clock import RunClock
 from reporter.core.run.entry import may_close
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.results import judging
@@ -26,13 +27,14 @@ from reporter.runtime import log
 
 _ALIVE_EVERY = 5.0  # seconds between two signs of life on the disk
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0  # seconds between two tries to pack
+_DAMAGED = "the stored result is missing or does not match its SHA-256"
 
 
 class Packing(Protocol):
     """What control wants of the files behind the rows."""
 
     async def package(self, snapshot: Snapshot) -> Tar:
-        """Make the tarball, durable on return. Raises PackageFailed."""
+        """Make the tarball, durable on return. Raises PackageFailed, BodiesLost among them."""
 
     async def clear(self, snapshot: Snapshot) -> None:
         """Remove what the tarball has made superfluous. Raises OSError."""
@@ -72,11 +74,11 @@ class Control:
     """Carries one run through its phases.
 
     `holding` gives the keys that have an upload for which the run stays open, `excused` those whose
-    retry windows stay open as well; `full` the seconds in which workers found no place to be heard,
-    in all so far. `removed` says whether a launcher has removed what it launched: the run closes
-    then at the earliest. `None`: nobody launches, and clocks begin with the group's turn. `upload`
-    uploads the tarball, where that is asked for. `count` counts by a metric's name.
-    `clock` is monotonic, `wall` Unix time.
+    retry windows stay open as well, `queued` those whose deadlines do; `full` the seconds in which
+    workers found no place to be heard, in all so far. `removed` says whether a launcher has removed
+    what it launched: the run closes then at the earliest. `None`: nobody launches, and clocks begin
+    with the group's turn. `upload` uploads the tarball, where that is asked for. `count` counts by
+    a metric's name. `now` is the clock of the run.
     """
 
     def __init__(
@@ -88,25 +90,26 @@ class Control:
         timing: Timing,
         holding: Callable[[], Collection[Key]],
         excused: Callable[[], Collection[Key]] = tuple,
+        queued: Callable[[], Collection[Key]] = tuple,
         full: Callable[[], float] = float,
         removed: Callable[[], bool] | None = None,
         upload: Uploading | None = None,
         count: Callable[[str], None],
-        clock: Callable[[], float],
-        wall: Callable[[], float],
+        now: RunClock,
     ) -> None:
         self._store, self._results, self._plan, self._timing = store, results, plan, timing
-        self._holding, self._excused, self._count = holding, excused, count
+        self._holding, self._excused, self._queued = holding, excused, queued
+        self._count = count
         self._removed, self._upload = removed, upload
-        self._clock, self._wall = clock, wall
+        self._clock, self._now = now.clock, now
         self._silence = Silence(store, timing.heartbeat_timeout, timing.heartbeat_interval, full)
         self._launched: set[str] = set()
-        self._looked: float | None = None  # Unix time
-        self._back = -math.inf  # Unix time since which workers can reach us
-        self._told_alive = 0.0  # Unix time
+        self._looked: float | None = None
+        self._back = -math.inf  # since when workers can reach us
+        self._told_alive = 0.0
         self._rate_limited = RateLimitedLog()
         self._log = log.get()
-        self._entry_log = EntryLog(store.snapshot(), store.changes)
+        self._entry_log = EntryLog(store.snapshot(), store.changes, now.clock)
         self._tar: Tar | None = None
         self._failure: tuple[str, float] | None = None  # why and when, not yet written down
         self._next_try, self._delay = -math.inf, _FIRST_DELAY
@@ -131,6 +134,16 @@ class Control:
                 self._clock(), self._log.error, "Store write failed", error=error
             )
 
+    async def stay_alive(self) -> None:
+        """Leave signs of life while the run is packed and uploaded, which `tick` waits for.
+
+        Before that they say that workers can reach us, and `tick` knows.
+        """
+        while self._store.phase is not Phase.CLOSED:
+            if self._store.phase is Phase.POST_PROCESSING:
+                self._store.note_alive(self._now())
+            await asyncio.sleep(_ALIVE_EVERY)
+
     async def tell(self) -> None:
         """Log what has become of the entries since it was last told."""
         for _ in self._entry_log.look(self._store.snapshot()):
@@ -138,13 +151,13 @@ class Control:
 
     async def _resume(self) -> None:
         """Let the time in which workers could not reach us not count: our start, a pause."""
-        now = self._wall()
+        now = self._now()
         if self._looked is None:
             self._silence.forgive(math.inf, self._clock())
         if self._looked is None or now - self._looked > LATE:
             await self._store.workers_return(at=now)
             self._told_alive = self._back = now
-        elif abs(now - self._told_alive) >= _ALIVE_EVERY:
+        elif now - self._told_alive >= _ALIVE_EVERY:
             self._store.note_alive(now)
             self._told_alive = now
         self._looked = now
@@ -158,17 +171,17 @@ class Control:
             group = [plugin for plugin in self._plan.plugins if plugin.order == order]
             for plugin in group:
                 if plugin.name not in self._launched:
-                    await self._store.launch(plugin.name, at=self._wall())
+                    await self._store.launch(plugin.name, at=self._now())
                     self._launched.add(plugin.name)
-            if still_open(self._store.snapshot()) & {plugin.name for plugin in group}:
+            if self._store.open_plugins & {plugin.name for plugin in group}:
                 return
 
     async def _sweep(self) -> None:
         # First, as who is silent as well has the cause that people know.
-        await self._store.give_up_due(self._wall(), self._excused())
+        await self._store.give_up_due(self._now(), self._excused(), self._queued())
         mono = self._clock()
         if self._silence.due(mono):
-            await self._store.mark_all_failed(self._silence.look(self._wall(), mono))
+            await self._store.mark_all_failed(self._silence.look(self._now(), mono))
             await self._silence.tell()
 
     async def _conclude(self) -> None:
@@ -182,7 +195,7 @@ class Control:
                 or judging(snapshot)
                 or not may_close(
                     snapshot.entries.values(),
-                    self._wall(),
+                    self._now(),
                     hold=self._timing.hold,
                     reading=self._holding(),
                     back=self._back,
@@ -212,6 +225,11 @@ class Control:
                 self._tar = await self._results.package(self._store.snapshot())
             except Interrupted:
                 return  # the next process makes it
+            except BodiesLost as error:
+                for key in error.keys:
+                    self._count("lost_results")
+                    await self._store.lose(key, _DAMAGED, at=self._now())
+                return  # the next tick packs the rest
             except PackageFailed as error:
                 self._put_off(str(error))
         if self._tar is None:
@@ -232,7 +250,7 @@ class Control:
         )
 
     def _put_off(self, why: str) -> None:
-        self._failure = why, self._wall()
+        self._failure = why, self._now()
         self._count("package_failures")
         self._log.error(
             "Packing failed; all received results are kept",

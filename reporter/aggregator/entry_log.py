@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 
+from reporter.aggregator.rate_limited_log import RateLimitedLog
 from reporter.core.run.entry import Entry, Window, unjudged
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Rank, Record
@@ -19,18 +20,23 @@ _PIECE = 20  # entries, about a millisecond
 class EntryLog:
     """Remembers how the entries stood when they were last looked at.
 
-    `changes` gives the keys that have changed since a revision.
+    `changes` gives the keys that have changed since a revision, `clock` monotonic seconds.
     """
 
-    def __init__(self, snapshot: Snapshot, changes: Callable[[int], Sequence[Key]]) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        changes: Callable[[int], Iterable[Key]],
+        clock: Callable[[], float],
+    ) -> None:
         self._seen = dict(snapshot.entries)
         self._revision, self._changes = snapshot.revision, changes
-        self._log = log.get()
+        self._clock, self._log, self._rate_limited = clock, log.get(), RateLimitedLog()
 
     def look(self, snapshot: Snapshot) -> Iterator[None]:
         """Log what has changed since, a piece with each step."""
         keys = iter(self._changes(self._revision))
-        self._revision = snapshot.revision
+        self._revision, self._skew = snapshot.revision, snapshot.skew
         while piece := tuple(islice(keys, _PIECE)):
             for key in piece:
                 self._tell(key, self._seen[key], snapshot.entries[key])
@@ -71,16 +77,20 @@ class EntryLog:
                     "Result given up", key=str(key), cause=str(record.cause), text=record.text
                 )
             case Rank.LOST:
-                self._log.error("Result lost, send it again", key=str(key), text=record.text)
+                self._log.error("Result lost", key=str(key), text=record.text)
 
     def _read(self, key: Key, record: Record) -> None:
         say = self._log.warning if record.verdict in NOT_PASSED else self._log.info
         say("Result judged", key=str(key), tests=dict(record.counts), **_judged(record))
 
     def _failed(self, key: Key, attempts: int, window: Window) -> None:
-        until = datetime.fromtimestamp(window.until, UTC).isoformat(timespec="seconds")
-        self._log.warning(
+        until = datetime.fromtimestamp(window.until - self._skew, UTC).isoformat(timespec="seconds")
+        # Verdicts come once; a worker may fail as often as it likes, for all keys of its plugin.
+        self._rate_limited.say(
+            self._clock(),
+            self._log.warning,
             "Upload failed, may be retried",
+            about=key,
             key=str(key),
             attempts=attempts,
             until=until,

@@ -55,15 +55,6 @@ def open_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def event_pace(chosen: Settings) -> http.Pace:
-    """Return how many event streams there may be, and what they are written."""
-    return http.Pace(
-        comment=chosen.event_comment_seconds,
-        streams=chosen.max_event_streams,
-        history=chosen.event_history,
-    )
-
-
 def server_names(chosen: Settings) -> list[str]:
     """Return all names and addresses by which workers reach us, without ports."""
     hostname = socket.gethostname()

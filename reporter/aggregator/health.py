@@ -11,9 +11,9 @@ from reporter.aggregator.store import Store
 from reporter.aggregator.store.layout import Layout
 from reporter.core.run import beats
 from reporter.core.run.beats import Beat
-from reporter.core.run.results import ended_since, result_status, run_result_status
+from reporter.core.run.results import run_result_status
 from reporter.core.run.snapshot import Snapshot, final, run_status
-from reporter.metrics.aggregator import ENDED_SECONDS, ENDED_SHOWN, EndedEntry, Now
+from reporter.metrics.aggregator import Now
 
 STALLED = 30.0
 """Seconds without a tick after which the event loop counts as stuck; one is due each second."""
@@ -85,10 +85,6 @@ class Health:
             results=judged,
             heartbeat_age=_ages(snapshot, self._clock()),
             expiry={"run": self._authority.expires_at},
-            ended=[
-                EndedEntry(*entry.key, str(entry.state), result_status(snapshot, entry))
-                for entry in ended_since(snapshot, self._wall() - ENDED_SECONDS, ENDED_SHOWN)
-            ],
             status=str(run_status(snapshot)),
             result_status=run_result_status(snapshot),
             final=final(snapshot),

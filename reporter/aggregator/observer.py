@@ -31,11 +31,10 @@ class Traffic:
 
     def refused(self, what: str, why: str, peer: str, certificate: str) -> None:
         """Log a worker that was refused."""
-        what = what[:_SHOWN]
         self._say(
             "Request refused",
-            about=(what, why, peer),
-            request=what,
+            about=(certificate, why),
+            request=what[:_SHOWN],
             why=why,
             peer=peer,
             certificate=certificate,
@@ -48,7 +47,14 @@ class Traffic:
 
     def unexpected(self, where: str, error: BaseException) -> None:
         """Log what should not happen, with its trace."""
-        self._log.error("Unexpected error", where=where, exc_info=error)
+        self._rate_limited.say(
+            self._clock(),
+            self._log.error,
+            "Unexpected error",
+            about=(where, type(error)),
+            where=where,
+            exc_info=error,
+        )
 
     def _say(self, event: str, *, about: object, **fields: object) -> None:
         self._rate_limited.say(self._clock(), self._log.warning, event, about=about, **fields)

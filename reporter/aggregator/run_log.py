@@ -19,6 +19,18 @@ from reporter.core.snapshot.redact import redact
 
 _LARGEST: Final = 16 * 2**20  # bytes
 _WAITING: Final = 10_000  # lines
+_VERDICTS: Final = frozenset(
+    {
+        "Result stored",
+        "Result judged",
+        "Result given up",
+        "Result lost",
+        "Worker reported an error",
+        "Run closed: the set of results is final",
+        "Run finished",
+    }
+)
+"""For these a tenth of the file is kept."""
 _LAST: Final = 64 * 1024  # bytes in which a line that was cut off by a kill begins
 
 
@@ -36,7 +48,7 @@ class RunLog:
         self._thread: threading.Thread | None = None
         self._missing = 0
         self._fd, self._size = -1, 0
-        self._full = False
+        self._truncated = False
 
     def write(self, line: str) -> None:
         """Add a line, a JSON object without its newline."""
@@ -82,8 +94,6 @@ class RunLog:
                 os.close(self._fd)
 
     def _keep(self, path: Path, line: str) -> None:
-        if self._full:
-            return
         try:
             if self._fd < 0:
                 self._fd, self._size = _open(path)
@@ -92,9 +102,14 @@ class RunLog:
                 self._append(_own("Lines are missing here", lines=missing))
                 self._missing -= missing
             data = f"{_without_secrets(line)}\n".encode("utf-8", "backslashreplace")
-            if self._size + len(data) > self._largest:
-                self._full = True
-                data = _own("Log truncated: size limit reached")
+            largest = self._largest
+            if json.loads(line).get("message") not in _VERDICTS:
+                largest -= largest // 10
+            if self._size + len(data) > largest:
+                if self._truncated:
+                    return
+                self._truncated = True
+                data = _own("Log truncated: size limit reached, only verdicts follow")
             self._append(data)
         except (OSError, ValueError, RecursionError):
             self._missing += 1

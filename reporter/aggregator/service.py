@@ -195,8 +195,8 @@ class Service:
             asyncio.create_task(make.judging(store).run()),
         )
         if launcher is not None:
-            lasting += (asyncio.create_task(self._launch(launcher, store)),)
-        tasks += lasting
+            lasting += (asyncio.create_task(self._launch(launcher, authority)),)
+        tasks += (*lasting, asyncio.create_task(control.stay_alive()))
         if annotator := make.annotator(store):
             # The run neither waits for it nor ends with it.
             tasks.append(asyncio.create_task(annotator.run()))
@@ -212,7 +212,7 @@ class Service:
         """Open the run, and take up what is to become of its tarball."""
         store = self._make.store()
         parts.push_async_callback(store.close)
-        await store.open_run(self._plan, now=self._wall())
+        await store.open_run(self._plan, now=self._make.now())
         # Only now: before that, the state may turn out to be another run's.
         layout = self._make.layout
         self._make.run_log.open(layout.run_log, layout.check_room)
@@ -225,7 +225,7 @@ class Service:
             # Here, because most runs upload nothing.
             from reporter.aggregator.finish.upload import give_up_unwanted
 
-            await give_up_unwanted(store, self._wall())
+            await give_up_unwanted(store, self._make.now())
         return store
 
     async def _listen(self, parts: AsyncExitStack, listener: Listener) -> tuple[str, int]:
@@ -268,12 +268,10 @@ class Service:
         finally:
             unsubscribe()
 
-    async def _launch(self, launcher: Launcher, store: Store) -> None:
-        """Launch, and once the run is closed let nobody add a client any more."""
+    async def _launch(self, launcher: Launcher, authority: Authority) -> None:
         await launcher.run()
         self._changed.set()  # the run may close now
-        await _until(store, lambda: store.phase is not Phase.RUNNING)
-        await asyncio.to_thread(Authority.forget_key, self._make.layout.tls)
+        await asyncio.to_thread(authority.forget_key)
         await asyncio.Event().wait()
 
     async def _finished(self, store: Store, annotator: Annotator | None) -> None:

@@ -63,8 +63,8 @@ class Silence:
     def look(self, now: float, mono: float) -> FailuresByKey:
         """Return the open entries whose workers have been silent for too long.
 
-        `now` is Unix time, `mono` the monotonic clock. A sweep that comes late means that this
-        process was paused, which makes nobody older.
+        `now` is by the run's clock, `mono` by the monotonic one. A sweep that comes late means
+        that this process was paused, which makes nobody older.
         """
         self._sweep, late = self._sweep.at(mono)
         full = self._full()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from reporter.attempt.seams import Inputs, Sink, Stop, Telemetry
-from reporter.core.case import POLL_STEP, Case, Observation, Policy
+from reporter.core.case import LEAST_BUDGET, POLL_STEP, Case, Observation, Policy
 from reporter.core.condition import Attempt, Standing
 from reporter.core.facts import PodLook, Terminated, pod_of
 from reporter.core.memory import Memory, attributed, recall, remember
@@ -25,7 +25,10 @@ CALM_STEP = 0.5  # a watch that seems healthy may be half open; an API that is a
 
 
 class Looker:
-    """Makes observations; `seen` is the newest. Times are readings of `clock`, in seconds."""
+    """Makes observations; `seen` is the newest. Times are readings of `clock`, in seconds.
+
+    `began` is when the process was started, if that was earlier.
+    """
 
     def __init__(
         self,
@@ -38,11 +41,17 @@ class Looker:
         pod_name: str,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        began: float | None = None,
     ) -> None:
         self._in, self._sink, self._stop, self._telemetry = inputs, sink, stop, telemetry
         self._policy, self._pod_name = policy, pod_name
         self._clock, self._wall = clock, wall
-        self._memory = Memory(waiting_since=clock(), waiting_since_at=wall())
+        since = clock() if began is None else began
+        self._memory = Memory(
+            waiting_since=since,
+            waiting_since_at=wall() - (clock() - since),
+            first_look=inputs.first_look,
+        )
         self._file: ResultLook | None = None
         self._progress: Progress | None = None
         self._asked_at = float("-inf")
@@ -92,6 +101,7 @@ class Looker:
             waiting_since_at=self._memory.waiting_since_at,
             first_started_at=self._memory.first_started_at,
             restarts=pod.adapter.restarts if pod and pod.adapter else 0,
+            index=pod.index if pod else None,
         )
 
     def recall(self, standing: Standing) -> None:
@@ -124,6 +134,15 @@ class Looker:
         """Return whether the kubelet may end this process so soon."""
         case = self._stopping()
         return case is not None and self._clock() >= (case.stop_deadline or 0.0) - seconds
+
+    def write_end(self) -> float:
+        """Return until when a write that is under way at SIGTERM may go on; -inf before it.
+
+        What is left then is enough for another.
+        """
+        case = self._stopping()
+        deadline = case.stop_deadline if case else None
+        return float("-inf") if deadline is None else deadline - LEAST_BUDGET
 
     def _stopping(self) -> Case | None:
         stopped = self._stop.requested_at

@@ -16,12 +16,13 @@ from reporter.attempt.seams import Inputs, Options, Sink, Stop, Telemetry, Wake
 from reporter.core.case import POLL_STEP, Case, Observation
 from reporter.core.condition import Statement
 from reporter.core.facts import Form, Terminated, pod_of
+from reporter.core.interruption import interruption
 from reporter.core.verdict import Settled, Verdict, nothing_more, stays
 
 WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
-# Seconds after SIGTERM for what contradicts a verdict already given. In the native form the adapter
-# has ended by then, and a busy node shows it late; in the classic form it may run for long.
-LAST_LOOK = {Form.NATIVE: 1.0, Form.CLASSIC: 3 * POLL_STEP}
+LAST_LOOK = 3 * POLL_STEP
+"""Seconds after SIGTERM for what contradicts a verdict already given: in the classic form the
+adapter may run for long, and of a Pod that is being deleted no end is shown."""
 
 
 class Loop:
@@ -39,6 +40,7 @@ class Loop:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         rng: Callable[[], float] = random.random,
+        began: float | None = None,
     ) -> None:
         self._in, self._options, self._wake, self._clock = inputs, options, wake, clock
         self._looker = Looker(
@@ -50,6 +52,7 @@ class Loop:
             pod_name=options.pod_name,
             clock=clock,
             wall=wall,
+            began=began,
         )
         self._publisher = Publisher(
             self._looker, sink, options, telemetry, clock=clock, wall=wall, rng=rng
@@ -70,6 +73,11 @@ class Loop:
         """What this process wrote last."""
         return self._publisher.statement
 
+    @property
+    def write_end(self) -> float:
+        """Until when a write that is under way at SIGTERM may go on; -inf before it."""
+        return self._looker.write_end()
+
     def run(self) -> LoopOutcome:
         """Look, decide and act until there is nothing left to do."""
         while (outcome := self.step()) is None:
@@ -84,7 +92,8 @@ class Loop:
         wanted = self._publisher.wants(o)
         if wanted:
             self._publisher.hand_over(o)
-        tried = wanted and self._publisher.pace.due(o)
+        final = isinstance(self._publisher.verdict, Settled)
+        tried = wanted and self._publisher.pace.due(o, final=final)
         if tried and (outcome := self._publisher.publish()):
             return outcome
         outcome = self._ends()
@@ -126,10 +135,12 @@ class Loop:
     def _last_look_over(self, o: Observation) -> bool:
         if o.stopping_since is None:
             return False
-        pod = pod_of(o.pod)
+        pod, case = pod_of(o.pod), Case(o, self._options.policy)
+        last = o.stopping_since + LAST_LOOK
+        if case.form is Form.NATIVE and interruption(case) is None and case.look_until:
+            last = case.look_until  # the adapter has ended, and a busy node is late to say how
         ended = pod is None or isinstance(pod.adapter_state, Terminated)
-        form = Case(o, self._options.policy).form
-        return ended or self._clock() >= o.stopping_since + LAST_LOOK[form]
+        return ended or self._clock() >= last
 
     def _next_pass(self, *, owing: bool = False) -> float:
         """Return when the next pass is due, if nothing wakes us before: the one place that says.

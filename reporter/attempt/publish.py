@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
-from reporter.attempt.look import Looker
+from reporter.attempt.look import LEAST_TIMEOUT, Looker
 from reporter.attempt.seams import Options, Sink, Telemetry
-from reporter.core.annotation import contradiction, evidence
+from reporter.core import rows
+from reporter.core.annotation import contradiction, evidence, late
 from reporter.core.case import Case, Observation
 from reporter.core.condition import Owner, Standing, Statement, owner, worth_writing
 from reporter.core.facts import (
@@ -27,7 +28,8 @@ from reporter.core.facts import (
     Terminated,
     pod_of,
 )
-from reporter.core.pace import REPEAT_PAUSE, Pace
+from reporter.core.pace import Pace
+from reporter.core.payloads import FileValid
 from reporter.core.rows import Report
 from reporter.core.verdict import Pending, Settled, Verdict, decide
 from reporter.errors import (
@@ -40,7 +42,10 @@ from reporter.errors import (
     Unavailable,
 )
 
-JOB_PATIENCE = 5.0  # an absent Job is looked for again so long before it counts as never seen
+JOB_PATIENCE = 5.0  # a 404 that may be wrong has to last so long
+SLOW_WRITES = (10.0, 35.0)
+"""Seconds for a write after a first and a second one had no answer in time: a webhook may take 10,
+and an API server ends a change after 34."""
 EVENT_PATIENCE = 1.0  # seconds for the one try to announce a final verdict
 EVENT_LEAST = 0.5  # less than this before the end is kept for what matters
 HAND_OVER = 5.0
@@ -57,6 +62,7 @@ class LoopOutcome(Enum):
 
     FINAL = "final"  # a final verdict of this attempt is on the Job
     SUPERSEDED = "superseded"  # a newer attempt has written
+    OTHER_INDEX_FAILED = "otherIndexFailed"  # its verdict stays, ours is known and not written
     JOB_GONE = "jobGone"
     JOB_NEVER_SEEN = "jobNeverSeen"
     GAVE_UP = "gaveUp"  # the verdict could not be written in time
@@ -84,7 +90,8 @@ class Publisher:
         self._wanted: tuple[str, bool] | None = None  # row and finality of what waits to be written
         self._sent: Statement | None = None
         self._job_missing_since: float | None = None
-        self._unnotable = False  # trying again cannot add the contradiction
+        self._timeouts = 0  # of writes
+        self._unnotable = False  # what contradicts the verdict was added, or cannot be
         self.verdict: Verdict = Pending(self.wanted_since)
         self.statement: Statement | None = None  # what this process wrote last
 
@@ -137,12 +144,13 @@ class Publisher:
                 evidence=evidence(o, self._wall()),
                 wall=self._wall(),
             )
-            self._sink.write(self._sent, timeout=self._looker.timeout())
+            shown = self._write(self._sent, o)
         except (NotFound, Gone) as error:
             self._telemetry.failed("job", error)
             return self._job_missing(error)
         except KubeError as error:
             self._telemetry.failed("job", error)
+            self._job_missing_since = None
             if isinstance(error, Forbidden | InvalidRequest):
                 if not self._hidden(o := self._look_again()):
                     self._withhold(o)
@@ -151,14 +159,18 @@ class Publisher:
             # Whatever the server wishes, there is a try when others have to hear.
             self.pace.put_off(self._clock(), error, self._looker.left(keep=HAND_OVER))
             return None
+        if shown != self._sink.standing:
+            what = "the annotation of the verdict is missing or was changed in the response"
+            self._telemetry.failed("annotation", InvalidRequest(what))
         self._accepted(began)
         return self._stands()
 
     def note_contradiction(self, o: Observation) -> bool:
-        """Add what the adapter's end said against a good verdict given before; best effort.
+        """Add what contradicts a verdict given before, once; best effort.
 
-        The verdict may be one that an earlier start of this container has written. True while there
-        is something left to add; the next try is at the pace's `next_try`.
+        That is the adapter's end after a success, or a result after a timeout. The verdict may be
+        one that an earlier start of this container has written. True while there is something left
+        to add; the next try is at the pace's `next_try`.
         """
         if self._unnotable or self._contradiction(o) is None:
             return False
@@ -166,8 +178,13 @@ class Publisher:
             return True
         try:
             self._sink.read(timeout=self._looker.timeout())
-            if after := self._contradiction(o):
-                self._sink.annotate(after, timeout=self._looker.timeout())
+            if found := self._contradiction(o):
+                self._sink.annotate(*found, timeout=self._looker.timeout())
+                self._unnotable = True
+                if isinstance(o.file, FileValid) and found[0] == "late":
+                    report = rows.late_result(o.file.result)
+                    said = Statement(report, True, self._looker.attempt(), {}, self._wall())
+                    self._announce(said, late=True)
         except (Conflict, Unavailable) as error:
             self._telemetry.failed("job", error)
             self.pace.put_off(self._clock(), error, self._looker.left())
@@ -177,17 +194,20 @@ class Publisher:
             self._unnotable = True
         return False
 
-    def _contradiction(self, o: Observation) -> Mapping[str, Any] | None:
+    def _contradiction(self, o: Observation) -> tuple[str, Mapping[str, Any]] | None:
         """Return what is missing from the final verdict of ours that stands, if anything."""
         standing, pod = self._sink.standing, pod_of(o.pod)
-        if standing is None or pod is None or not isinstance(pod.adapter_state, Terminated):
-            return None
-        note = standing.note
-        if note is None or not note.final or note.ended or note.contradicted:
+        note = standing.note if standing else None
+        if standing is None or note is None or not note.final or note.amended:
             return None
         if owner(standing, self._looker.attempt()) is not Owner.OURS:
             return None
-        return contradiction(note.row, standing.status, pod.adapter_state)
+        if note.row == "T" and isinstance(o.file, FileValid):
+            return "late", late(o.file.result, self._wall())
+        if note.ended or pod is None or not isinstance(pod.adapter_state, Terminated):
+            return None
+        after = contradiction(note.row, standing.status, pod.adapter_state)
+        return ("after", after) if after else None
 
     def _worth_it(self, o: Observation) -> bool:
         if isinstance(self.verdict, Pending) or o.now < self._held_until(o):
@@ -199,11 +219,7 @@ class Publisher:
         silent = not self._options.report_running or self._just_starting(o)
         if report.row == "A" and owner(standing, attempt) is not Owner.OURS and silent:
             return False
-        since = self.pace.since_write(o)
-        final = isinstance(self.verdict, Settled)
-        repeated = self.statement is not None and self.statement.report.row == report.row
-        if repeated and not final and since < REPEAT_PAUSE and o.stopping_since is None:
-            return False
+        final, since = isinstance(self.verdict, Settled), self.pace.since_write(o)
         return worth_writing(standing, attempt, report, final=final, since_last=since)
 
     def _hand_over_at(self, o: Observation) -> float:
@@ -237,6 +253,20 @@ class Publisher:
         running = pod is not None and isinstance(pod.adapter_state, Running)
         return not running and self.pace.starting(o)
 
+    def _write(self, statement: Statement, o: Observation) -> Standing:
+        timeout, left, began = self._looker.timeout(), self._looker.left(), self._clock()
+        if self._timeouts:
+            timeout = SLOW_WRITES[min(self._timeouts, len(SLOW_WRITES)) - 1]
+            if left is not None:
+                timeout = min(timeout, max(LEAST_TIMEOUT, left))
+                if left - timeout < HAND_OVER:
+                    self._withhold(o)
+        try:
+            return self._sink.write(statement, timeout=timeout)
+        except Unavailable:
+            self._timeouts += self._clock() - began >= timeout
+            raise
+
     def _look_again(self) -> Observation:
         row = "" if isinstance(self.verdict, Pending) else self.verdict.report.row
         seen = self._looker.seen
@@ -257,6 +287,10 @@ class Publisher:
         whose = owner(standing, self._looker.attempt())
         if whose is Owner.NEWER:
             return LoopOutcome.SUPERSEDED
+        if whose is Owner.FAILED_INDEX:
+            # Our own verdict is still needed: the classic form exits by it.
+            known = isinstance(self.verdict, Settled)
+            return LoopOutcome.OTHER_INDEX_FAILED if known else None
         return LoopOutcome.FINAL if whose is Owner.OURS and standing.note.final else None
 
     def _carried_out(self, standing: Standing) -> bool:
@@ -272,35 +306,37 @@ class Publisher:
 
     def _accepted(self, began: float) -> None:
         if self._sent is not None:
-            self.pace.written(self._clock())
+            self.pace.written(self._clock(), final=self._sent.final)
             self.statement = self._sent
             self._telemetry.published(self._sent, self._clock() - began)
             if self._sent.final:
                 self._announce(self._sent)
 
-    def _announce(self, statement: Statement) -> None:
+    def _announce(self, statement: Statement, *, late: bool = False) -> None:
         left = self._looker.left()
         if left is not None and left < EVENT_LEAST:
             return
         timeout = EVENT_PATIENCE if left is None else min(EVENT_PATIENCE, left)
         try:
-            self._sink.announce(statement, timeout=timeout)
+            self._sink.announce(statement, timeout=timeout, late=late)
         except Conflict:
             pass  # it is there: this is its second try
         except KubeError as error:
             self._telemetry.failed("event", error)
 
-    def _job_missing(self, error: KubeError) -> LoopOutcome | None:
+    def _job_missing(self, error: NotFound | Gone) -> LoopOutcome | None:
         seen = self._looker.seen
         pod = pod_of(seen.pod) if seen else None
         labelled = pod is not None and pod.job_uid and pod.job_name == self._options.job_name
-        if self._sink.standing is not None or labelled:
-            return LoopOutcome.JOB_GONE
+        was_there = self._sink.standing is not None or labelled
+        # An API server that starts may not know the path yet, and names nothing.
+        sure = isinstance(error, Gone) or (was_there and error.name == self._options.job_name)
         now = self._clock()
-        self._job_missing_since = self._job_missing_since or now
-        if isinstance(error, Gone) or now >= self._job_missing_since + JOB_PATIENCE:
-            return LoopOutcome.JOB_NEVER_SEEN
-        self.pace.put_off(self._clock(), error, self._looker.left())
+        if self._job_missing_since is None:
+            self._job_missing_since = now
+        if sure or now >= self._job_missing_since + JOB_PATIENCE:
+            return LoopOutcome.JOB_GONE if was_there else LoopOutcome.JOB_NEVER_SEEN
+        self.pace.put_off(now, error, self._looker.left())
         return None
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from reporter.core.case import Observation, Policy
 from reporter.core.condition import Standing, Statement
 from reporter.core.facts import PodLook
-from reporter.core.payloads import Progress, ResultLook, Searched
+from reporter.core.payloads import FirstLook, Progress, ResultLook, Searched
 from reporter.core.rows import Report
 from reporter.errors import KubeError
 
@@ -65,11 +65,11 @@ class Sink(Protocol):
     def write(self, statement: Statement, *, timeout: float = ...) -> Standing:
         """Write on what was read. Raises KubeError."""
 
-    def annotate(self, after: Mapping[str, Any], *, timeout: float = ...) -> Standing:
-        """Add to the annotation that stands what the adapter's end said later. Raises KubeError."""
+    def annotate(self, member: str, shown: Mapping[str, Any], *, timeout: float = ...) -> Standing:
+        """Add a member to the annotation that stands. Raises KubeError."""
 
-    def announce(self, statement: Statement, *, timeout: float) -> None:
-        """Tell people of a final statement that was written. Raises KubeError."""
+    def announce(self, statement: Statement, *, timeout: float, late: bool = ...) -> None:
+        """Tell people of a final statement, or of a `late` result. Raises KubeError."""
 
 
 class Telemetry(Protocol):
@@ -111,6 +111,7 @@ class Inputs:
     result: ResultSource
     progress: ProgressSource
     events: FileEvents | None = None
+    first_look: FirstLook | None = None
 
 
 @dataclass(frozen=True, slots=True)

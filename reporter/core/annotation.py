@@ -26,12 +26,21 @@ from reporter.core.facts import (
     pod_of,
 )
 from reporter.core.objects import epoch, json_object, moment, number, section, stamp, text
-from reporter.core.payloads import FileAbsent, FileInvalid, FileValid, ResultLook, Searched
-from reporter.core.rows import Report
+from reporter.core.payloads import (
+    FileAbsent,
+    FileInvalid,
+    FileValid,
+    ResultLook,
+    ResultPayload,
+    Searched,
+)
+from reporter.core.rows import FALSE, TRUE, Report
 from reporter.core.text import clean
 
 SIZE_LIMIT = 4096  # bytes
 TEXT_LIMIT = 160  # bytes of any text from outside
+AMENDMENTS = frozenset({"after", "late"})
+"""Members that are added later: how the adapter ended, and a result that came after the timeout."""
 _LOOKS = {
     PodUnknown: "unknown",
     PodRefused: "forbidden",
@@ -67,6 +76,7 @@ def encode_note(
                 "waitingSince": stamp(attempt.waiting_since_at),
                 "adapterStartedAt": _at(attempt.first_started_at),
                 "adapterRestarts": attempt.restarts,
+                "index": attempt.index,
             }
         ),
         "evidence": dict(evidence),
@@ -74,9 +84,9 @@ def encode_note(
     return _fitting(shown)
 
 
-def add_after(value: str, after: Mapping[str, Any]) -> str:
-    """Return an annotation that `decode_note` can read, with what the adapter's end said later."""
-    return _fitting(json.loads(value) | {"after": dict(after)})
+def amend(value: str, member: str, shown: Mapping[str, Any]) -> str:
+    """Return an annotation that `decode_note` can read, with a member of `AMENDMENTS` added."""
+    return _fitting(json.loads(value) | {member: dict(shown)})
 
 
 def decode_note(value: str) -> Note | None:
@@ -95,11 +105,12 @@ def decode_note(value: str) -> Note | None:
             waiting_since_at=since,
             first_started_at=epoch(text(attempt, "adapterStartedAt")),
             restarts=number(attempt, "adapterRestarts") or 0,
+            index=number(attempt, "index"),
         ),
         final=final,
         row=text(shown, "rule"),
         ended=text(section(shown, "evidence", "adapter"), "state") == "terminated",
-        contradicted="after" in shown,
+        amended=not AMENDMENTS.isdisjoint(shown),
     )
 
 
@@ -163,9 +174,21 @@ def _remembered(o: Observation) -> dict[str, Any]:
 
 def contradiction(row: str, status: str, ended: Terminated) -> dict[str, Any] | None:
     """Return how the end of the adapter contradicts a good verdict given before, if it does."""
-    if row != "R" or status != "True" or (ended.exit_code == 0 and not ended.out_of_memory):
+    if row != "R" or status != TRUE or (ended.exit_code == 0 and not ended.out_of_memory):
         return None
     return _run(ended)
+
+
+def late(result: ResultPayload, wall: float) -> dict[str, Any]:
+    """Return a result that came after the timeout; `wall` is the time of the look."""
+    return _known(
+        {
+            "observedAt": stamp(wall),
+            "status": TRUE if result.success else FALSE,
+            "reason": _text(result.reason),
+            "message": _text(result.message),
+        }
+    )
 
 
 def _file(look: ResultLook) -> dict[str, Any]:
@@ -202,6 +225,7 @@ def _pod(pod: Pod) -> dict[str, Any]:
             "restartPolicy": _text(pod.restart.policy),
             "form": pod.form.value if pod.form else None,
             "ownVolume": pod.own_volume or None,
+            "sharedVolume": pod.shared_volume or None,
             "deletionRequestedAt": _at(pod.deletion_requested_at),
             "failingAt": _at(pod.failing_at),
             "activeDeadlineSeconds": pod.deadline,

@@ -84,6 +84,8 @@ def refusal(
     text = plain(f"{request}: {status} {said.get('reason') or ''}: {said.get('message') or ''}")
     words = plain(str(said.get("message") or ""), MAX_WORDS)
     kind = _meaning(request, status, said, words)
+    if kind is NotFound:
+        return NotFound(text, name=str(section(said, "details").get("name", "")), said=words)
     if kind is not Unavailable:
         return kind(text, said=words)
     if status == 410:

@@ -7,6 +7,7 @@ from reporter.core.facts import (
     Job,
     Pod,
     PodLook,
+    PodRefused,
     PodSeen,
     PodUnknown,
     State,
@@ -15,16 +16,21 @@ from reporter.core.facts import (
     pod_of,
 )
 from reporter.core.memory import Memory
-from reporter.core.payloads import Progress, ResultLook, Searched
+from reporter.core.payloads import FileUnread, Progress, ResultLook, Searched
 
 POLL_STEP = 0.05  # between two looks after SIGTERM
+LOOK_STEP = 1.0  # the same once it has been reported that nobody knows why it came
 POLL_AFTER_STOP = 2.0  # a natural end shows in the API within 15 ms of SIGTERM on a calm node
 POLL_AFTER_RETURN = 10.0  # the kubelet reports late after an outage
+LOOK_AFTER_STOP = 30.0  # it repeats a report that failed on a tick of 10 s, before it kills
 GRACE_MARGIN = 2.0  # kept free before the kubelet kills
 LEAST_GRACE = 2.0  # the kubelet leaves so long even when the grace period is used up
 LEAST_BUDGET = 1.5  # of that
 USUAL_GRACE = 30.0  # of a Pod that nobody has seen
 LONGEST_GRACE = 600.0  # it may be this
+READ_PATIENCE = 10.0  # a file server restarts, descriptors run out
+READ_STEP = 0.5  # between two tries to read meanwhile
+REFUSAL_PATIENCE = 30.0  # a binding is replaced, an authorizer restarts
 LAST_WRITE = 1.0  # time kept for writing what was heard last
 CONTROLLER_PAUSE = 1.5  # the Job controller's own write, and its second try after 1 s
 
@@ -62,16 +68,13 @@ class Case:
 
     o: Observation
     policy: Policy
-    pod: Pod | None = field(init=False)
-    known: Pod | None = field(init=False)  # also where the API refuses to show it by now
+    pod: Pod | None = field(init=False)  # as last shown, also where the API refuses it by now
     form: Form = field(init=False)
 
     def __post_init__(self) -> None:
-        pod = pod_of(self.o.pod)
-        known = pod or self.o.memory.last_pod
-        form = self.policy.form or (known.form if known else None) or Form.CLASSIC
+        pod = pod_of(self.o.pod) or self.o.memory.last_pod
+        form = self.policy.form or (pod.form if pod else None) or Form.CLASSIC
         object.__setattr__(self, "pod", pod)
-        object.__setattr__(self, "known", known)
         object.__setattr__(self, "form", form)
 
     @property
@@ -98,11 +101,46 @@ class Case:
         """Whether the end of the adapter can never be observed.
 
         That is so when the Pod is refused or absent, or the names do not fit. An API that does not
-        answer does not count: it may come back.
+        answer does not count, nor one that has refused for a moment: it may come back.
         """
-        if isinstance(self.o.pod, PodUnknown):
-            return False
+        if isinstance(self.o.pod, PodUnknown | PodRefused):
+            return self.refused
         return self.pod is None or self.pod.adapter is None
+
+    @property
+    def refused_from(self) -> float | None:
+        """When the file alone decides, because the API has refused the Pod for so long.
+
+        A reporter that is being stopped cannot wait for a better answer.
+        """
+        since = self.o.memory.refused_since
+        if since is None or self.o.stopping_since is not None:
+            return since
+        return since + REFUSAL_PATIENCE
+
+    @property
+    def refused(self) -> bool:
+        """Whether the API refuses the Pod for good, as far as can be waited for."""
+        return self.refused_from is not None and self.o.now >= self.refused_from
+
+    @property
+    def may_be_shown(self) -> bool:
+        """Whether the API refuses the Pod, but not for long yet."""
+        return isinstance(self.o.pod, PodRefused) and not self.refused
+
+    @property
+    def unread_until(self) -> float:
+        """Until when errors of reading the file may pass, and with that reveal a result."""
+        since, deadline = self.o.memory.unread_since, self.stop_deadline
+        if since is None or not isinstance(self.o.file, FileUnread):
+            return float("-inf")
+        end = since + READ_PATIENCE
+        return end if deadline is None else min(end, deadline - LAST_WRITE)
+
+    @property
+    def unread(self) -> bool:
+        """Whether an error of reading the file may still pass."""
+        return self.o.now < self.unread_until
 
     @property
     def wait_end(self) -> float:
@@ -120,9 +158,9 @@ class Case:
         stopped, taken_away = self.o.stopping_since, self.o.memory.taken_away_since
         if stopped is None:
             return None
-        grace = self.known.grace if self.known else USUAL_GRACE
-        if self.known and self.known.deletion_grace is not None:
-            grace = self.known.deletion_grace
+        grace = self.pod.grace if self.pod else USUAL_GRACE
+        if self.pod and self.pod.deletion_grace is not None:
+            grace = self.pod.deletion_grace
         # The kubelet gives every container the whole grace period from its SIGTERM, and a busy one
         # sends that seconds after the deletion. A sidecar's comes when the others have ended, with
         # what they left of the Pod's. While the API is away the deletion can be seen long after.
@@ -147,7 +185,7 @@ class Case:
         kubelet then ends what goes on too long, and nothing is lost by that.
         """
         stopped = self.o.stopping_since
-        if stopped is None or self.known is not None:
+        if stopped is None or self.pod is not None:
             return self.stop_deadline
         return stopped + LONGEST_GRACE
 
@@ -164,6 +202,19 @@ class Case:
         if self.o.memory.returned is not None:
             until = max(until, self.o.memory.returned + POLL_AFTER_RETURN)
         return min(until, last)
+
+    @property
+    def look_until(self) -> float | None:
+        """Until when a stopped reporter looks for what replaces N; None before SIGTERM.
+
+        The classic form may be stopped long before its adapter ends.
+        """
+        deadline, stopped = self.stop_deadline, self.o.stopping_since
+        if deadline is None or stopped is None or self.form is Form.CLASSIC or self.unobservable:
+            return self.poll_until
+        if self.o.memory.away:
+            return deadline
+        return min(max(stopped, self.o.memory.returned or 0.0) + LOOK_AFTER_STOP, deadline)
 
     @property
     def hear_until(self) -> float | None:

@@ -7,14 +7,14 @@ job` shows it.
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
 from reporter.core.facts import Job
 from reporter.core.objects import items, moment, number, section, stamp, text
-from reporter.core.rows import TRUE, Report
+from reporter.core.rows import FALSE, TRUE, Report
 
 Object = Mapping[str, Any]
 
@@ -47,6 +47,7 @@ class Attempt:
     waiting_since_at: float
     first_started_at: float | None = None
     restarts: int = 0
+    index: int | None = None  # the Pod's completion index
 
     def same(self, other: "Attempt") -> bool:
         """Return whether both are the same Pod's."""
@@ -85,7 +86,7 @@ class Note:
     final: bool
     row: str
     ended: bool = False  # the evidence shows the adapter's end
-    contradicted: bool = False  # the adapter's end was added later
+    amended: bool = False  # what contradicts it was added later
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Owner(Enum):
     OURS = "ours"
     OLDER = "older"
     NEWER = "newer"
+    FAILED_INDEX = "failedIndex"  # a final False of another completion index: the Job fails by it
 
 
 def is_condition_type(text: str) -> bool:
@@ -146,6 +148,7 @@ def read_job(job: Object) -> Job:
         deleting="deletionTimestamp" in metadata,
         failure=next(failures, ""),
         parallel=(number(spec, "parallelism") or 1) > 1,
+        completions=number(spec, "completions") or 1,
     )
 
 
@@ -159,6 +162,9 @@ def read_standing(job: Object, condition_type: str, note: Note | None) -> Standi
         ),
         {},
     )
+    if note is not None and not found:
+        # Something has removed the condition, or never let it in.
+        note = replace(note, final=False)
     return Standing(
         job=read_job(job),
         resource_version=text(section(job, "metadata"), "resourceVersion"),
@@ -174,9 +180,15 @@ def owner(standing: Standing, attempt: Attempt) -> Owner:
     """Return whose report is on the Job."""
     if standing.note is None:
         return Owner.NOBODY
-    if standing.note.attempt.same(attempt):
+    theirs = standing.note.attempt
+    if theirs.same(attempt):
         return Owner.OURS
-    return Owner.NEWER if attempt.older_than(standing.note.attempt) else Owner.OLDER
+    if attempt.older_than(theirs):
+        return Owner.NEWER
+    other = None not in (theirs.index, attempt.index) and theirs.index != attempt.index
+    if other and standing.note.final and standing.status == FALSE:
+        return Owner.FAILED_INDEX
+    return Owner.OLDER
 
 
 def worth_writing(
@@ -189,11 +201,12 @@ def worth_writing(
 ) -> bool:
     """Return whether a report has to be written; our last write was `since_last` seconds ago.
 
-    A final report of the same attempt and a report of a newer attempt are never replaced.
+    A final report of the same attempt, a report of a newer attempt and a final False of another
+    completion index are never replaced.
     Differences in the times of the condition and in the evidence do not matter.
     """
     whose = owner(standing, attempt)
-    if whose is Owner.NEWER:
+    if whose in {Owner.NEWER, Owner.FAILED_INDEX}:
         return False
     note = standing.note
     if whose is not Owner.OURS or note is None:
@@ -251,13 +264,15 @@ def build_event(
     job_name: str,
     job_uid: str,
     condition_type: str,
+    late: bool = False,
 ) -> dict[str, Any]:
     """Build the Event of events.k8s.io/v1 for a final report; `now` in epoch seconds.
 
-    An attempt has one final verdict per type, so the name follows from both, and an Event that is
-    sent again already exists. Reason and message of a report are within the API's limits.
+    An attempt has one final verdict per type, and one `late` result, so the name follows from both,
+    and an Event that is sent again already exists. Reason and message of a report are within the
+    API's limits.
     """
-    whose = f"{attempt.pod_uid or attempt.pod}/{condition_type}"
+    whose = f"{attempt.pod_uid or attempt.pod}/{condition_type}{'/late' if late else ''}"
     digest = hashlib.sha256(whose.encode()).hexdigest()[:16]
     at = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {

@@ -135,14 +135,17 @@ class Pod:
     message: str = ""
     job_name: str = ""
     job_uid: str = ""
+    index: int | None = None  # the completion index, of an Indexed Job
     form: Form | None = None
     adapter: Container | None = None
     misfit: str = ""  # why there is no adapter, naming the containers that exist
     remarks: tuple[str, ...] = ()  # worth a warning: how the adapter was guessed
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     own_restart: RestartPolicy = field(default_factory=RestartPolicy)  # the reporter's
+    restarts_all: bool = False  # RestartAllContainers of any container but the reporter can apply
     own_restarts: int | None = None  # the reporter's; nothing where the API shows none
     own_volume: bool = False  # RESULTS_PATH holds only what this Pod's regular containers wrote
+    shared_volume: bool = False  # RESULTS_PATH is not on an emptyDir of this Pod
     blocker: Blocker | None = None
     disruption: Disruption | None = None
     deletion_requested_at: float | None = None
@@ -204,7 +207,8 @@ class Pod:
             case None:
                 return False
             case Terminated(exit_code):
-                return self.stopping or not self.restart.restarts_after(exit_code)
+                again = self.restarts_all or self.restart.restarts_after(exit_code)
+                return self.stopping or not again
             case Waiting() if self.blocked:
                 return True
             case _:
@@ -213,7 +217,8 @@ class Pod:
     @property
     def may_run_again(self) -> bool:
         """Whether a later run of the adapter can still replace what this one wrote."""
-        return self.restart.can_restart and not self.stopping and not self.ended_for_good
+        again = self.restarts_all or self.restart.can_restart
+        return again and not self.stopping and not self.ended_for_good
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +265,7 @@ class Job:
     deleting: bool = False
     failure: str = ""  # reason of a true FailureTarget or Failed condition
     parallel: bool = False  # runs several Pods at once: outside the contract
+    completions: int = 1
 
 
 def pod_of(look: PodLook) -> Pod | None:

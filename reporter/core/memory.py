@@ -11,6 +11,7 @@ from reporter.core.facts import (
     Pod,
     PodGone,
     PodLook,
+    PodRefused,
     PodSeen,
     PodUnknown,
     Running,
@@ -18,7 +19,14 @@ from reporter.core.facts import (
     Waiting,
     pod_of,
 )
-from reporter.core.payloads import FileAbsent, FileIdentity, ResultLook
+from reporter.core.payloads import (
+    FileAbsent,
+    FileIdentity,
+    FileUnread,
+    FileValid,
+    FirstLook,
+    ResultLook,
+)
 from reporter.core.trouble import Trouble, trouble_of
 
 STAMP_LAG = 1.0
@@ -54,6 +62,9 @@ class Memory:
     trouble_since: float = 0.0
     last_run: EndedRun | None = None
     last_pod: Pod | None = None
+    refused_since: float | None = None  # the API has answered nothing but 403 about the Pod
+    unread_since: float | None = None  # reading the file has failed without a break
+    first_look: FirstLook | None = None
     taken_away_since: float | None = None  # deletion seen, or the Pod seen gone
     away: bool = False  # the API does not answer about the Pod
     returned: float | None = None  # when it answered again after having been away
@@ -105,7 +116,11 @@ def recall(
 
 def remember(memory: Memory, now: float, wall: float, look: PodLook, file: ResultLook) -> Memory:
     """Merge one look into the memory; `file` is what was found, whoever wrote it."""
-    memory = _availability(memory, now, look)
+    memory = replace(
+        _availability(memory, now, look),
+        refused_since=_since(memory.refused_since, now, isinstance(look, PodRefused)),
+        unread_since=_since(memory.unread_since, now, isinstance(file, FileUnread)),
+    )
     pod = pod_of(look)
     if pod is None:
         return memory
@@ -130,23 +145,32 @@ class _Run:
 def attributed(file: ResultLook, look: PodLook, memory: Memory) -> ResultLook:
     """Return the file if the adapter's newest run can have written it, else its absence."""
     pod = pod_of(look) or memory.last_pod
-    if pod is None:
-        return file  # the volume is as old as its Pod
-    adapter = pod.adapter
-    if adapter is None:
-        return _of_run(file, pod, _Run())
-    leftover = memory.leftover(adapter.restarts)
-    if isinstance(adapter.state, Waiting):
-        return _of_run(file, pod, _Run(adapter.last, adapter.restarts, None, leftover))
-    return _of_run(file, pod, _Run(adapter.state, adapter.restarts, adapter.last, leftover))
+    adapter = pod.adapter if pod else None
+    run = _Run()
+    if adapter is not None:
+        leftover = memory.leftover(adapter.restarts)
+        if isinstance(adapter.state, Waiting):
+            run = _Run(adapter.last, adapter.restarts, None, leftover)
+        else:
+            run = _Run(adapter.state, adapter.restarts, adapter.last, leftover)
+    return _of_run(file, pod, run, memory.first_look)
 
 
-def _of_run(file: ResultLook, pod: Pod, run: _Run) -> ResultLook:
+def _of_run(
+    file: ResultLook, pod: Pod | None, run: _Run, first_look: FirstLook | None
+) -> ResultLook:
+    if isinstance(file, FileUnread) and file.before is not None:
+        # What was read of this run holds; an earlier run's may have been replaced meanwhile.
+        before = _of_run(file.before, pod, run, first_look)
+        return before if isinstance(before, FileValid) else replace(file, before=None)
     if isinstance(run.state, Terminated) and run.state.never_started:
         return FileAbsent()
-    if isinstance(file, FileAbsent) or file.identity is None:
-        return file
-    if pod.own_volume and run.restarts <= 0 and run.previous is None:
+    if pod is not None and pod.shared_volume and run.state is None:
+        return FileAbsent()
+    if isinstance(file, FileAbsent) or file.identity is None or pod is None:
+        return file  # without a Pod the volume is as old as it
+    first = run.restarts <= 0 and run.previous is None
+    if first and pod.own_volume:
         # Nobody else can have left it, whatever its times say: clocks are stepped, and stamps of a
         # busy node come late.
         return file
@@ -155,6 +179,9 @@ def _of_run(file: ResultLook, pod: Pod, run: _Run) -> ResultLook:
     if run.state is None or run.state.started_at is None:
         return file if written >= born else FileAbsent()
     started = int(run.state.started_at)
+    if first and pod.shared_volume and first_look is not None and int(first_look.at) < started:
+        # A file server has a clock of its own.
+        return file if file.identity != first_look.identity else FileAbsent()
     if written > started:
         return file
     # The API's times are whole seconds: only what is of a later second than an earlier run's end is
@@ -165,6 +192,12 @@ def _of_run(file: ResultLook, pod: Pod, run: _Run) -> ResultLook:
         return file if alone or file.identity != run.leftover else FileAbsent()
     recent = written >= max(started - STAMP_LAG, born)
     return file if alone and recent else FileAbsent()
+
+
+def _since(before: float | None, now: float, holds: bool) -> float | None:
+    if not holds:
+        return None
+    return now if before is None else before
 
 
 def _availability(memory: Memory, now: float, look: PodLook) -> Memory:
@@ -216,13 +249,17 @@ def _last_run(memory: Memory, pod: Pod, file: ResultLook) -> Memory:
     elif not isinstance(state, Waiting):
         restarts, later = restarts - 1, state
     known = memory.last_run
-    if ended is None or (known is not None and known.restarts >= restarts):
+    if ended is None or (
+        known is not None and known.restarts >= restarts and not isinstance(known.file, FileUnread)
+    ):
         return memory
     before = memory.leftover(restarts)
-    left = _of_run(file, pod, _Run(ended, restarts, previous, before))
+    left = _of_run(file, pod, _Run(ended, restarts, previous, before), memory.first_look)
     lay = None if isinstance(file, FileAbsent) else file.identity
     theirs = _Run(later, restarts + 1, ended)
-    if later is not None and not isinstance(_of_run(file, pod, theirs), FileAbsent):
+    if later is not None and not isinstance(
+        _of_run(file, pod, theirs, memory.first_look), FileAbsent
+    ):
         left, lay = FileAbsent(), None  # as far as anybody can tell it is the next run's
     return replace(memory, last_run=EndedRun(ended, restarts, left, lay, before))
 

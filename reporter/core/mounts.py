@@ -23,18 +23,20 @@ def writers(spec: Object, reporter: str, path: str) -> list[str]:
     return [text(c, "name") for c in items(spec, "containers") if writes(c, volume)]
 
 
-def born_with_pod(spec: Object, reporter: str, path: str) -> bool:
-    """Return whether a file at `path` can only come from this Pod's regular containers.
+def empty_dir(spec: Object, reporter: str, path: str) -> str:
+    """Return the name of the emptyDir that `path` is on, or nothing if it is on another volume.
 
-    The reporter's own mount identifies the volume. It must be an emptyDir that no init container
-    but the reporter can write to.
+    The reporter's own mount identifies the volume.
     """
     volume = volume_of(declared(spec, reporter), path)
     kind = next((v for v in items(spec, "volumes") if text(v, "name") == volume), {})
-    if not volume or not isinstance(kind.get("emptyDir"), Mapping):
-        return False
+    return volume if isinstance(kind.get("emptyDir"), Mapping) else ""
+
+
+def init_writes(spec: Object, reporter: str, volume: str) -> bool:
+    """Return whether an init container besides the reporter mounts a volume writable."""
     others = [c for c in items(spec, "initContainers") if text(c, "name") != reporter]
-    return not any(writes(c, volume) for c in others)
+    return any(writes(c, volume) for c in others)
 
 
 def writes(container: Object, volume: str) -> bool:

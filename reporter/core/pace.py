@@ -8,10 +8,10 @@ from collections.abc import Callable
 from reporter.core.case import Observation
 from reporter.core.condition import TEXT_PAUSE
 from reporter.core.retry import next_delay
-from reporter.errors import Conflict, InvalidRequest, KubeError
+from reporter.errors import Conflict, Forbidden, InvalidRequest, KubeError
 
 FIRST_PATIENCE = 2.0  # a container usually starts this soon after ours: one write instead of two
-REPEAT_PAUSE = 1.0  # between two writes of one revisable row: a conflict costs the controller 1 s
+PAUSE = 1.0  # between two revisable writes: a conflict costs the Job controller 1 s
 
 
 class Pace:
@@ -24,17 +24,19 @@ class Pace:
         self._rng = rng
         self._began = self.next_try = now
         self._written_at = float("-inf")
-        self._failures = 0
-        self._hurried = False
+        self._failures = self._urgency = 0
+        self._refused = False  # by the last failure
 
-    def due(self, o: Observation) -> bool:
+    def due(self, o: Observation, *, final: bool = False) -> bool:
         """Return whether the next try may be made now."""
-        if o.now >= self.next_try:
+        stopping = o.stopping_since is not None
+        if (final or stopping) and not self._failures:
             return True
-        # SIGTERM has come: there is no time to sit out an old back-off.
-        hurry = o.stopping_since is not None and not self._hurried
-        self._hurried = self._hurried or hurry
-        return hurry
+        # SIGTERM does not sit out an old back-off, nor the first final verdict one of a minute.
+        urgency = 2 if stopping else int(final and self._refused)
+        if urgency > self._urgency:
+            self._urgency, self._failures, self.next_try = urgency, 0, o.now
+        return o.now >= self.next_try
 
     def starting(self, o: Observation) -> bool:
         """Return whether the adapter may still be about to start."""
@@ -46,26 +48,25 @@ class Pace:
 
     def moments(self) -> list[float]:
         """Return when what is held back now may be written."""
-        pauses = (self._written_at + REPEAT_PAUSE, self._written_at + TEXT_PAUSE)
-        return [self._began + FIRST_PATIENCE, *pauses]
+        return [self._began + FIRST_PATIENCE, self._written_at + TEXT_PAUSE]
 
-    def written(self, now: float) -> None:
-        """Note that a write was accepted."""
+    def written(self, now: float, *, final: bool = False) -> None:
+        """Note that a write was accepted; what is added to a final one need not wait."""
         self._failures = 0
-        self.next_try = self._written_at = now
+        self._written_at, self.next_try = now, now if final else now + PAUSE
 
     def put_off(self, now: float, error: KubeError, left: float | None) -> None:
         """Back off after a failure; `left` are the seconds until the end, None before SIGTERM."""
         self._failures += 1
-        longest = 5.0 if left is None else 0.5
+        # What is forbidden or wrong may be so for days, and in thousands of Pods.
+        refused = self._refused = isinstance(error, Forbidden | InvalidRequest)
+        longest = 0.5 if left is not None else 60.0 if refused else 5.0
         delay = next_delay(
             self._failures,
             self._rng,
-            retry_after=error.retry_after,
+            retry_after=min(PAUSE, longest) if refused else error.retry_after,
             remaining=left,
-            first=0.02 if isinstance(error, Conflict) else 0.1,
+            first=PAUSE if refused else 0.02 if isinstance(error, Conflict) else 0.1,
             longest=longest,
         )
-        # What the server refuses as wrong is not tried again soon.
-        slow = longest if isinstance(error, InvalidRequest) else 0.0
-        self.next_try = now + max(delay or 0.0, slow)
+        self.next_try = now + (delay or 0.0)

@@ -70,11 +70,26 @@ class FileValid:
 
 
 @dataclass(frozen=True, slots=True)
+class FileUnread(FileInvalid):
+    """Reading failed in a way that may pass; `before` is the result that the last read found."""
+
+    before: FileValid | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Searched:
     """Where a result file was looked for in vain, and a few names found there: cleaned and cut."""
 
     path: str
     found: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """What was at RESULTS_PATH when the reporter began, and the wall clock just after that look."""
+
+    identity: FileIdentity | None
+    at: float
 
 
 ResultLook = FileAbsent | FileInvalid | FileValid

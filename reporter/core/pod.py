@@ -1,6 +1,6 @@
 """From the API's Pod object to `facts.Pod`: which container is the adapter, which form is ours."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,13 @@ from reporter.core.facts import (
     Terminated,
     Waiting,
 )
-from reporter.core.mounts import born_with_pod, declared, writers
+from reporter.core.mounts import declared, empty_dir, init_writes, writers
 from reporter.core.objects import items, moment, number, section, text
 
 Object = Mapping[str, Any]
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 # Containers that are put into Pods from outside and mount nothing of ours worth writing to.
 PROXIES = frozenset(
@@ -43,7 +44,8 @@ EVICTING = frozenset(
 )
 BY_KUBELET = "TerminationByKubelet"  # a DisruptionTarget's; all others announce a deletion
 
-RESTARTING = frozenset({"Restart", "RestartAllContainers"})  # actions of restartPolicyRules
+RESTART_ALL = "RestartAllContainers"
+RESTARTING = frozenset({"Restart", RESTART_ALL})  # actions of restartPolicyRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ def read_pod(pod: Object, names: Names) -> Pod:
     """Read an API Pod. Never raises; what the object does not show stays at its empty value."""
     metadata, spec, status = section(pod, "metadata"), section(pod, "spec"), section(pod, "status")
     labels = section(metadata, "labels")
+    index = text(section(metadata, "annotations"), COMPLETION_INDEX)
     adapter_name, misfit, remarks = find_adapter(pod, names)
     form = names.form or find_form(spec, names.reporter)
     adapter = _container(status, "containerStatuses", adapter_name) if adapter_name else None
@@ -69,6 +72,7 @@ def read_pod(pod: Object, names: Names) -> Pod:
     )
     own_grace = number(spec, "terminationGracePeriodSeconds")
     deadline = number(spec, "activeDeadlineSeconds")
+    volume = empty_dir(spec, names.reporter, names.results_path)
     return Pod(
         name=text(metadata, "name"),
         uid=text(metadata, "uid"),
@@ -80,17 +84,20 @@ def read_pod(pod: Object, names: Names) -> Pod:
         job_name=text(labels, "batch.kubernetes.io/job-name") or text(labels, "job-name"),
         job_uid=text(labels, "batch.kubernetes.io/controller-uid")
         or text(labels, "controller-uid"),
+        index=int(index) if index.isascii() and index.isdigit() else None,
         form=form,
         adapter=adapter,
         misfit=misfit,
         remarks=remarks,
         restart=_restart_policy(spec, declared(spec, adapter_name)),
         own_restart=_restart_policy(spec, declared(spec, names.reporter)),
+        restarts_all=_restarts_all(spec, status, names.reporter),
         own_restarts=_restarts(status, names.reporter),
-        own_volume=born_with_pod(spec, names.reporter, names.results_path),
+        own_volume=bool(volume) and not init_writes(spec, names.reporter, volume),
+        shared_volume=not volume,
         blocker=_blocker(spec, status, names.reporter),
         disruption=_disruption(status),
-        # The API stores the moment the Pod has to be gone; the wish was uttered a grace period
+        # The API stores the moment the Pod has to be gone; the request came a grace period
         # earlier.
         deletion_requested_at=None if deletion is None else deletion - (grace or 0),
         deletion_grace=None if grace is None else float(grace),
@@ -165,14 +172,40 @@ def _listed(names: list[str]) -> str:
 
 def _restart_policy(spec: Object, container: Object) -> RestartPolicy:
     policy = text(container, "restartPolicy") or text(spec, "restartPolicy") or "Always"
+    return RestartPolicy(policy, _rules(container, RESTARTING))
+
+
+def _rules(container: Object, actions: frozenset[str]) -> tuple[RestartRule, ...]:
     rules = []
     for rule in items(container, "restartPolicyRules"):
         codes = section(rule, "exitCodes")
         listed = codes.get("values")
-        if text(rule, "action") in RESTARTING and isinstance(listed, list):
+        if text(rule, "action") in actions and isinstance(listed, list):
             numbers = frozenset(code for code in listed if isinstance(code, int))
             rules.append(RestartRule(numbers, among=text(codes, "operator") == "In"))
-    return RestartPolicy(policy, tuple(rules))
+    return tuple(rules)
+
+
+def _restarts_all(spec: Object, status: Object, reporter: str) -> bool:
+    """Return whether the end of a container has all of them started again, or still can.
+
+    The kubelet ends the Pod, and restarts no sidecar, when every regular container has ended. The
+    reporter does not count: in the classic form it may be the last of them.
+    """
+
+    def others(kind: str, shown: str) -> Iterator[tuple[Object, State]]:
+        for each in items(spec, kind):
+            if (name := text(each, "name")) != reporter:
+                yield each, _container(status, shown, name).state
+
+    regular = list(others("containers", "containerStatuses"))
+    going = not all(isinstance(state, Terminated) for _, state in regular)
+    for container, state in (*regular, *others("initContainers", "initContainerStatuses")):
+        policy = RestartPolicy("Never", _rules(container, frozenset({RESTART_ALL})))
+        can = going if not isinstance(state, Terminated) else policy.restarts_after(state.exit_code)
+        if policy.can_restart and can:
+            return True
+    return False
 
 
 def _container(status: Object, kind: str, name: str) -> Container:

@@ -144,6 +144,24 @@ def after_deadline(report: Report, owner: str, seconds: float) -> Report:
     return replace(report, message=kept + ending)
 
 
+def of_index(report: Report, index: int) -> Report:
+    """Return a report that names the completion index that it is of.
+
+    A message that names it already may be read back from the Job.
+    """
+    beginning = f"index {index}: "
+    if report.message.startswith(beginning):
+        return report
+    return replace(report, message=clean(beginning + report.message, MESSAGE_LIMIT))
+
+
+def late_result(result: ResultPayload) -> Report:
+    """Return what announces a result that came after the timeout; it is no row."""
+    said = f"{TRUE if result.success else FALSE} {result.reason}: {result.message}"
+    message = f"Result received after the verdict {REASONS['T']}: {said}"
+    return Report("", UNKNOWN, "LateResult", clean(message, MESSAGE_LIMIT))
+
+
 def _limit(owner: str, seconds: float) -> str:
     return f"{owner}'s activeDeadlineSeconds ({go_duration(int(seconds))})"
 

@@ -10,10 +10,17 @@ _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _BREAKS = "\t\n\v\f\r\x85\u2028\u2029"
-_BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_BIDIRECTIONAL = "\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_INVISIBLE = (
+    0xAD,
+    *range(0x200B, 0x2010),
+    *range(0x2060, 0x2065),
+    0xFEFF,
+    *range(0xE0000, 0xE0080),
+)
 _TABLE: dict[int, str | None] = {
     **dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), None),
-    **dict.fromkeys(map(ord, _BIDIRECTIONAL), None),
+    **dict.fromkeys((*map(ord, _BIDIRECTIONAL), *_INVISIBLE), None),
     **dict.fromkeys(map(ord, _BREAKS), " "),
 }
 
@@ -22,8 +29,8 @@ def clean(text: str, limit_bytes: int, default: str = "") -> str:
     """Text that is safe in a condition, a log line and a terminal, at most `limit_bytes` of UTF-8.
 
     Lone surrogates become U+FFFD; line breaks and tabs become one space each (CR LF is one break);
-    other control and bidirectional characters go; Unicode white space is trimmed; empty becomes
-    `default` (as it is); the rest is cut on a code-point boundary and trimmed again.
+    other control, bidirectional and invisible characters go; Unicode white space is trimmed; empty
+    becomes `default` (as it is); the rest is cut on a code-point boundary and trimmed again.
     """
     return clean_pieces((text,), limit_bytes, default)
 

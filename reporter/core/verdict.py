@@ -13,11 +13,11 @@ contract (`docs/contract.md`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reporter.core import rows
-from reporter.core.case import POLL_STEP, Case, Observation, Policy
-from reporter.core.facts import Form, PodGone, PodNeverSeen, PodRefused, pod_of
+from reporter.core.case import LOOK_STEP, POLL_STEP, READ_STEP, Case, Observation, Policy
+from reporter.core.facts import Form, PodGone, PodNeverSeen, PodRefused, PodUnknown, pod_of
 from reporter.core.interruption import (
     contradicts,
     ended_by_itself,
@@ -60,7 +60,7 @@ Verdict = Pending | Provisional | Settled
 def decide(o: Observation, policy: Policy) -> Verdict:
     """Return the verdict for this observation. Never raises, reads no clock, remembers nothing."""
     case = Case(o, policy)
-    return (
+    verdict = (
         _result(case)
         or _ended_for_good(case)
         or _taken_away(case)
@@ -68,12 +68,22 @@ def decide(o: Observation, policy: Policy) -> Verdict:
         or _cannot_start(case)
         or _goes_on(case)
     )
+    # A result would win over what is not read now.
+    if case.unread and not isinstance(verdict, Pending):
+        if verdict.report.row in {"I", "X", "S", "T"}:
+            return Pending(_next_look(case))
+        verdict = _provisional(case, verdict.report)
+    index = case.pod.index if case.pod else None
+    if isinstance(verdict, Pending) or index is None or o.job is None or o.job.completions <= 1:
+        return verdict
+    return replace(verdict, report=rows.of_index(verdict.report, index))
 
 
 def nothing_more(o: Observation, policy: Policy) -> bool:
     """Return whether a stopped reporter with a provisional verdict has nothing left to wait for."""
     case = Case(o, policy)
-    return case.poll_until is not None and o.now >= case.poll_until and interruption(case) is None
+    looked = case.look_until is not None and o.now >= case.look_until
+    return looked and not case.unread and interruption(case) is None
 
 
 def stays(o: Observation, policy: Policy) -> bool:
@@ -85,10 +95,10 @@ def stays(o: Observation, policy: Policy) -> bool:
     if isinstance(o.pod, PodGone):
         return False
     case = Case(o, policy)
-    known = case.known
-    if known is not None and (known.ended_for_good or not known.restart.can_restart):
+    pod = case.pod
+    if pod is not None and (pod.ended_for_good or not pod.restart.can_restart):
         return False
-    return not (case.wait_over and (case.unobservable or known is None))
+    return not (case.wait_over and (case.unobservable or isinstance(o.pod, PodUnknown)))
 
 
 def restartable(o: Observation) -> bool:
@@ -105,10 +115,10 @@ def _result(case: Case) -> Verdict | None:
     if case.policy.at_exit:
         return _at_exit(case, report)
     gone = isinstance(case.o.pod, PodGone)
-    final = case.known is not None and (gone or not case.known.may_run_again)
+    final = case.pod is not None and (gone or not case.pod.may_run_again)
     # Where the adapter's end can never be seen, the wait time stands for it. In the native form our
     # SIGTERM does, too: it comes when the adapter is dead.
-    dead = case.known is None and case.form is Form.NATIVE and case.o.stopping_since is not None
+    dead = case.pod is None and case.form is Form.NATIVE and case.o.stopping_since is not None
     if final or dead or (case.unobservable and case.wait_over):
         return Settled(report)
     return _provisional(case, report)
@@ -130,9 +140,11 @@ def _received(case: Case) -> ResultPayload | None:
 def _at_exit(case: Case, report: Report) -> Verdict | None:
     """Return R once the adapter has ended, or if its end cannot be observed."""
     ended = isinstance(case.o.pod, PodGone) or (case.pod is not None and case.pod.ended_for_good)
+    if not ended and case.may_be_shown:
+        return None
     if ended or (case.wait_over and (case.started or case.unobservable)):
         return Settled(report)
-    unread = case.unobservable and case.pod is None
+    unread = case.refused or isinstance(case.o.pod, PodNeverSeen)
     return _provisional(case, report) if unread or case.wait_over else None
 
 
@@ -185,7 +197,7 @@ def _stopped_alone(case: Case) -> Verdict | None:
 
 
 def _waited_enough(case: Case) -> Verdict | None:
-    if not case.wait_over:
+    if not case.wait_over or case.may_be_shown:
         return None
     report = rows.invalid(case.o.file)
     if report is None and (trouble := _trouble(case)):
@@ -239,11 +251,16 @@ def _next_look(case: Case) -> float:
 
 def _moments(case: Case) -> Iterator[float]:
     yield case.wait_end
+    if case.refused_from is not None:
+        yield case.refused_from
+    if case.unread:
+        yield from (case.unread_until, case.o.now + READ_STEP)
     if case.o.memory.trouble is not None:
         yield case.o.memory.trouble_since + START_PATIENCE
-    if case.poll_until is not None:
+    if case.poll_until is not None and case.look_until is not None:
         yield case.poll_until
-        if case.o.now < case.poll_until and interruption(case) is None:
-            yield case.o.now + POLL_STEP
+        yield case.look_until
+        if case.o.now < case.look_until and interruption(case) is None:
+            yield case.o.now + (POLL_STEP if case.o.now < case.poll_until else LOOK_STEP)
     if case.hear_until is not None:
         yield case.hear_until

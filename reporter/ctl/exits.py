@@ -11,7 +11,6 @@ TIME_OVER: Final = 3
 CANNOT_TELL: Final = 4
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143
-NOBODY_READS: Final = 141
 
 
 class Terminated(KeyboardInterrupt):

@@ -6,7 +6,6 @@ chosen module is imported: help has to be there at once.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -17,13 +16,13 @@ from reporter import __version__
 from reporter.ctl.exits import (
     CANNOT_TELL,
     INTERRUPTED,
-    NOBODY_READS,
     TERMINATED,
     USAGE,
     CannotTell,
     Terminated,
     Unusable,
 )
+from reporter.runtime.lifecycle import NOBODY_READS, buffer_output, discard_output
 
 
 class Command(NamedTuple):
@@ -74,6 +73,7 @@ _OWN_SIGNALS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; 2 for wrong usage."""
+    buffer_output()
     for stream in (sys.stdout, sys.stderr):
         # Whatever the locale says: YAML is UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
@@ -88,8 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(str(error))
         return CANNOT_TELL if isinstance(error, CannotTell) else USAGE
     except BrokenPipeError:
-        # As `| head` does. Python flushes once more at its end and must not fail there.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return NOBODY_READS
     except Exception:
         # Python would end with 1, and that says that a run has failed.

@@ -93,13 +93,18 @@ class KubeApi(Objects):
         config, namespace = load_kubeconfig(files, context)
         return cls(Client.configured(config, relax_x509_strict=relax_x509_strict)), namespace
 
-    def hurry_after(self, stopped: Callable[[], float | None]) -> None:
+    def hurry_after(
+        self,
+        stopped: Callable[[], float | None],
+        writes_end: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         """End requests that are on their way when we are asked to end soon after that moment.
 
         `stopped` returns its monotonic time, nothing before it. One that hangs would outlive the
-        grace period; later ones have timeouts that fit. Watches are not meant.
+        grace period; later ones have timeouts that fit. A PATCH may go on until `writes_end`.
+        Watches are not meant.
         """
-        self._client.haste.stopped = stopped
+        self._client.haste.stopped, self._client.haste.writes_end = stopped, writes_end
 
     def get_pod(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the Pod."""

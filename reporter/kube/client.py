@@ -153,7 +153,7 @@ class Client:
         Raises Unavailable when no answer came or when there is no usable token.
         """
         started = time.monotonic()
-        self.haste.begin()
+        self.haste.begin(write=request.method == "PATCH")
         response = self._send_once(api, request, timeout)
         if response.status == 401 and self._loader is not None:
             response.close()

@@ -36,22 +36,24 @@ enough left for a new connection, a read and a write.
 
 
 class Haste:
-    """Until when the request of the calling thread may go on."""
+    """Until when the request of the calling thread may go on, in monotonic seconds."""
 
     def __init__(self) -> None:
-        self.stopped: Callable[[], float | None] = lambda: None  # monotonic time, None before it
+        self.stopped: Callable[[], float | None] = lambda: None  # None before it
+        self.writes_end: Callable[[], float] = lambda: 0.0  # after the stop; never less than haste
         self._request = threading.local()
 
-    def begin(self) -> None:
+    def begin(self, *, write: bool) -> None:
         """Say that the thread begins a request."""
-        self._request.began = time.monotonic()
+        self._request.began, self._request.write = time.monotonic(), write
 
     def until(self) -> float:
-        """Return the monotonic time; requests that began after the stop have their own bounds."""
+        """Return the time; requests that began after the stop have their own bounds."""
         stopped = self.stopped()
         if stopped is None or self._request.began > stopped:
             return float("inf")
-        return stopped + HASTE_SECONDS
+        end = stopped + HASTE_SECONDS
+        return max(end, self.writes_end()) if self._request.write else end
 
 
 class Cutoff:

@@ -1,17 +1,16 @@
 """The aggregator's metrics.
 
 What happens is counted by plain methods; what is the case now is given by `Now`, asked for at each
-scrape. A fact that is not known has no series. Names of plugins and nodes of the plan are the only
-label values from outside the program.
+scrape. A fact that is not known has no series. Names of the plan's plugins are the only label
+values from outside the program: scrapes need no credentials, so nodes and texts are left out.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from prometheus_client import Histogram
 from prometheus_client.metrics_core import (
@@ -23,25 +22,14 @@ from prometheus_client.metrics_core import (
 
 from reporter.metrics.page import Page, Renderer
 
-ROUTES = ("results", "progress", "heartbeat", "status", "probe", "metrics", "other")
+ROUTES = ("results", "progress", "heartbeat", "status", "poll", "probe", "metrics", "other")
 STATES = ("running", "complete", "failed", "timed_out")
 TLS_FAILURES = ("certificate", "timeout", "closed", "protocol", "other")
 STATUSES = ("running", "post-processing", "complete", "failed")
 RESULTS = ("passed", "failed", "unknown")
-ENDED_SHOWN, ENDED_SECONDS = 100, 900.0
-"""How many entries that have ended are shown one by one, and how long each is."""
 _PREFIX = "status_aggregator_"
 _REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
 _STORE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.0)
-
-
-class EndedEntry(NamedTuple):
-    """An entry that has ended, with the verdict on it: empty while there is none."""
-
-    plugin: str
-    node: str
-    state: str
-    result: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +39,13 @@ class Now:
     `entries` counts by (plugin, state), `results` the judged ones by (plugin, verdict);
     `result_status` is the verdict on the run, empty while there is none. `heartbeat_age` is, by
     plugin, how many seconds ago the most silent worker was heard whose entry still runs; `expiry`
-    gives by certificate the Unix time at which it ends. `ended` are the entries that ended within
-    the last ENDED_SECONDS, at most ENDED_SHOWN.
+    gives by certificate the Unix time at which it ends.
     """
 
     entries: Mapping[tuple[str, str], int] = field(default_factory=dict)
     results: Mapping[tuple[str, str], int] = field(default_factory=dict)
     heartbeat_age: Mapping[str, float] = field(default_factory=dict)
     expiry: Mapping[str, float] = field(default_factory=dict)
-    ended: Sequence[EndedEntry] = ()
     status: str = "running"
     result_status: str = ""
     final: bool = False
@@ -183,18 +169,6 @@ def _current(now: Now) -> Iterator[Metric]:
             results.add_metric([plugin, name], float(now.results.get((plugin, name), 0)))
     yield verdict
     yield results
-    # Its Pod may live shorter than a scrape interval, and an alert needs the name.
-    ended = _gauge(
-        "entry_result",
-        "1 for the verdict on an entry that ended in the last 15 minutes, for up to 100 entries.",
-        "plugin",
-        "node",
-        "state",
-        "result",
-    )
-    for entry in now.ended:
-        ended.add_metric(list(entry), 1.0)
-    yield ended
     ages = _gauge(
         "last_heartbeat_age_seconds",
         "Longest time since the last contact with a worker whose result is pending.",
@@ -224,7 +198,7 @@ def _current(now: Now) -> Iterator[Metric]:
 
 _COUNTERS = {
     "store_operations": "Operations committed by the store.",
-    "lost_results": "Results found missing or corrupted at startup.",
+    "lost_results": "Stored results found missing or corrupted.",
     "annotation_failures": "Failed writes of the status annotation.",
     "package_failures": "Failed attempts to create the tarball.",
 }

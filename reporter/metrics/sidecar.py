@@ -1,4 +1,4 @@
-"""The sidecar's metrics: at most 37 series, or 45 with a link to an aggregator.
+"""The sidecar's metrics: at most 38 series, or 46 with a link to an aggregator.
 
 The rest of the program tells `Metrics` facts by plain methods; a scrape turns all of them into one
 consistent page. A fact that is not known yet has no series: an exit code that is missing must not
@@ -27,7 +27,13 @@ PUBLISHES = ("written", "failed")
 UPDATES = ("sent", "failed")
 DELIVERIES = ("accepted", "duplicate", "refused", "gave_up", "untrusted")
 FAILURES = tuple(
-    sorted({errors.KubeError.failure, *(e.failure for e in errors.KubeError.__subclasses__())})
+    sorted(
+        {
+            errors.KubeError.failure,
+            errors.Denied.failure,
+            *(error.failure for error in errors.KubeError.__subclasses__()),
+        }
+    )
 )
 FROM_RESULT = "FromResult"
 _BUCKETS = (0.05, 0.25, 1.0, 5.0)

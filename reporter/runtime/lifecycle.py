@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import math
 import os
 import select
@@ -21,6 +22,8 @@ from types import FrameType
 
 _LONGEST_WAIT = 86_400.0
 """poll() takes milliseconds in 32 bits; a loop that wakes once a day for nothing does no harm."""
+NOBODY_READS = 141
+"""The exit code of a command whose reader has left, as `| head` does: 128 + SIGPIPE."""
 _NO_FULL_COLLECTION = 10_000
 """Collections of the younger objects before one of all of them: while modules are imported it takes
 20 ms, and finds nothing that frees memory."""
@@ -150,9 +153,31 @@ def install() -> Stop:
     return stop
 
 
-def begin(command: str, module: str, *, extra: str) -> int:
-    """Run the `main` of a module and return the exit code; 2 without the packages of its extra."""
+def buffer_output() -> None:
+    """Make a write to standard output complete, or fail; with `python -u` too.
+
+    Unbuffered, Python drops what a short write has left, and a pipe whose reader leaves in the
+    middle of one gives no error.
+    """
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw), sys.stdout.encoding, sys.stdout.errors, line_buffering=True
+        )
+
+
+def discard_output() -> None:
+    """Send the rest of standard output nowhere: Python writes it at its end and must not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def begin(command: str, module: str, *, extra: str, **noted: object) -> int:
+    """Run the `main` of a module and return the exit code; 2 without the packages of its extra.
+
+    `main` is given what was `noted` before.
+    """
     stop = install()  # a SIGTERM during the import below must not be lost
+    buffer_output()
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _NO_FULL_COLLECTION)
     try:
@@ -163,5 +188,19 @@ def begin(command: str, module: str, *, extra: str) -> int:
         return 2
     finally:
         gc.set_threshold(*thresholds)
-    code: int = main(sys.argv[1:], os.environ, stop)
+    try:
+        code: int = main(sys.argv[1:], os.environ, stop, **noted)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _reader_has_left():
+            raise
+        discard_output()
+        return NOBODY_READS
     return code
+
+
+def _reader_has_left() -> bool:
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))

@@ -247,15 +247,16 @@ class _Bridge(logging.Handler):
         write("Message from a library", logger=record.name, text=text)
 
 
+def crashed(error: BaseException | None) -> None:
+    """Log an exception that nobody expected, with its traceback."""
+    lines = "".join(traceback.format_exception(error))
+    get().critical("Unexpected error", exception=lines, thread=threading.current_thread().name)
+
+
 def report_crashes() -> None:
     """Log what would end the program or a thread as an event instead of a bare traceback."""
-
-    def crashed(kind: type[BaseException], error: BaseException | None, trace: Any) -> None:
-        lines = "".join(traceback.format_exception(kind, error, trace))
-        get().critical("Unexpected error", exception=lines, thread=threading.current_thread().name)
-
-    sys.excepthook = crashed
-    threading.excepthook = lambda args: crashed(args.exc_type, args.exc_value, args.exc_traceback)
+    sys.excepthook = lambda _kind, error, _trace: crashed(error)
+    threading.excepthook = lambda args: crashed(args.exc_value)
 
 
 @contextlib.contextmanager

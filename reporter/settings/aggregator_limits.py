@@ -15,7 +15,7 @@ def whole(means: str, default: int, low: int, high: int = LONGEST) -> Any:
 
 
 class Limits(Variables):
-    """Uploads, connections, event streams, archives, what is refused."""
+    """Uploads, connections, archives, what is refused."""
 
     max_result_bytes: Integer = whole("largest result body", 512 * MIB, 1, 4 * GIB)
     max_uploads: Integer = whole("concurrent uploads", 64, 1, 1_024)
@@ -56,19 +56,6 @@ class Limits(Variables):
     max_headers: Integer = whole("maximum number of headers of a request", 100, 8, 10_000)
     max_progress_waiting: Integer = whole(
         "progress updates queued per plugin and node", 16, 1, 10_000
-    )
-
-    max_event_streams: Integer = whole(
-        "concurrent `/events` streams; further clients poll `/status`", 32, 0, 4_096
-    )
-    event_comment_seconds: Integer = whole(
-        "keep-alive interval of an idle `/events` stream", 15, 1, 600
-    )
-    event_history: Integer = whole(
-        "how many revisions a client may have missed to be sent only the changes",
-        1_000,
-        0,
-        1_000_000,
     )
 
     archive_max_members: Integer = whole(

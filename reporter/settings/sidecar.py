@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import posixpath
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ValidationInfo, field_validator
 
@@ -31,7 +31,6 @@ from reporter.settings.rules import (
     ObjectName,
     Variable,
     Variables,
-    boolean,
     setting,
 )
 
@@ -195,16 +194,6 @@ class Settings(Variables):
         return value
 
 
-class NamedJob(NamedTuple):
-    """The Job as far as it can be named from settings that may be bad."""
-
-    namespace: str
-    job: str
-    pod: str | None
-    condition_type: str
-    relax_x509_strict: bool
-
-
 def load(environ: Mapping[str, str]) -> Settings:
     """Read the settings from `environ`.
 
@@ -218,18 +207,13 @@ def complaints(environ: Mapping[str, str]) -> list[rules.Complaint]:
     return rules.complaints(Settings, environ)
 
 
-def named_job(environ: Mapping[str, str]) -> NamedJob | None:
-    """Say which Job bad settings belong to, so that they can be shown there; None if unknown."""
-    good, _ = rules.sorted_out(Settings, rules.given(Settings, environ))
-    if "JOB_NAMESPACE" not in good or "JOB_NAME" not in good:
-        return None
-    return NamedJob(
-        good["JOB_NAMESPACE"],
-        good["JOB_NAME"],
-        good.get("POD_NAME"),
-        good.get("CONDITION_TYPE", DEFAULT_TYPE),
-        boolean(good.get("KUBERNETES_RELAX_X509_STRICT", "false")),
-    )
+def salvage(environ: Mapping[str, str]) -> Settings:
+    """Read what is good of bad settings: defaults for the rest, empty names for the required."""
+    good, wrong = rules.sorted_out(Settings, rules.given(Settings, environ))
+    unnamed = {"JOB_NAME", "JOB_NAMESPACE", "POD_NAME"} - good.keys()
+    while wrong:  # what is good may not fit a default
+        good, wrong = rules.sorted_out(Settings, good | dict.fromkeys(unnamed, "unnamed"))
+    return Settings.model_validate(good).model_copy(update={name.lower(): "" for name in unnamed})
 
 
 def describe() -> list[Variable]:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from reporter.attempt.loop import WRITE_BUDGET
 from reporter.attempt.publish import LoopOutcome
 from reporter.core.case import (
     GRACE_MARGIN,
@@ -13,6 +14,7 @@ from reporter.core.case import (
 )
 from reporter.core.condition import Standing
 from reporter.core.facts import Form
+from reporter.core.verdict import Settled, Verdict, restartable
 
 GOOD, NOT_REPORTED, BAD_SETTINGS = 0, 1, 2
 DELIVERY = 30.0  # seconds after the verdict in which a try may begin that holds up a classic Pod
@@ -23,10 +25,13 @@ LEAVE = 0.25  # seconds for an orderly end
 SPARE = 0.1  # seconds before the kubelet kills that even the latest try leaves
 
 
-def exit_code(outcome: LoopOutcome, standing: Standing | None, policy: str) -> int:
+def exit_code(
+    outcome: LoopOutcome, standing: Standing | None, policy: str, verdict: Verdict | None = None
+) -> int:
     """Return the classic form's exit code; `policy` is EXIT_POLICY, `standing` what is on the Job.
 
-    A Job that has gone or belongs to a newer attempt is a quiet end.
+    A Job that has gone or belongs to a newer attempt is a quiet end. Where the Job keeps the
+    verdict of another index, our own `verdict` decides.
     """
     if outcome in {LoopOutcome.SUPERSEDED, LoopOutcome.JOB_GONE}:
         return GOOD
@@ -36,9 +41,26 @@ def exit_code(outcome: LoopOutcome, standing: Standing | None, policy: str) -> i
         return NOT_REPORTED
     if policy == "never":
         return GOOD
-    if standing.note.row not in {"R", "S"}:
+    row, status = standing.note.row, standing.status
+    if outcome is LoopOutcome.OTHER_INDEX_FAILED and isinstance(verdict, Settled):
+        row, status = verdict.report.row, verdict.report.status
+    if row not in {"R", "S"}:
         return NOT_REPORTED
-    return NOT_REPORTED if policy == "failure" and standing.status != "True" else GOOD
+    return NOT_REPORTED if policy == "failure" and status != "True" else GOOD
+
+
+def code_after_crash(case: Case | None, *, began: float, now: float, last: bool) -> int | None:
+    """Return the exit code after an exception that nobody caught; None: begin again.
+
+    `case` is what was known last, `began` when the process was started, `last` says that no other
+    try follows. Any end but that of a container that is never restarted could fail the Job, and
+    only that one is waited for by its Pod.
+    """
+    never = case is not None and case.form is Form.CLASSIC and not restartable(case.o)
+    over = never and case is not None and now >= max(began, case.wait_end) + WRITE_BUDGET
+    if not (last or over):
+        return None
+    return NOT_REPORTED if never else GOOD
 
 
 def delivery_end(
@@ -64,7 +86,7 @@ def delivery_end(
         ends.append(max((concluded or 0.0) + DELIVERY, waiting) + LAST_TRY)
     if stopped is not None and case is not None and case.killed_at is not None:
         killed, handed_over = case.killed_at, concluded or 0.0
-        if case.known is None and handed_over > killed - GRACE_MARGIN:
+        if case.pod is None and handed_over > killed - GRACE_MARGIN:
             killed = stopped + LONGEST_GRACE  # the Job, too, is written until then
         least = stopped + LEAST_BUDGET - LAST_WORD
         late = min(handed_over + LATE_TRY, killed - SPARE - LAST_WORD)
@@ -78,7 +100,7 @@ def linger_end(o: Observation, policy: Policy, seconds: float, stopped: float) -
     `stopped` is when SIGTERM came. That is within its time for writing. Nobody is kept waiting who
     deletes the Pod, or may be doing so without our knowing it.
     """
-    known = Case(o, policy).known
+    known = Case(o, policy).pod
     if known is None or known.deleting:
         return stopped
     return stopped + min(seconds, known.grace - GRACE_MARGIN)

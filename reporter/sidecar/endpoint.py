@@ -19,7 +19,7 @@ from reporter.runtime.http_server import NO_IPV6, Server
 from reporter.runtime.http_server import listen as listen_at
 
 PATIENCE_SECONDS = 5.0
-STALLED = 60.0  # a pass and its requests take at most half of this
+STALLED = 120.0  # a pass may make two writes of 35 s, with and without details
 MOST_CONNECTIONS = 8
 _MOST_IGNORED_BYTES = 65536
 

@@ -129,7 +129,11 @@ class Link:
             row = standing.note.row if standing.note else ""
             report = Report(row, standing.status, standing.reason, standing.message)
             self.conclude(report, {})
-        unwritten = outcome in {LoopOutcome.GAVE_UP, LoopOutcome.STOPPED}
+        unwritten = outcome in {
+            LoopOutcome.GAVE_UP,
+            LoopOutcome.STOPPED,
+            LoopOutcome.OTHER_INDEX_FAILED,
+        }
         if unwritten and isinstance(loop.verdict, Settled) and loop.last is not None:
             self.conclude(loop.verdict.report, evidence(loop.last, time.time()))
 
@@ -214,7 +218,7 @@ def opened(
     The Job must not lose its verdict over it: so that is one loud line and a metric.
     """
     try:
-        config = link_config(environ, drop_key=True)
+        config = link_config(environ)
         link = Link(config, telemetry, metrics, results_path=results_path, policy=policy, stop=stop)
         link.start()
     except ConfigError as error:

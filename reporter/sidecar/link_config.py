@@ -6,7 +6,7 @@ from typing import Literal
 from reporter.link import ConfigError, WorkerConfig
 
 
-def link_config(environ: Mapping[str, str], *, drop_key: bool = False) -> WorkerConfig:
+def link_config(environ: Mapping[str, str]) -> WorkerConfig:
     """Read the link's settings. Raises ConfigError with every problem."""
     scope = environ.get("AGGREGATOR_SCOPE", "").strip() or "global"
     problems = []
@@ -14,7 +14,7 @@ def link_config(environ: Mapping[str, str], *, drop_key: bool = False) -> Worker
         problems = [f"AGGREGATOR_SCOPE: {scope[:40]!r} is not global or node"]
     known: Literal["global", "node"] = "node" if scope == "node" else "global"
     try:
-        config = WorkerConfig.from_env(environ, scope=known, drop_key=drop_key)
+        config = WorkerConfig.from_env(environ, scope=known)
     except ConfigError as error:
         raise ConfigError(problems + error.problems) from None
     if problems:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,26 +13,28 @@ from reporter.attempt.publish import LoopOutcome
 from reporter.attempt.seams import Inputs, Options
 from reporter.core.case import Case, Policy
 from reporter.core.facts import Form
+from reporter.core.payloads import FirstLook
 from reporter.core.pod import Names
 from reporter.core.verdict import restartable, stays
 from reporter.errors import SettingsError
 from reporter.kube.api import KubeApi
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
-from reporter.runtime.lifecycle import Stop
+from reporter.runtime.lifecycle import Ending, Stop
 from reporter.settings import sidecar as settings
-from reporter.sidecar.ending import BAD_SETTINGS, GOOD, exit_code, linger_end
+from reporter.sidecar.ending import GOOD, code_after_crash, exit_code, linger_end
 from reporter.sidecar.endpoint import Endpoint, Health, Site, opened
 from reporter.sidecar.telemetry import Telemetry
 from reporter.sinks.job import JobApi, JobCondition
-from reporter.sources.adapter_files import ProgressFile, ResultFile
+from reporter.sources.adapter_files import Noted, ProgressFile, ResultFile, first_look
 from reporter.sources.inotify import DirectoryWatch
 from reporter.sources.pod import PodSource
 
 if TYPE_CHECKING:
     from reporter.sidecar.link import Link
-    from reporter.sidecar.misconfigured import Connect
+    from reporter.sidecar.misconfigured import Connect, Misconfigured
 
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before beginning again after a crash
 LINGER_STEP = 1.0  # seconds between two looks at whether to stay for a scrape
 
 
@@ -40,13 +43,42 @@ def main(
     environ: Mapping[str, str],
     stop: Stop,
     connect: "Connect" = KubeApi.in_cluster,
+    *,
+    results: Noted | None = None,
 ) -> int:
-    """Run the sidecar and return its exit code; `connect` finds the API server."""
+    """Run the sidecar and return its exit code; `connect` finds the API server.
+
+    `results` is what the launcher noted of the result file. After a crash it begins again: under
+    OnFailure a restart by the kubelet would count against the Job's back-off limit.
+    """
     if arguments:
         from reporter.sidecar.command_line import answer
 
         return answer(arguments, environ)
     log.report_crashes()
+    began, pause, case = time.monotonic(), FIRST_PAUSE, None
+    while True:
+        last, life = stop.requested, None
+        try:
+            life = _prepared(environ, stop, connect, results, began)
+            return life.run()
+        except Exception as error:
+            log.crashed(error)
+        case = (life.case if life else None) or case
+        code = code_after_crash(case, began=began, now=time.monotonic(), last=last)
+        if code is not None:
+            return code
+        Ending(stop).wait(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _prepared(
+    environ: Mapping[str, str],
+    stop: Stop,
+    connect: "Connect",
+    results: Noted | None,
+    began: float,
+) -> "Sidecar | Misconfigured":
     try:
         chosen = settings.load(environ)
         log.configure(chosen.log_format, chosen.log_level)
@@ -55,15 +87,14 @@ def main(
         for problem in error.problems:
             log.get().error("Invalid setting", problem=problem)
         # Only bad settings need it, and they are found at the start.
-        from reporter.sidecar.misconfigured import report_problems
+        from reporter.sidecar.misconfigured import Misconfigured
 
-        report_problems(error.problems, environ, stop, connect)
-        return BAD_SETTINGS
+        return Misconfigured(error.problems, environ, stop, connect)
     for warning in chosen.warnings:
         log.get().warning("Setting ignored", problem=warning)
     for line in chosen.ignored:
         log.get().info("Unknown setting", variable=line)
-    return Sidecar(chosen, api, stop, environ).run()
+    return Sidecar(chosen, api, stop, environ, first_look(results), began=began)
 
 
 class Sidecar:
@@ -75,9 +106,15 @@ class Sidecar:
         api: KubeApi,
         stop: Stop,
         environ: Mapping[str, str],
+        results_at_first: FirstLook | None = None,
+        *,
+        began: float | None = None,
     ) -> None:
-        self._settings, self._api, self._stop = chosen, api, stop
-        api.hurry_after(lambda: stop.requested_at)
+        self._settings, self._api, self._stop, self._began = chosen, api, stop, began
+        self._first_look = results_at_first
+        api.hurry_after(
+            lambda: stop.requested_at, lambda: self._loop.write_end if self._loop else 0.0
+        )
         self._log = log.get()
         self._metrics = Metrics(__version__, log.dropped)
         self._environ = environ
@@ -119,60 +156,67 @@ class Sidecar:
         self._endpoint: Endpoint | None = None
         self._loop: Loop | None = None
 
+    @property
+    def case(self) -> Case | None:
+        """What is known last."""
+        o = self._loop.last if self._loop else None
+        return Case(o, self._policy) if o else None
+
     def run(self) -> int:
         """Work until the verdict is on the Job, then live as the form asks."""
+        with ExitStack() as release:
+            return self._run(release)
+
+    def _run(self, release: ExitStack) -> int:
+        release.callback(self._api.close)
         self._log.info("Reporter started", version=__version__, **_shown(self._settings))
-        endpoint = self._endpoint = self._open_endpoint()
+        if endpoint := self._open_endpoint():
+            self._endpoint = endpoint
+            release.callback(endpoint.close)
         result = Path(self._settings.results_path)
         progress = Path(self._settings.progress_path) if self._settings.progress_path else None
-        events = DirectoryWatch.open(
+        if events := DirectoryWatch.open(
             [result, progress] if progress else [result],
             lambda cause: self._log.info("File events are not available", cause=cause),
-        )
+        ):
+            release.callback(events.close)
+        release.callback(self._pod.close)
         self._pod.start()
-        self._link = self._open_link()
-        try:
-            loop = self._loop = Loop(
-                Inputs(
-                    pod=self._pod,
-                    result=ResultFile(
-                        result,
-                        others=[progress] if progress else [],
-                        details=self._settings.report_details,
-                        on_read=self._metrics.observe_read,
-                    ),
-                    progress=ProgressFile(progress, self._malformed_progress),
-                    events=events,
+        if link := self._open_link():
+            self._link = link
+            release.callback(link.close)
+        loop = self._loop = Loop(
+            Inputs(
+                pod=self._pod,
+                result=ResultFile(
+                    result,
+                    others=[progress] if progress else [],
+                    details=self._settings.report_details,
+                    on_read=self._metrics.observe_read,
                 ),
-                self._job,
-                Options(
-                    job_name=self._settings.job_name,
-                    pod_name=self._settings.pod_name,
-                    policy=self._policy,
-                    report_running=self._settings.report_running,
-                    poll_interval=float(self._settings.poll_interval_seconds),
-                ),
-                wake=self._stop.wake,
-                stop=self._stop,
-                telemetry=self._link or self._telemetry,
-            )
-            outcome = loop.run()
-            code = self._after(loop, outcome)
-            if self._link is not None:
-                self._link.stay(self._health.tick)
-            self._log.info(
-                "Reporter exits", outcome=outcome.value, exitCode=code, **self._since_stop()
-            )
-            return code
-        finally:
-            self._pod.close()
-            if events is not None:
-                events.close()
-            if endpoint is not None:
-                endpoint.close()
-            if self._link is not None:
-                self._link.close()
-            self._api.close()
+                progress=ProgressFile(progress, self._malformed_progress),
+                events=events,
+                first_look=self._first_look,
+            ),
+            self._job,
+            Options(
+                job_name=self._settings.job_name,
+                pod_name=self._settings.pod_name,
+                policy=self._policy,
+                report_running=self._settings.report_running,
+                poll_interval=float(self._settings.poll_interval_seconds),
+            ),
+            wake=self._stop.wake,
+            stop=self._stop,
+            telemetry=self._link or self._telemetry,
+            began=self._began,
+        )
+        outcome = loop.run()
+        code = self._after(loop, outcome)
+        if self._link is not None:
+            self._link.stay(self._health.tick)
+        self._log.info("Reporter exits", outcome=outcome.value, exitCode=code, **self._since_stop())
+        return code
 
     def _after(self, loop: Loop, outcome: LoopOutcome) -> int:
         self._health.job_never_seen = outcome is LoopOutcome.JOB_NEVER_SEEN
@@ -199,7 +243,7 @@ class Sidecar:
             self._linger(self._classic_linger_end())
             return GOOD
         self._linger(self._classic_linger_end())
-        return exit_code(outcome, self._job.standing, self._settings.exit_policy)
+        return exit_code(outcome, self._job.standing, self._settings.exit_policy, loop.verdict)
 
     def _linger(self, end: Callable[[], float]) -> None:
         """Stay for one more scrape, so that a short Job's last sample is not lost.

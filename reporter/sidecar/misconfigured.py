@@ -1,24 +1,35 @@
-"""Settings that do not fit: say so on the Job, as far as the Job can be named. Best effort.
+"""Settings that do not fit: say so on the Job, and end in a way that does not fail it.
 
-Whether or not the adapter starts, which in the native form depends on how long the kubelet sees us
-run, nobody else would say why there is no verdict.
+A native sidecar that ends is always restarted, and under `restartPolicy: OnFailure` the Job
+controller counts every restart of a container, ours too, against the Job's back-off limit.
 """
 
+import random
 import time
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Protocol, TypeVar
 
+from reporter import __version__
 from reporter.core import rows
 from reporter.core.condition import Attempt, Statement, worth_writing
+from reporter.core.facts import Form, Pod
+from reporter.core.pod import Names, read_pod
 from reporter.core.retry import next_delay
-from reporter.errors import Gone, KubeError, NotFound, ReporterError
+from reporter.errors import KubeError, ReporterError
 from reporter.kube.api import KubeApi
+from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
-from reporter.runtime.lifecycle import Stop
+from reporter.runtime.lifecycle import Ending, Stop
 from reporter.settings import sidecar as settings
+from reporter.sidecar.ending import BAD_SETTINGS, GOOD
+from reporter.sidecar.endpoint import Site, opened
+from reporter.sidecar.telemetry import Telemetry
 from reporter.sinks.job import JobCondition
 
-BUDGET = 10.0  # seconds; the container is restarted, so this is tried again
+BUDGET = 10.0  # seconds for each request where the end of the Pod may wait for ours
+LONGEST_PAUSE = 60.0  # seconds between two tries
+T = TypeVar("T")
 
 
 class Connect(Protocol):
@@ -28,42 +39,103 @@ class Connect(Protocol):
         """Return its API. Raises SettingsError where there is none."""
 
 
-def report_problems(
-    problems: list[str], environ: Mapping[str, str], stop: Stop, connect: Connect
-) -> None:
-    """Write `Unknown/ReporterConfigError` with the problems, if the Job can be named."""
-    named = settings.named_job(environ)
-    if named is None:
-        return
-    try:
-        api = connect(relax_x509_strict=named.relax_x509_strict)
-    except ReporterError:
-        return  # outside of a cluster: the log has said it all
-    sink = JobCondition(api, named.namespace, named.job, named.condition_type)
-    wall = time.time()
-    pod = named.pod or environ.get("HOSTNAME") or "unknown"
-    statement = Statement(
-        report=rows.misfit("; ".join(problems)),
-        final=False,
-        attempt=Attempt(pod=pod, pod_uid="", created_at=None, waiting_since_at=wall),
-        evidence={},
-        wall=wall,
-    )
-    end, attempt = time.monotonic() + BUDGET, 0
-    while stop.requested_at is None:
-        attempt += 1
-        try:
-            standing = sink.read()
-            if worth_writing(standing, statement.attempt, statement.report, final=False):
+class Misconfigured:
+    """A reporter that can only say what is wrong with its settings."""
+
+    case = None
+
+    def __init__(
+        self, problems: list[str], environ: Mapping[str, str], stop: Stop, connect: Connect
+    ) -> None:
+        self._problems, self._stop, self._connect = problems, stop, connect
+        self._settings = settings.salvage(environ)
+        self._pod_name = self._settings.pod_name or environ.get("HOSTNAME") or "unknown"
+        self._metrics = Metrics(__version__, log.dropped)
+        self._telemetry = Telemetry(self._metrics)
+
+    def run(self) -> int:
+        """Write `Unknown/ReporterConfigError`; in the native form stay until SIGTERM."""
+        known, pod = self._settings, None
+        form = None if known.reporter_form == "auto" else Form(known.reporter_form)
+        with ExitStack() as release:
+            if known.metrics_port:
+                site = Site(
+                    self._metrics.render,
+                    alive=lambda: True,
+                    checks=lambda: {"settings": "invalid: see the log"},
+                    on_scrape=lambda _: None,
+                )
+                if endpoint := opened(known.metrics_address, known.metrics_port, site):
+                    release.callback(endpoint.close)
+            try:
+                api = self._connect(relax_x509_strict=known.kubernetes_relax_x509_strict)
+            except ReporterError:
+                pass  # outside of a cluster: the log has said it all
+            else:
+                release.callback(api.close)
+                pod = self._look(api, form)
+                form = pod.form if pod else form
+                self._report(api, pod, native=form is Form.NATIVE)
+            if form is Form.NATIVE:
+                Ending(self._stop).wait()
+                return GOOD
+        return BAD_SETTINGS if pod and not pod.own_restart.can_restart else GOOD
+
+    def _look(self, api: KubeApi, form: Form | None) -> Pod | None:
+        known = self._settings
+        if not known.job_namespace:
+            return None
+        names = Names(reporter=known.reporter_container_name, form=form)
+        return self._tried(
+            "getPod",
+            lambda: read_pod(api.get_pod(known.job_namespace, self._pod_name), names),
+            BUDGET,
+        )
+
+    def _report(self, api: KubeApi, pod: Pod | None, *, native: bool) -> None:
+        known = self._settings
+        if not (known.job_name and known.job_namespace and known.report_condition):
+            return
+        sink = JobCondition(api, known.job_namespace, known.job_name, known.condition_type)
+        sink.expect(pod.job_uid if pod else "")
+        wall = time.time()
+        index = pod.index if pod else None
+        attempt = Attempt(
+            pod=self._pod_name,
+            pod_uid=pod.uid if pod else "",
+            created_at=pod.created_at if pod else None,
+            waiting_since_at=wall,
+            index=index,
+        )
+
+        def write() -> None:
+            began, standing = time.monotonic(), sink.read()
+            report = rows.misfit("; ".join(self._problems))
+            if index is not None and standing.job.completions > 1:
+                report = rows.of_index(report, index)
+            statement = Statement(report, native, attempt, evidence={}, wall=wall)
+            if worth_writing(standing, statement.attempt, statement.report, final=native):
                 sink.write(statement)
-            break
-        except KubeError as error:
-            if isinstance(error, NotFound | Gone):
-                log.get().error("No such Job", job=named.job, namespace=named.namespace)
-                break
-            delay = next_delay(attempt, lambda: 0.5, remaining=end - time.monotonic())
-            if delay is None:
-                log.get().error("The problems could not be written to the Job", error=str(error))
-                break
-            stop.wake.wait(delay)
-    api.close()
+                self._telemetry.published(statement, time.monotonic() - began)
+
+        self._tried("job", write, float("inf") if native else BUDGET)
+
+    def _tried(self, what: str, ask: Callable[[], T], budget: float) -> T | None:
+        """Return the answer; None where none has come in so many seconds, or soon after SIGTERM."""
+        end, tries = time.monotonic() + budget, 0
+        while True:
+            last, tries = self._stop.requested, tries + 1
+            try:
+                return ask()
+            except KubeError as error:
+                self._telemetry.failed(what, error)
+                pause = next_delay(
+                    tries,
+                    random.random,
+                    retry_after=error.retry_after,
+                    remaining=end - time.monotonic(),
+                    longest=LONGEST_PAUSE,
+                )
+            if last or pause is None:
+                return None
+            Ending(self._stop).wait(pause)

@@ -13,7 +13,7 @@ from reporter.core.condition import Standing, Statement
 from reporter.core.facts import Running, Terminated, pod_of
 from reporter.core.payloads import FileValid
 from reporter.core.rows import Report
-from reporter.errors import Conflict, Forbidden, KubeError
+from reporter.errors import Conflict, Denied, Forbidden, KubeError
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 
@@ -54,10 +54,15 @@ class Telemetry:
             for note in o.file.result.notes:
                 self._once("Result file needs attention", note=note)
         if o.job is not None and o.job.parallel:
-            self._once("Job runs several Pods at once: the newest Pod's verdict stands")
+            self._once("Job runs several Pods at once: the newest Pod's verdict counts")
         pod = pod_of(o.pod)
         if pod is None:
             return
+        if o.job is not None and o.job.completions > 1 and pod.index is None:
+            self._once(
+                "Job has several completions and no indexes: the newest Pod's verdict is kept; "
+                "set completionMode: Indexed"
+            )
         for remark in pod.remarks:
             self._once("Adapter container guessed; set ADAPTER_CONTAINER_NAME", remark=remark)
         if pod.misfit:
@@ -116,6 +121,10 @@ class Telemetry:
         match outcome:
             case LoopOutcome.SUPERSEDED:
                 self._log.warning("A newer Pod reports on this Job: nothing more is written")
+            case LoopOutcome.OTHER_INDEX_FAILED:
+                self._log.warning(
+                    "Another completion index has failed: its verdict stays on the Job"
+                )
             case LoopOutcome.JOB_GONE:
                 self._log.info("The Job is gone: nothing is left to report on")
             case LoopOutcome.JOB_NEVER_SEEN:
@@ -145,11 +154,11 @@ class Telemetry:
         if last == error.failure and now < said_at + REPEAT:
             return
         self._failing[what] = (error.failure, now)
-        hint = (
-            {"hint": "check that the Role is bound to the ServiceAccount"}
-            if isinstance(error, Forbidden)
-            else {}
-        )
+        hint = {}
+        if isinstance(error, Denied):
+            hint = {"hint": "an admission policy or webhook denies the change"}
+        elif isinstance(error, Forbidden):
+            hint = {"hint": "check that the Role is bound to the ServiceAccount"}
         # Whoever writes to the same Job meets a conflict now and then; the next try is at once.
         tell = self._log.info if isinstance(error, Conflict) else self._log.warning
         tell("Request failed", request=what, failure=error.failure, error=str(error), **hint)

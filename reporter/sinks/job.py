@@ -4,9 +4,10 @@ One GET to see what stands, one guarded PATCH to change it, and one Event for wh
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
-from reporter.core.annotation import add_after, decode_note, encode_note
+from reporter.core.annotation import amend, decode_note, encode_note
 from reporter.core.condition import (
     Standing,
     Statement,
@@ -18,7 +19,7 @@ from reporter.core.condition import (
     read_standing,
 )
 from reporter.core.objects import section, text
-from reporter.errors import Gone, InvalidRequest
+from reporter.errors import Forbidden, Gone, InvalidRequest
 
 
 class JobApi(Protocol):
@@ -75,38 +76,51 @@ class JobCondition:
     def write(self, statement: Statement, *, timeout: float = 5.0) -> Standing:
         """Write condition and annotations, if nobody has changed the Job since it was read.
 
-        Details that the API refuses do not cost the verdict.
+        Details that the API refuses do not cost the verdict. Returns the Job as the answer shows
+        it. Raises InvalidRequest where that is not what was sent; of a final statement its status
+        and reason are enough, and `standing` then has its annotation even if something removes it.
         """
         standing = self._read_already()
         annotation = encode_note(
             statement.attempt, statement.report, statement.evidence, final=statement.final
         )
         patch = build_patch(standing, self._type, statement.report, annotation, statement.wall)
-        details = statement.report.details
-        if details == self._details:
-            return self._send(patch, timeout)
+        report, details = statement.report, statement.report.details
         annotations = patch["metadata"]["annotations"]
-        annotations[details_key(self._type)] = details
+        if details != self._details:
+            annotations[details_key(self._type)] = details
         try:
-            return self._send(patch, timeout)
-        except InvalidRequest:
-            if details is None:
+            shown = self._send(patch, timeout)
+        except (Forbidden, InvalidRequest):
+            if details is None or details_key(self._type) not in annotations:
                 raise
-            # All annotations of a Job together may have 256 KiB.
+            # All annotations of a Job together may have 256 KiB, and a webhook may allow fewer.
             annotations[details_key(self._type)] = None
-            return self._send(patch, timeout)
+            shown = self._send(patch, timeout)
+        kept = self._annotation == annotation
+        as_sent = kept and shown.message == report.message
+        if (shown.status, shown.reason) != (report.status, report.reason) or not (
+            statement.final or as_sent
+        ):
+            raise InvalidRequest(
+                f"PATCH Job {self._name}: accepted, but the response does not have the condition "
+                "and annotation that were sent: does an admission webhook change them?"
+            )
+        if not kept:
+            self.standing = replace(shown, note=decode_note(annotation))
+        return shown
 
-    def annotate(self, after: Mapping[str, Any], *, timeout: float = 5.0) -> Standing:
-        """Add what the adapter's end said later to the annotation that was read, and nothing else.
+    def annotate(self, member: str, shown: Mapping[str, Any], *, timeout: float = 5.0) -> Standing:
+        """Add a member to the annotation that was read, and change nothing else.
 
         There must be one of ours.
         """
         standing = self._read_already()
-        value = add_after(self._annotation, after)
+        value = amend(self._annotation, member, shown)
         return self._send(annotation_patch(standing, self._type, value), timeout)
 
-    def announce(self, statement: Statement, *, timeout: float) -> None:
-        """Create the Event that tells of a final statement, where Events are wanted."""
+    def announce(self, statement: Statement, *, timeout: float, late: bool = False) -> None:
+        """Create the Event of a final statement, or of a late result, where Events are wanted."""
         if self._events is None:
             return
         event = build_event(
@@ -117,6 +131,7 @@ class JobCondition:
             job_name=self._name,
             job_uid=self._uid,
             condition_type=self._type,
+            late=late,
         )
         self._events.create_event(self._namespace, event, timeout=timeout)
 

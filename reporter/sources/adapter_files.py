@@ -3,16 +3,18 @@
 Whether a result counts is decided elsewhere. The adapter owns the directory: it can put a FIFO, a
 link to our token, a device or an endless file under the expected name, and change it while it is
 read. So the name is opened without following a link and without waiting, and everything is checked
-on the descriptor, never before opening. Links above the directory are followed: they belong to
-whoever made the mount, not to the adapter.
+on the descriptor, never before opening. On the way to the directory no link is followed either,
+except above the mount point: such links belong to the image, not to the adapter.
 """
 
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -21,7 +23,9 @@ from reporter.core.payloads import (
     FileAbsent,
     FileIdentity,
     FileInvalid,
+    FileUnread,
     FileValid,
+    FirstLook,
     Progress,
     ResultLook,
     ResultPayload,
@@ -42,9 +46,25 @@ MOST_ENTRIES = 1000  # of a directory that may be huge
 MOST_NAMES = 3
 NAME_BYTES, PATH_BYTES = 64, 256  # of them in a message
 
+MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+
 # Only the right to enter the directory is needed, not the right to list it (O_PATH: Linux only).
-_OPEN_DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+_SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
+_DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+# Errors that say something about the file; any other may pass: ESTALE, EIO, EMFILE.
+_LASTING = {
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ELOOP,
+    errno.ENXIO,
+    errno.EXDEV,
+    errno.ENAMETOOLONG,
+}
 
 _TRIES = 3
 _CHUNK = 64 * 1024
@@ -85,13 +105,23 @@ class UnreadableFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Failed:
+    """Reading failed in a way that may pass."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
 class Torn:
     """The file was changed during every try to read it."""
 
     identity: FileIdentity
 
 
-FileLook = Absent | Unchanged | Content | UnreadableFile | Torn
+Noted = tuple[os.stat_result | None, float]
+"""The result file, or nothing, and the wall clock: noted by the launcher before anything else."""
+
+FileLook = Absent | Unchanged | Content | UnreadableFile | Failed | Torn
 
 
 class ResultFile:
@@ -124,6 +154,10 @@ class ResultFile:
         found = read_bounded(self._path, MAX_BYTES, self._known)
         if isinstance(found, Unchanged):
             return self._last
+        if isinstance(found, Failed):
+            self._on_read("unreadable")
+            before = self._last if isinstance(self._last, FileValid) else None
+            return FileUnread(f"the file {found.cause}", None, before)
         outcome, self._last = _judge(found, details=self._details)
         self._on_read(outcome)
         self._known = None
@@ -212,11 +246,14 @@ def _judge(
 def read_bounded(path: Path, limit: int, known: FileIdentity | None = None) -> FileLook:
     """Look at a file of at most `limit` bytes; never waits, never raises for what it finds."""
     try:
-        directory = os.open(path.parent, _OPEN_DIRECTORY)
+        directory = _open_directory(path.parent)
     except FileNotFoundError:
         return Absent()
+    except _LinkFound as error:
+        link = clean(str(error), PATH_BYTES)
+        return UnreadableFile(f"is behind a symbolic link, which is not followed: {link}", None)
     except OSError as error:
-        return UnreadableFile(f"is in a directory that cannot be opened: {_reason(error)}", None)
+        return _unread("is in a directory that cannot be opened", error)
     try:
         return _look(directory, path.name, limit, known)
     finally:
@@ -226,10 +263,60 @@ def read_bounded(path: Path, limit: int, known: FileIdentity | None = None) -> F
 def names_in(directory: Path, most: int) -> list[str]:
     """Return at most so many names; none if the directory cannot be read."""
     try:
-        with os.scandir(directory) as entries:
+        opened = _open_directory(directory, os.O_RDONLY)
+    except OSError:
+        return []
+    try:
+        with os.scandir(opened) as entries:
             return [entry.name for entry in islice(entries, most)]
     except OSError:
         return []
+    finally:
+        os.close(opened)
+
+
+class _LinkFound(OSError):
+    """A component of a path is a symbolic link; says which."""
+
+
+def _open_directory(directory: Path, mode: int = _SEARCH) -> int:
+    """Open a directory, component by component below the mount point. Raises OSError."""
+    above, names = _mount_on_the_way(os.path.abspath(directory))  # noqa: PTH100 - not resolved
+    opened = os.open(above, (_SEARCH if names else mode) | _DIRECTORY)
+    for number, name in enumerate(names, 1):
+        flags = (_SEARCH if number < len(names) else mode) | _DIRECTORY | os.O_NOFOLLOW
+        try:
+            inner = os.open(name, flags, dir_fd=opened)
+        except NotADirectoryError:
+            if stat.S_ISLNK(os.stat(name, dir_fd=opened, follow_symlinks=False).st_mode):
+                raise _LinkFound(os.path.join(above, *names[:number])) from None  # noqa: PTH118
+            raise
+        finally:
+            os.close(opened)
+        opened = inner
+    return opened
+
+
+@cache
+def _mount_on_the_way(directory: str) -> tuple[str, tuple[str, ...]]:
+    """Split a path after the first mount point on it; links up to there belong to the image.
+
+    A container's mounts are there before it starts. Without a mount everything is below `/`.
+    """
+    try:
+        shown = MOUNTS.read_bytes().splitlines()
+    except FileNotFoundError:
+        return directory, ()  # not Linux
+    places = (
+        _ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), line.split()[4]) for line in shown
+    )
+    mounts = set(map(os.fsdecode, places))
+    parts = Path(directory).parts
+    for number in range(2, len(parts) + 1):
+        above = Path(*parts[:number])
+        if os.path.realpath(above) in mounts:
+            return str(above), parts[number:]
+    return "/", parts[1:]
 
 
 def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> FileLook:
@@ -242,19 +329,21 @@ def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> 
     try:
         return _read(file, limit, known)
     except OSError as error:
-        return UnreadableFile(f"cannot be read: {_reason(error)}", None)
+        return _unread("cannot be read", error)
     finally:
         os.close(file)
 
 
 def _refused(directory: int, name: str, error: OSError) -> FileLook:
     """Return why the name could not be opened: a link gives ELOOP, a socket ENXIO."""
+    if error.errno not in _LASTING:
+        return _unread("cannot be opened", error)
     try:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return Absent()
-    except OSError:
-        return UnreadableFile(f"cannot be opened: {_reason(error)}", None)
+    except OSError as unknown:
+        return _unread("cannot be opened", unknown)
     kind = _KINDS.get(stat.S_IFMT(found.st_mode))
     if kind:
         return UnreadableFile(f"is {kind}, not a regular file", _identity(found))
@@ -292,8 +381,21 @@ def _all_bytes(file: int, expected: int, limit: int) -> bytes:
     return data
 
 
+def first_look(noted: Noted | None) -> FirstLook | None:
+    """Return what the launcher noted; nothing if it could not tell."""
+    if noted is None:
+        return None
+    found, at = noted
+    return FirstLook(_identity(found) if found else None, at)
+
+
 def _identity(found: os.stat_result) -> FileIdentity:
     return FileIdentity(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _unread(cause: str, error: OSError) -> UnreadableFile | Failed:
+    cause = f"{cause}: {_reason(error)}"
+    return UnreadableFile(cause, None) if error.errno in _LASTING else Failed(cause)
 
 
 def _reason(error: OSError) -> str:

@@ -127,7 +127,9 @@ class PodSource:
             with self._lock:
                 self._failures += 1
                 self._current, self._refused = False, isinstance(error, Forbidden)
-                if not self._refused:
+                if self._refused:  # perhaps for days, and in thousands of Pods
+                    pause = min(POLL_PAUSE * self._failures, 60.0)
+                else:
                     pause = next_delay(self._failures, random.random, retry_after=error.retry_after)
         else:
             self._take(shown)

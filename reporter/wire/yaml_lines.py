@@ -117,7 +117,7 @@ class Document:
                     seen.add(name)
                     yield name, built
             else:
-                self.say(path, "a merge key that stands for no object")
+                self.say(path, "a merge key whose value is not a mapping")
 
     def _spend(self) -> None:
         """Count a value, so that aliases of aliases come to an end."""

@@ -65,7 +65,7 @@ def finish(process: subprocess.Popen[bytes], timeout: float) -> Load:
         process.kill()
     assert 0 == process.returncode, out
     found = json.loads(out)
-    return Load(**{name: found.get(name) or {} for name in Load.__dataclass_fields__})
+    return Load(**{"digests": {}, "progress": {}} | found)
 
 
 def start(target: Target, mode: str, **options: Any) -> subprocess.Popen[bytes]:

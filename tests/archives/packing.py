@@ -41,6 +41,7 @@ class Packing:
 
     def __init__(self, top: Path, *bodies: bytes) -> None:
         self.top = top
+        self.opened: list[str] = []
         self.blobs = {hashlib.sha256(body).hexdigest(): body for body in bodies}
         self.target = top / "run.tar.gz"
         self.quarantine, self.unfinished = top / "quarantine", top / "unfinished"
@@ -53,6 +54,7 @@ class Packing:
         """Open a blob."""
         if digest not in self.blobs:
             raise FileNotFoundError(errno.ENOENT, "No such file", digest)
+        self.opened.append(digest)
         return io.BytesIO(self.blobs[digest])
 
     def make(
@@ -63,6 +65,7 @@ class Packing:
         stopping: Callable[[], bool] = lambda: False,
         read: bool = True,
         definitions: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+        taken_by: str = "",
     ) -> dict[str, bytes | None]:
         """Pack; the members with the content of files, None for directories."""
         entry = Entry(KEY, record, superseded)
@@ -76,6 +79,7 @@ class Packing:
             quarantine=self.quarantine,
             unfinished=self.unfinished,
             stopping=stopping,
+            taken_by=taken_by,
             summaries=Summaries(snapshot, Judge(), definitions, self.open, self.unfinished),
         )
         found: dict[str, bytes | None] = {}
@@ -89,5 +93,5 @@ class Packing:
         return found
 
     def nothing_is_left(self) -> bool:
-        """Whether there is neither a tarball nor anything unfinished."""
-        return ([], False) == (os.listdir(self.unfinished), self.target.exists())
+        """Whether there is nothing unfinished beside the tarball."""
+        return [] == os.listdir(self.unfinished)

@@ -45,7 +45,7 @@ def up(folder: Path, hollow: int = 0) -> None:
             running.start()
             import_images(running)
             _stage(f"Making {VOLUMES} volumes")
-            _create_volumes(controlplane)
+            create_volumes(controlplane)
         if hollow:
             _stage(f"Adding {hollow} nodes that run nothing")
             nodes = HollowNodes(controlplane)
@@ -101,11 +101,11 @@ def _import_busybox(running: Node) -> None:
         running.import_image(Path(archive.name), EXAMPLES_IMAGE)
 
 
-def _create_volumes(controlplane: ControlPlane) -> None:
+def create_volumes(controlplane: ControlPlane, many: int = VOLUMES) -> None:
     """A few volumes on the node for claims; nothing in the cluster makes more."""
     here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [Node.name]}
     shutil.rmtree(controlplane.folder / "volumes", ignore_errors=True)
-    for number in range(VOLUMES):
+    for number in range(many):
         place = controlplane.folder / "volumes" / str(number)
         place.mkdir(parents=True)
         place.chmod(0o777)

@@ -30,6 +30,8 @@ BASE_DOCKERFILE = """FROM scratch
 ADD base.tar /
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 """
+# With that variable Python's bytecode would name no time, and ours would not take it for current.
+BOOTSTRAP = ("env", "-u", "SOURCE_DATE_EPOCH", "debootstrap", "--variant=minbase")
 BUD = ("--isolation", "chroot", "--pull-never", "--format", "oci")
 # Of every file of ours: two builds of the same sources have the same digest. Not of the base, whose
 # bytecode would be out of date.
@@ -52,13 +54,13 @@ def base_image() -> str:
 
     For this and for `archive` the caller has the lock `image`.
     """
-    recipe = repr((SUITE, PACKAGES, UNUSED, BASE_DOCKERFILE, BUD))
+    recipe = repr((SUITE, PACKAGES, UNUSED, BASE_DOCKERFILE, BOOTSTRAP, BUD))
     name = f"localhost/bed-base:{hashlib.sha256(recipe.encode()).hexdigest()[:10]}"
     if name in _buildah("images", "--format", "{{.Name}}:{{.Tag}}").split():
         return name
     with tempfile.TemporaryDirectory(dir=cache_dir()) as folder:
         root = Path(folder) / "root"
-        _run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(root))
+        _run(*BOOTSTRAP, f"--include={PACKAGES}", SUITE, str(root))
         for unused in UNUSED:
             shutil.rmtree(root / unused, ignore_errors=True)
             (root / unused).mkdir(parents=True)

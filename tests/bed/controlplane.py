@@ -73,6 +73,15 @@ class ControlPlane:
         return int(json.loads(self._ports.read_text())["apiserver"])
 
     @property
+    def pods_port(self) -> int:
+        """The port at which Pods find the API server: its own, or that of what stands before it."""
+        return int(json.loads(self._ports.read_text()).get("pods", self.port))
+
+    def send_pods_to(self, port: int) -> None:
+        """Have the Pods that are made from now on, and the node's Services, ask at another port."""
+        self._ports.write_text(json.dumps(json.loads(self._ports.read_text()) | {"pods": port}))
+
+    @property
     def running(self) -> bool:
         """Whether any of its programs lives."""
         programs = (self._etcd, self._apiserver, self._controllers, self._scheduler)
@@ -107,7 +116,7 @@ class ControlPlane:
         """Start all three and wait until the default namespace's service account is there."""
         if self.running:
             raise RuntimeError(f"the control plane in {self.folder} runs already")
-        programs = binaries.programs("etcd", "kube-apiserver", "kube-controller-manager")
+        binaries.programs("etcd", "kube-apiserver", "kube-controller-manager")
         self.folder.mkdir(parents=True, exist_ok=True)
         authority = Authority(self.pki)
         authority.issue("apiserver", "kube-apiserver", server=SERVER_NAMES)
@@ -125,12 +134,20 @@ class ControlPlane:
         for user in ("admin", "controllers", "scheduler", *NODES):
             file = self.folder / ("kubeconfig" if user == "admin" else f"{user}-kubeconfig")
             controlplane_config.write_kubeconfig(file, self.url, self.pki, user)
-        self._start_etcd(programs["etcd"], ports["etcd"])
+        self.start_etcd()
         self.start_apiserver()
+        self.start_controllers()
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        self._controllers.wait_ready(lambda: self.api.get_or_none(account) is not None)
+        if self._schedules:
+            self._start_scheduler()
+
+    def start_controllers(self) -> None:
+        """Start the controller-manager, also after `stop_controllers`."""
         controllers = CONTROLLERS.split() + (["node-lifecycle"] if self._loses_nodes else [])
         self._controllers.start(
             [
-                str(programs["kube-controller-manager"]),
+                str(binaries.program("kube-controller-manager")),
                 f"--kubeconfig={self.folder / 'controllers-kubeconfig'}",
                 f"--controllers={','.join(f'{name}-controller' for name in controllers)}",
                 "--leader-elect=false",
@@ -142,10 +159,6 @@ class ControlPlane:
                 "--kube-api-burst=400",
             ]
         )
-        account = "/api/v1/namespaces/default/serviceaccounts/default"
-        self._controllers.wait_ready(lambda: self.api.get_or_none(account) is not None)
-        if self._schedules:
-            self._start_scheduler()
 
     def _start_scheduler(self) -> None:
         self._scheduler.start(
@@ -165,6 +178,25 @@ class ControlPlane:
         with ExitStack() as stack:
             for program in (self._etcd, self._apiserver, self._controllers, self._scheduler):
                 stack.callback(program.stop, signal.SIGKILL)
+
+    def start_etcd(self) -> None:
+        """Start etcd, again on the same port and data after `stop_etcd`."""
+        client = f"http://127.0.0.1:{json.loads(self._ports.read_text())['etcd']}"
+        self._etcd.start(
+            [
+                str(binaries.program("etcd")),
+                f"--data-dir={self.folder / 'etcd'}",
+                f"--listen-client-urls={client}",
+                f"--advertise-client-urls={client}",
+                "--listen-peer-urls=http://127.0.0.1:0",
+                "--unsafe-no-fsync",
+                "--log-level=warn",
+            ]
+        )
+
+    def stop_etcd(self) -> None:
+        """Kill only etcd; its data stays."""
+        self._etcd.stop(signal.SIGKILL)
 
     def start_apiserver(self) -> None:
         """Start the API server, again on the same port and data after `stop_apiserver`."""
@@ -201,6 +233,10 @@ class ControlPlane:
                 "--audit-log-mode=blocking",
             ]
         )
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until the API server is ready (again)."""
         self._apiserver.wait_ready(lambda: _answers(lambda: self.api.request("GET", "/readyz")))
 
     def stop_apiserver(self, first: signal.Signals = signal.SIGKILL) -> None:
@@ -259,7 +295,7 @@ class ControlPlane:
         """The `env` entries a container needs to find the API server without a kube-proxy."""
         return [
             {"name": "KUBERNETES_SERVICE_HOST", "value": self.gateway},
-            {"name": "KUBERNETES_SERVICE_PORT", "value": str(self.port)},
+            {"name": "KUBERNETES_SERVICE_PORT", "value": str(self.pods_port)},
         ]
 
     def compact(self) -> None:
@@ -275,20 +311,6 @@ class ControlPlane:
         )
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
-
-    def _start_etcd(self, program: Path, port: int) -> None:
-        client = f"http://127.0.0.1:{port}"
-        self._etcd.start(
-            [
-                str(program),
-                f"--data-dir={self.folder / 'etcd'}",
-                f"--listen-client-urls={client}",
-                f"--advertise-client-urls={client}",
-                "--listen-peer-urls=http://127.0.0.1:0",
-                "--unsafe-no-fsync",
-                "--log-level=warn",
-            ]
-        )
 
 
 def _answers(request: Callable[[], Any]) -> bool:

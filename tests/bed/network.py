@@ -110,7 +110,7 @@ class Network:
         self, metadata: dict[str, Any], port: dict[str, Any], own: list[Any]
     ) -> list[Address]:
         if (metadata["namespace"], metadata["name"]) == ("default", "kubernetes"):
-            return [("127.0.0.1", self._node.controlplane.port)]
+            return [("127.0.0.1", self._node.controlplane.pods_port)]
         return [
             (address, target["port"])
             for each in own

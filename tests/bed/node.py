@@ -10,6 +10,7 @@ import fcntl
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -86,7 +87,7 @@ class Node:
         """Start it and wait until it is Ready; RuntimeError with the end of a log otherwise."""
         if reason := why_not():
             raise binaries.BedUnavailable(reason)
-        kubelet = binaries.program("kubelet")
+        binaries.program("kubelet")
         self.folder.mkdir(exist_ok=True)
         lock = self._lock_slot()
         try:
@@ -100,7 +101,8 @@ class Node:
                     self.import_image(Path(archive.name), name)
             if self._services and not self._second:
                 self._start_network()
-            self._start_kubelet(kubelet, lock)
+            leftovers.make_cgroup(self.places.cgroup)
+            self.start_kubelet(keep=(lock,))
         finally:
             os.close(lock)
 
@@ -133,6 +135,28 @@ class Node:
             if folder.exists():
                 shutil.rmtree(folder)
         self._slot_file.unlink()
+
+    def start_kubelet(self, keep: tuple[int, ...] = ()) -> None:
+        """Start the kubelet, also after `stop_kubelet`, and wait until the node is Ready."""
+        self._kubelet.start(
+            [
+                str(binaries.program("kubelet")),
+                f"--config={self.places.kubelet_config}",
+                f"--kubeconfig={self.controlplane.folder / f'{self.name}-kubeconfig'}",
+                f"--root-dir={self.places.kubelet}",
+                f"--cert-dir={self.places.kubelet / 'pki'}",
+                f"--hostname-override={self.name}",
+                f"--node-ip={self.places.gateway}",
+                *(["--register-with-taints=bed/second=here:NoSchedule"] if self._second else []),
+                "--v=1",
+            ],
+            keep=keep,
+        )
+        self._kubelet.wait_ready(self._is_ready)
+
+    def stop_kubelet(self) -> None:
+        """Kill only the kubelet; its containers go on."""
+        self._kubelet.stop(signal.SIGKILL)
 
     def import_image(self, archive: Path, name: str) -> None:
         """Make an OCI archive with one image known to the node as `name`; a newer one replaces."""
@@ -221,24 +245,6 @@ class Node:
         self._network.log.unlink(missing_ok=True)
         self._network.start(command, env=os.environ | {"PYTHONPATH": str(PROJECT)})
         self._network.wait_ready(lambda: "ready" in self._network.log.read_text())
-
-    def _start_kubelet(self, kubelet: Path, lock: int) -> None:
-        leftovers.make_cgroup(self.places.cgroup)
-        self._kubelet.start(
-            [
-                str(kubelet),
-                f"--config={self.places.kubelet_config}",
-                f"--kubeconfig={self.controlplane.folder / f'{self.name}-kubeconfig'}",
-                f"--root-dir={self.places.kubelet}",
-                f"--cert-dir={self.places.kubelet / 'pki'}",
-                f"--hostname-override={self.name}",
-                f"--node-ip={self.places.gateway}",
-                *(["--register-with-taints=bed/second=here:NoSchedule"] if self._second else []),
-                "--v=1",
-            ],
-            keep=(lock,),
-        )
-        self._kubelet.wait_ready(self._is_ready)
 
     def _is_ready(self) -> bool:
         node = self.controlplane.api.get_or_none(f"/api/v1/nodes/{self.name}") or {}

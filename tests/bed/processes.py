@@ -11,8 +11,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 STOP_SECONDS = 20.0
@@ -73,6 +73,18 @@ class Program:
                 tail = self.log.read_text(errors="replace")[-3000:]
                 raise RuntimeError(f"{self.name} {state}; end of {self.log}:\n{tail}")
             time.sleep(0.05)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let it stand still (SIGSTOP) meanwhile."""
+        if (pid := self.pid) is None:
+            raise RuntimeError(f"{self.name} does not run")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def stop(self, first: signal.Signals = signal.SIGTERM, seconds: float = STOP_SECONDS) -> None:
         """End it and wait for its end; does nothing where it has ended already."""

@@ -82,6 +82,11 @@ class Prometheus:
         alerts = self._get("/api/v1/alerts")["alerts"]
         return [alert["labels"] for alert in alerts if alert["state"] == "firing"]
 
+    def scraped(self, job: str) -> list[str]:
+        """The addresses of a job's targets."""
+        found = self._get("/api/v1/targets")["activeTargets"]
+        return [each["labels"]["instance"] for each in found if each["scrapePool"] == job]
+
     def wait_for(self, look: Callable[[], T]) -> T:
         """Return what `look` sees once that is true; it may be asked often."""
         end = time.monotonic() + BOUND

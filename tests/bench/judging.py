@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reporter.aggregator.judging.process import Judge
-from reporter.aggregator.judging.task import Judgement, Task
+from reporter.aggregator.judging.task import Budget, Judgement, Task
 
 CASE = (
     b'<testcase name="test case number %d does what it should" classname="package.module.Class" '
@@ -70,7 +70,7 @@ async def ours(path: Path) -> Figures:
 
     def judge() -> Judgement:
         with path.open("rb") as body:
-            return Judge().judge(task, body)
+            return Judge().judge(task, body, budget=Budget())
 
     began, before = time.perf_counter(), _processor()
     judging = asyncio.create_task(asyncio.to_thread(judge))

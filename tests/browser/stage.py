@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from reporter.aggregator.http import Audience, Events, Shown, StatusApp
+from reporter.aggregator.http import Audience, Shown, StatusApp
 from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
@@ -87,15 +87,13 @@ class Stage:
     async def _start(self) -> None:
         await self.store.open_run(self._plan, now=time.time())
         quiet = _Quiet()
-        events = Events(self.store, clock=time.monotonic, wall=time.time)
         shown = None if self._folder is None else await self._start_judging(self._folder)
         self._app = StatusApp(
-            self.store.snapshot,
+            self.store,
             quiet,
             lambda accept: Page(b"", "text/plain", False),
             Audience.LOCAL,
             quiet,
-            events=events,
             shown=shown,
         )
         self._listener = listening(self._app, quiet)
@@ -130,12 +128,8 @@ class Stage:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody has a stream."""
+        """Whether anybody waits for news."""
         return bool(self.store._published._subscribers)
-
-    def end_streams(self) -> None:
-        """Let all streams end, and none begin."""
-        self._loop.call_soon_threadsafe(self._app.close)
 
     def progress(self, key: Key, **fields: Any) -> None:
         """Let a plugin tell something."""

@@ -104,9 +104,9 @@ def test_the_tests_of_a_plugin(asked):
     """Added up while entries change; a word that objects are born with is one like others."""
     script = """
     const run = new Run(() => {}), counted = (key, result_counts) => told(key, {result_counts});
-    run.takePlugins({...fields(1), plugins: [counted("p/1", {passed: 2}), counted("p/2", null)]});
-    run.takeEntry(counted("p/1", {passed: 1, failed: 1}));
-    run.takeEntry(counted("p/2", {passed: 3, constructor: 1}));
+    run.take({...fields(1), plugins: [counted("p/1", {passed: 2}), counted("p/2", null)]});
+    run.take({...fields(2), plugins: [counted("p/1", {passed: 1, failed: 1})]});
+    run.take({...fields(3), plugins: [counted("p/2", {passed: 3, constructor: 1})]});
     return {...run.tests.get("p")};
     """
     assert {"passed": 4, "failed": 1, "constructor": 1} == asked("run", "Run", script)
@@ -211,9 +211,8 @@ def test_pages_add_up(asked):
     """In the order they come, which is that of the plan; whole when the last is there."""
     script = """
     const run = new Run(() => {}), seen = [];
-    run.takeFields(fields(1));
     for (const plugins of [["b/1", "a/1"], ["c/1"]]) {
-      run.takePlugins({...fields(1), plugins: plugins.map(key => told(key)), next: null});
+      run.take({...fields(1), plugins: plugins.map(key => told(key)), next: null});
       seen.push(run.whole);
     }
     return [keys(run), [...run.entries.values()].map(entry => entry.index), seen];
@@ -221,26 +220,25 @@ def test_pages_add_up(asked):
     assert [["b/1", "a/1", "c/1"], [0, 1, 2], [False, True]] == asked("run", "Run", script)
 
 
-def test_what_the_stream_said_while_a_page_was_read(asked):
-    """Is newer than the page, also of an entry that the page is the first to have."""
+def test_heartbeats_are_told_beside_the_entries(asked):
+    """Of entries that are known; a worker that is not awaited any more is not silent."""
     script = """
     const run = new Run(() => {});
-    run.takePlugins({...fields(1), plugins: [told("p/1")]});
-    run.told = new Map();
-    for (const key of ["p/1", "p/2"]) run.takeEntry(told(key, {message: "new"}));
-    run.takeFields(fields(3));
-    run.takePlugins({...fields(2), plugins: ["p/1", "p/2", "p/3"].map(key => told(key))});
-    return [[...run.entries.values()].map(entry => entry.told.message), run.fields.revision];
+    const done = told("p/2", {status: "complete"});
+    run.take({...fields(1), plugins: [told("p/1", {"last-heartbeat": 90}), done]});
+    run.take({...fields(1), plugins: [], heard: {"p/1": 3, "p/2": 4, "p/3": 5}});
+    const [one, two] = run.entries.values(), age = (performance.now() - one.silent) / 1000;
+    return [keys(run), Math.round(age), two.silent === Infinity];
     """
-    assert [["new", "new", ""], 3] == asked("run", "Run", script)
+    assert [["p/1", "p/2"], 3, True] == asked("run", "Run", script)
 
 
 def test_another_run(asked):
     """Nothing of the one before is left."""
     script = """
     const run = new Run(() => {});
-    run.takePlugins({...fields(9), plugins: [told("p/1"), told("p/2")]});
-    run.takePlugins({...fields(1, {run: "other"}), plugins: [told("q/1")]});
+    run.take({...fields(9), plugins: [told("p/1"), told("p/2")]});
+    run.take({...fields(1, {run: "other"}), plugins: [told("q/1")]});
     return [keys(run), run.fields.revision];
     """
     assert [["q/1"], 1] == asked("run", "Run", script)
@@ -265,7 +263,7 @@ def test_the_list(asked, view, order):
     """Filtered and in order; what is equal stays as in the plan."""
     script = f"""
     const run = new (await import("/page/run.js")).Run(() => {{}});
-    run.takePlugins({{...fields(1), plugins: [
+    run.take({{...fields(1), plugins: [
       told("p/10", {{status: "complete", result_status: "passed"}}),
       told("p/9", {{"last-heartbeat": 4}}),
       told("q/1", {{status: "failed"}}),
@@ -283,13 +281,16 @@ def test_the_list(asked, view, order):
         (["Failed", "failed"], "failed", "{failed: 2}"),
         (["Complete, 2 of 3 failed", "failed"], "complete", "{failed: 2, unknown: 1}"),
         (["Complete, 1 of 3 unknown", "unknown"], "complete", "{unknown: 1}"),
+        (["Complete, no results expected", "unknown"], "complete", "{entries: 0}"),
         (["later", "later"], "later", "{}"),
     ],
 )
 def test_the_headline(asked, said, status, more):
     """From what the run says of its entries: they need not be there yet."""
     script = f"""
-    const {{word, kind}} = headline({{status: given[0], counts: {{...counts(3), ...{more}}}}});
+    const {{word, kind}} = headline({{
+      status: given[0], final: given[0] === "complete", counts: {{...counts(3), ...{more}}},
+    }});
     return [word, kind];
     """
     assert said == asked("hero", "headline", script, status)

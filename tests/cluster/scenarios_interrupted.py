@@ -13,6 +13,10 @@ from tests.scenarios.scenario import FALSE, UNKNOWN, Expected, reasons, result
 # A shell without a handler is process 1 and ignores SIGTERM, like many real adapters.
 STUBBORN = "sleep 600"
 POLITE = "trap 'exit 143' TERM; sleep 600 & wait"
+DRAINED = (
+    f"finish() {{ {writes(reason='Drained')}; exit 0; }}; trap finish TERM; "
+    f'[ "$SECOND" ] || {{ sleep 600 & wait; }}; {writes()}; sleep 1'
+)
 LAST_WORDS = f"finish() {{ sleep 1; {writes()}; exit 0; }}; trap finish TERM; sleep 600 & wait"
 # Seconds of grace: enough to be heard, little to wait for.
 SHORT = 5
@@ -52,19 +56,45 @@ def _unwell_for_a_moment(job: Object, _: str) -> None:
 UNWELL = "sleep 3; touch /results/unwell; sleep 2; rm /results/unwell; sleep 8"
 
 
-def _mark_second_pod(job: Object, form: str) -> None:
+def _mark_second_pod(job: Object, _: str) -> None:
     """Tell a Pod that is made after the first one's deletion that it is the second."""
-    reference = {"name": f"second-{form}", "key": "second", "optional": True}
+    reference = {"name": job["metadata"]["name"], "key": "second", "optional": True}
     env = [{"name": "SECOND", "valueFrom": {"configMapKeyRef": reference}}]
     container(job["spec"]["template"]["spec"], ADAPTER)["env"] = env
 
 
-def _replace_pod(run: Run) -> None:
-    """Delete the Pod; its replacement runs while the first one still ends."""
+def _announce_second_pod(run: Run) -> None:
     run.wait_reported()
     path = f"/api/v1/namespaces/{run.namespace}/configmaps"
-    marker = {"metadata": {"name": f"second-{run.form}"}, "data": {"second": "yes"}}
+    marker = {"metadata": {"name": run.name}, "data": {"second": "yes"}}
     run.controlplane.request("POST", path, marker)
+
+
+def _drain(run: Run) -> None:
+    """Evict the first Pod; one that is made after that knows that it is the second."""
+    _announce_second_pod(run)
+    actions.evict(run)
+
+
+def _good_end_counts_as_failed(run: Run) -> None:
+    """The first Pod ended well, and the Job did not end by it: the second Pod made it Complete."""
+    first, second = run.pods()
+    assert "Succeeded" == first[-1].object["status"]["phase"]
+    status = run.versions()[-1].object["status"]
+    assert (1, 1) == (status["failed"], status["succeeded"])
+    final = [shown.note["attempt"]["pod"] for shown in run.history() if shown.final]
+    assert [first[-1].object["metadata"]["name"], second[-1].object["metadata"]["name"]] == final
+
+
+def _good_end_counts(run: Run) -> None:
+    """The Job is Complete by the Pod that was drained, and there was no other."""
+    status = run.versions()[-1].object["status"]
+    assert (1, 0, 1) == (len(run.pods()), status.get("failed", 0), status["succeeded"])
+
+
+def _replace_pod(run: Run) -> None:
+    """Delete the Pod; its replacement runs while the first one still ends."""
+    _announce_second_pod(run)
     actions.delete_pod(run)
     run.wait(lambda: len(run.pods()) == 2, "a second Pod")
 
@@ -282,6 +312,28 @@ INTERRUPTED = [
         act=_ask_while_it_is_evicted,
         grace=LONGER,
         explain=SAYS_EVICTED,
+    ),
+    Scenario(
+        "drained-and-ended-well",
+        DRAINED,
+        result(before=reasons("AdapterEvicted"), finals=("R", "R")),
+        forms=("native",),
+        job={"backoffLimit": 1},
+        change=_mark_second_pod,
+        act=_drain,
+        check=_good_end_counts_as_failed,
+        explain=GOOD,
+    ),
+    Scenario(
+        "drained-and-ended-well-with-replacement-policy-failed",
+        DRAINED,
+        result(reason="Drained", before=reasons("AdapterEvicted")),
+        forms=("native",),
+        job={"backoffLimit": 1, "podReplacementPolicy": "Failed"},
+        change=_mark_second_pod,
+        act=_drain,
+        check=_good_end_counts,
+        explain=("info:    Available=True Drained: All is well (final)",),
     ),
     Scenario(
         "replaced-while-the-first-pod-still-ends",

@@ -316,8 +316,20 @@ RESULTS = [
         "result-after-the-wait-time",
         f"sleep 10; {writes()}",
         Expected("T", FALSE, "AdapterTimeout", "Adapter did not produce results within 3s"),
+        forms=("classic",),
         settings={"MAX_WAIT_TIME_SECONDS": "3"},
         explain=says_timeout("3s"),
+    ),
+    Scenario(
+        "result-after-the-wait-time-that-is-noted",
+        f"sleep 10; {writes()}",
+        Expected("T", FALSE, "AdapterTimeout", "Adapter did not produce results within 3s"),
+        forms=("native",),
+        settings={"MAX_WAIT_TIME_SECONDS": "3"},
+        explain=(
+            says_timeout("3s")[0],
+            "What to do: The adapter needs more time: raise MAX_WAIT_TIME_SECONDS on the reporter.",
+        ),
     ),
     Scenario(
         "mesh-proxy-first-in-the-list",

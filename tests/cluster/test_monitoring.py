@@ -59,6 +59,10 @@ class Kit:
         times = {"scrape_timeout": "1s", "evaluation_interval": "1s"}
         return config | {"global": times, "rule_files": [str(KIT / "rules.yaml")]}
 
+    def file(self, job: str) -> Path:
+        """What a scrape finds is read from there."""
+        return self._files[job]
+
     def point(self, job: str, port: int, **labels: str) -> None:
         """Let one Pod be found, and beside it a container that is not ours."""
         other = pod_labels(
@@ -199,7 +203,7 @@ def test_alerts_fire_for_a_job_and_a_run_whose_pods_are_gone(
         deployed.reporter() as reporter,
         reaper,
     ):
-        named = {"pod_container_name": "status-reporter", "pod_container_port_name": "metrics"}
+        named = {"pod_container_name": "status-reporter", "pod_container_port_number": "9"}
         found = pod_labels(namespace, deployed.pod, pod_label_job_name=JOB, **named)
         kit.point("status-reporter", deployed.port, **found)
         found = pod_labels("runs", "agg-0", pod_container_port_name="status")
@@ -225,7 +229,7 @@ def test_alerts_fire_for_a_job_and_a_run_whose_pods_are_gone(
             return [each for each in alerts if labels.items() <= each.items()]
 
         (job,) = watching.wait_for(lambda: failed("StatusReporterJobFailed", reason="DiskFull"))
-        (entry,) = watching.wait_for(lambda: failed("StatusAggregatorEntryFailed"))
+        watching.wait_for(lambda: failed("StatusAggregatorPluginFailed", plugin="e2e"))
         watching.wait_for(lambda: failed("StatusAggregatorRunFailed", pod="agg-0"))
         last = f"last_over_time(status_reporter_verdict_final{series}[5m]) == 1"
         scraped = watching.query(last)
@@ -233,9 +237,35 @@ def test_alerts_fire_for_a_job_and_a_run_whose_pods_are_gone(
         assert (namespace, JOB, "R", "Available") == tuple(
             job[label] for label in ("namespace", "job_name", "rule", "type")
         )
-        assert ("e2e", "n1", "failed") == tuple(
-            entry[name] for name in ("plugin", "node", "result")
-        )
         assert [deployed.pod] == [each["metric"]["pod"] for each in scraped]
         assert [job] == failed("StatusReporterJobFailed")
         assert [] == watching.query('kube_job_annotations or up{namespace="other"}')
+
+
+def test_reporters_are_scraped_at_the_usual_port_or_the_one_that_is_declared(
+    tmp_path: Path,
+) -> None:
+    """On the node's network only at one that is declared: the usual one may be another Pod's."""
+    if reason := prometheus.why_not():
+        (pytest.fail if os.environ.get("REQUIRE_CLUSTER") == "1" else pytest.skip)(reason)
+    kit = Kit(tmp_path)
+    ours = {"pod_container_name": "status-reporter", "pod_host_ip": "192.0.2.1"}
+    declared = ours | {"pod_container_port_number": "9999"}
+    targets = {
+        "192.0.2.2": pod_labels("n", "usual", pod_ip="192.0.2.2", **ours),
+        "2001:db8::2": pod_labels("n", "usual", pod_ip="2001:db8::2", **ours),
+        "192.0.2.3:9999": pod_labels("n", "declared", pod_ip="192.0.2.3", **declared),
+        "192.0.2.1": pod_labels("n", "node", pod_ip="192.0.2.1", **ours),
+        "192.0.2.1:9999": pod_labels("n", "node-declared", pod_ip="192.0.2.1", **declared),
+    }
+    Prometheus.point(kit.file("status-reporter"), targets)
+
+    with Prometheus(tmp_path / "prometheus", kit.config()) as watching:
+        found = watching.wait_for(lambda: watching.scraped("status-reporter"))
+
+    assert {
+        "192.0.2.2:9464",
+        "[2001:db8::2]:9464",
+        "192.0.2.3:9999",
+        "192.0.2.1:9999",
+    } == set(found)

@@ -198,7 +198,7 @@ class TestSaidBeforeTheStart:
         )
 
         assert 1 == code, err
-        assert "you may not grant jobs/status: verdicts are not written on the Jobs" in err
+        assert "no permission to grant jobs/status: verdicts are not written on the Jobs" in err
         assert ("complete", "failed") == entries(out)["quota/global"]
         assert {} == conditions(person, team)
         assert 0 == person.run("delete", run, "-n", team, "--yes", "--kubeconfig", own)[0]

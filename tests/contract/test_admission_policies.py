@@ -214,8 +214,10 @@ def test_an_account_without_the_right(controlplane: ControlPlane) -> None:
     deploy = ADMISSION.parent / "base"
     try:
         wait_for(lambda: admission.refusal(valid("native")))
-        assert "may not get and patch jobs/status" in admission.refusal(valid("native"))
-        assert "may not get and patch jobs/status" in admission.refusal(cron_job(valid("native")))
+        assert "no permission to get and patch jobs/status" in admission.refusal(valid("native"))
+        assert "no permission to get and patch jobs/status" in admission.refusal(
+            cron_job(valid("native"))
+        )
         unconcerned = valid("native")
         pod_of(unconcerned)["initContainers"] = []
         assert "" == admission.refusal(unconcerned)

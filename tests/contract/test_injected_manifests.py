@@ -1,6 +1,8 @@
 """What `inject` makes of manifests of all shapes is valid to the letter for a real API server."""
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +13,9 @@ from reporter.core.inject.jobs import jobs, manifests
 from reporter.core.inject.wishes import Wishes
 from reporter.ctl.manifests.documents import read, split
 from reporter.ctl.manifests.injecting import injected
+from tests.bed.api import ApiError
 from tests.bed.controlplane import ControlPlane
+from tests.contract.labelled_jobs import RESTRICTED
 from tests.manifests.collected import NAMELESS, SHAPES, UNCHANGED
 from tests.manifests.generated import COUNT, generated
 
@@ -82,3 +86,31 @@ def test_generated_streams(controlplane: ControlPlane, namespace: str) -> None:
         assert before == dry_run(controlplane, namespace, made.text), seed
         count += before
     assert count > COUNT
+
+
+def test_a_cpu_limit_keeps_the_class_of_a_pod_and_a_quota(
+    controlplane: ControlPlane, namespace: str
+) -> None:
+    """The class is the API server's own word; a quota on limits.cpu wants a limit of everyone."""
+    base = f"/api/v1/namespaces/{namespace}"
+    whole = {"limits": {"cpu": "1", "memory": "64Mi"}}
+    adapter = {"name": "main", "image": "i", "securityContext": RESTRICTED, "resources": whole}
+    spec = {"restartPolicy": "Never", "containers": [adapter]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
+    stream = json.dumps(job | {"spec": {"template": {"spec": spec}}})
+
+    def create(limit: str) -> Any:
+        made = injected(stream, replace(WISHES[0], cpu_limit=limit), everything)
+        template = json.loads(made.text)["spec"]["template"]
+        pod = {"metadata": {"name": "j", "labels": {"job-name": "j"}}, "spec": template["spec"]}
+        return controlplane.request("POST", f"{base}/pods?dryRun=All", pod)["status"]["qosClass"]
+
+    assert ("Burstable", "Guaranteed") == (create(""), create("500m"))
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"limits.cpu": "4"}}}
+    controlplane.request("POST", f"{base}/resourcequotas", quota)
+    controlplane.api.wait_for(
+        f"{base}/resourcequotas/q", lambda seen: seen["status"].get("hard"), seconds=60
+    )
+    with pytest.raises(ApiError, match=r"must specify limits\.cpu for: status-reporter"):
+        create("")
+    assert "Guaranteed" == create("500m")

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from reporter.core.pod import Names, read_pod
+from tests.bed.controlplane import ControlPlane
+from tests.contract.labelled_jobs import RESTRICTED
 from tests.contract.servers import POD, Reply, Server
 from tests.fakekube import Rule
 
@@ -221,3 +224,20 @@ def test_the_right_to_patch_may_be_for_one_pod(api: Server) -> None:
     assert 200 == api.patch_pod(body, token=token).status
     assert 403 == api.patch_pod(body, token=token, pod="none").status
     assert 403 == api.call("GET", f"{api.pods}/{POD}", token=token).status
+
+
+@pytest.mark.cluster
+def test_the_index_of_a_completion(controlplane: ControlPlane, namespace: str) -> None:
+    """The Job controller annotates each Pod of an Indexed Job with it."""
+    adapter = {"name": "main", "image": "i", "securityContext": RESTRICTED}
+    spec = {
+        "completions": 2,
+        "completionMode": "Indexed",
+        "template": {"spec": {"restartPolicy": "Never", "containers": [adapter]}},
+    }
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
+    controlplane.request("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", job)
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    (pod,) = controlplane.api.wait_for(path, lambda seen: seen["items"])["items"]
+
+    assert 0 == read_pod(pod, Names()).index

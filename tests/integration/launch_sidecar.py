@@ -7,7 +7,9 @@ import os
 import sys
 
 from reporter.runtime.lifecycle import install
+from reporter.sidecar.__main__ import noted
 
+results = noted(os.environ)
 stop = install()
 
 from reporter.sidecar.main import main  # noqa: E402
@@ -15,7 +17,7 @@ from tests.integration.given_api import connect  # noqa: E402
 
 arguments = sys.argv[1:]
 show_modules = arguments[:1] == ["--modules"]
-code = main(arguments[show_modules:], os.environ, stop, connect)
+code = main(arguments[show_modules:], os.environ, stop, connect, results=results)
 if show_modules:
     print(*sorted(sys.modules), sep="\n", file=sys.stderr)
 sys.exit(code)

@@ -3,13 +3,14 @@
 The reporter runs in a thread of the test, or as a process of its own where real signals matter.
 """
 
+import http.client
 import json
 import os
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,18 @@ Connect = Callable[[FakeKube], KubeApi]
 def now(offset: float = 0.0) -> str:
     """Return a time near the present as the API shows it."""
     return datetime.fromtimestamp(time.time() + offset, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ask(port: int, path: str) -> tuple[int, str]:
+    """Return status and body; 0 where nobody listens."""
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=BOUND)
+    with closing(client):
+        try:
+            client.request("GET", path)
+            response = client.getresponse()
+            return response.status, response.read().decode()
+        except ConnectionError:
+            return 0, ""
 
 
 class Impatient(KubeApi):

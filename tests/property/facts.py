@@ -26,7 +26,9 @@ from reporter.core.payloads import (
     FileAbsent,
     FileIdentity,
     FileInvalid,
+    FileUnread,
     FileValid,
+    FirstLook,
     Progress,
     ResultPayload,
     Searched,
@@ -102,8 +104,10 @@ pods = st.builds(
     misfit=texts,
     restart=policies,
     own_restart=policies,
+    restarts_all=st.booleans(),
     own_restarts=st.none() | st.integers(0, 3) | INT64,
     own_volume=st.booleans(),
+    shared_volume=st.booleans(),
     blocker=st.none() | st.builds(Blocker, containers, for_good=st.booleans()),
     disruption=st.none() | st.builds(Disruption, texts, texts, st.booleans()),
     deletion_requested_at=st.none() | moments | reals,
@@ -139,10 +143,14 @@ results = st.builds(
 )
 
 
+valid_files = st.builds(FileValid, results, identities)
+
+
 files = st.one_of(
     st.just(FileAbsent()),
     st.builds(FileInvalid, texts, st.none() | identities),
-    st.builds(FileValid, results, identities),
+    st.builds(FileUnread, texts, st.none(), st.none() | valid_files),
+    valid_files,
 )
 
 
@@ -176,6 +184,9 @@ memories = st.builds(
     taken_away_since=st.none() | seconds,
     away=st.booleans(),
     returned=st.none() | seconds,
+    refused_since=st.none() | seconds,
+    unread_since=st.none() | seconds,
+    first_look=st.none() | st.builds(FirstLook, st.none() | identities, st.floats(1, 2.0**40)),
 )
 
 

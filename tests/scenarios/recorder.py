@@ -70,6 +70,13 @@ class Recorder:
         with self._news:
             return {name: list(seen) for name, seen in self._pods[namespace, job].items()}
 
+    def pods_in(self, namespace: str) -> list[list[Seen]]:
+        """The versions of all Pods of a namespace, in the order in which they came."""
+        with self._news:
+            found = [pods for (where, _), pods in self._pods.items() if where == namespace]
+            listed = [list(seen) for pods in found for seen in pods.values()]
+        return sorted(listed, key=lambda seen: seen[0].at)
+
     def wait(self, ready: Callable[[], Any], seconds: float, what: str) -> Any:
         """Wait until `ready` is true, looking at every news; return what it returned."""
         end = time.monotonic() + seconds

@@ -142,7 +142,7 @@ class Run:
 
     def wait_ended(self, seconds: float) -> None:
         """Wait until the Job has come to its end and each of its Pods too."""
-        self.wait(self._ended, "Job and Pods have ended", seconds)
+        self.wait(self.ended, "Job and Pods have ended", seconds)
 
     def delete(self, *, policy: str = "Background") -> None:
         """Delete the Job, if it is still there."""
@@ -150,7 +150,8 @@ class Run:
         with suppress(ApiError):
             self.controlplane.request("DELETE", self.path, body)
 
-    def _ended(self) -> bool:
+    def ended(self) -> bool:
+        """Whether the Job has come to its end, or is gone, and each of its Pods too."""
         versions, pods = self.versions(), self.pods()
         if not versions or not all(_pod_ended(pod[-1]) for pod in pods):
             return False

@@ -3,8 +3,8 @@
 All are made at the first start. The CA's key lives only while they are made and is written nowhere,
 so nobody can add a client later. The server's key and certificate and the CA certificate are kept
 for a restart. Where plugins are launched, clients are made as they are needed instead, and the CA's
-key is kept beside the others until the run closes. How certificates are made is in `issuing.py`; no
-contexts (`tls.py`) and no exported files (`export.py`) here.
+key is kept beside the others until the last plugin has its certificate. How certificates are made
+is in `issuing.py`; no contexts (`tls.py`) and no exported files (`export.py`) here.
 """
 
 import hashlib
@@ -38,6 +38,7 @@ LONGER = 3600.0  # after the last timeout: retries, late results, the last answe
 NEAR_EXPIRY = 3600.0
 
 _FILE, _CA_KEY = "server.pem", "ca.key"
+_CA = "status-aggregator CA "
 _MAX_COMMON_NAME = 64
 
 
@@ -83,7 +84,7 @@ def _client(authority: Issuer, run: str, key: Key) -> Pair:
     return authority.issue(key.plugin, names, ExtendedKeyUsageOID.CLIENT_AUTH)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Authority:
     """What the aggregator holds of its run's certificates: enough to be known again.
 
@@ -98,7 +99,8 @@ class Authority:
     fresh: bool
     uncovered: tuple[str, ...] = ()
     issuer: Issuer | None = field(default=None, repr=False)
-    """Where clients are made as they are needed, and the run is not closed."""
+    """Where clients are made as they are needed, until `forget_key`."""
+    key_file: Path | None = None
 
     def client(self, run: str, key: Key) -> Pair:
         """Make a client's certificate. Raises CertificateError once the CA's key is gone."""
@@ -124,12 +126,12 @@ class Authority:
             # First: without the other file, which makes it a restart, this one means nothing.
             write_private(path, issuer.key)
             write_private(directory / _FILE, server.key + server.certificate + issuer.pem)
-            return cls(issuer.pem, server, now + seconds, fresh=True, issuer=issuer)
+            return cls(issuer.pem, server, now + seconds, fresh=True, issuer=issuer, key_file=path)
         kept = cls.open(directory, plan, names, now=now, hand_out=lambda _: None)
         try:
             key = serialization.load_pem_private_key(path.read_bytes(), None)
         except FileNotFoundError:
-            return kept  # the run is closed
+            return kept  # it is forgotten
         except OSError as error:
             raise CertificateError(f"{path}: {error.strerror}") from None
         except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -138,12 +140,13 @@ class Authority:
         if certificate.public_key() != key.public_key():
             raise CertificateError(f"{path}: not the key of this run's certificate authority")
         assert isinstance(key, ec.EllipticCurvePrivateKey)
-        return replace(kept, issuer=Issuer(certificate, key))
+        return replace(kept, issuer=Issuer(certificate, key), key_file=path)
 
-    @staticmethod
-    def forget_key(directory: Path) -> None:
+    def forget_key(self) -> None:
         """Remove the CA's key, so that nobody can add a client. Raises OSError."""
-        (directory / _CA_KEY).unlink(missing_ok=True)
+        self.issuer = None
+        if self.key_file is not None:
+            self.key_file.unlink(missing_ok=True)
 
     @classmethod
     def open(
@@ -194,11 +197,13 @@ class Authority:
             raise ValueError("not the key and the two certificates that were kept there")
         server, ca = certificates
         if common_name(ca) != _ca_name(plan.run):
-            raise ValueError(f"of another run ({common_name(ca)}), not of {plan.run}")
+            raise ValueError(
+                f"belongs to run {common_name(ca).removeprefix(_CA)}, not to {plan.run}"
+            )
         try:
             server.verify_directly_issued_by(ca)
         except Exception:
-            raise ValueError("the server certificate is not of this CA") from None
+            raise ValueError("the server certificate was not issued by this CA") from None
         if key.public_key() != server.public_key():
             raise ValueError("the key is not the certificate's")
         held = set(server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
@@ -232,10 +237,10 @@ def _clients(plan: Plan) -> Iterable[Key]:
 
 
 def _ca_name(run: str) -> str:
-    name = f"status-aggregator CA {run}"
+    name = f"{_CA}{run}"
     if len(name) <= _MAX_COMMON_NAME:
         return name
-    return f"status-aggregator CA {hashlib.sha256(run.encode()).hexdigest()[:40]}"
+    return f"{_CA}{hashlib.sha256(run.encode()).hexdigest()[:40]}"
 
 
 def _expiry(issued: Issued) -> float:

@@ -4,27 +4,71 @@ Blocks: for threads.
 """
 
 import contextlib
+import hashlib
 import io
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Protocol
 
 from reporter.core.run.record import Rank, Record, error_document
 from reporter.core.run.snapshot import Snapshot
-from reporter.untar import ACCEPTED, Archive, Kind
+from reporter.errors import ReporterError
+from reporter.untar import ACCEPTED, Archive, BadArchive, Kind
 
 _IN_MEMORY: Final = 1024 * 1024
+_PIECE: Final = 256 * 1024
 _ERROR: Final = b"error.json"
+
+
+class BodyDamaged(ReporterError):
+    """A body is missing, cannot be read, or is not the one that was received."""
+
+
+class Seekable(Protocol):
+    """What a file's content is read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Read at most `size` bytes, none at the end."""
+
+    def seek(self, at: int, /) -> int:
+        """Go on at that byte."""
+
+
+class _Body:
+    """A body that is read once from its beginning, and its SHA-256 with it."""
+
+    def __init__(self, file: IO[bytes], digest: str) -> None:
+        self._file, self._digest, self._hash = file, digest, hashlib.sha256()
+
+    def read(self, size: int, /) -> bytes:
+        """Read at most `size` bytes. Raises `BodyDamaged`."""
+        try:
+            data = self._file.read(size)
+        except OSError as error:
+            raise BodyDamaged(f"a result cannot be read: {error.strerror}") from error
+        self._hash.update(data)
+        return data
+
+    def seek(self, at: int, /) -> int:
+        """Begin."""
+        return self._file.seek(at)
+
+    def check(self) -> None:
+        """Read what is left, and compare. Raises `BodyDamaged`."""
+        while self.read(_PIECE):
+            pass
+        if self._hash.hexdigest() != self._digest:
+            raise BodyDamaged("a result does not match its SHA-256")
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
     """The content of a file: `size` bytes of an open file, from `at` on."""
 
-    file: IO[bytes]
+    file: Seekable
     at: int
     size: int
 
@@ -76,36 +120,40 @@ class RecordFolders:
         """Give the directory that a record stands for; its files are open until the end.
 
         If the bytes of one that is `replaced` are gone, its error is all there is: nobody would
-        send them again. Raises OSError, `BadArchive`.
+        send them again. Raises OSError, and `BodyDamaged` by the end of the block.
         """
         folder, result = Folder(), record.rank is Rank.RESULT
         with contextlib.ExitStack() as stack:
-            blob = self._blob(record, replaced)
-            if blob is not None:
-                stack.enter_context(blob)
+            body = self._body(record, replaced, stack)
+            if body is not None:
                 if record.archive:
                     spool = stack.enter_context(
                         tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+b", dir=str(self._unfinished))
                     )
-                    self._unpack(Archive(blob, record.size, ACCEPTED), spool, folder)
+                    try:
+                        self._unpack(Archive(body, record.size, ACCEPTED), spool, folder)
+                    except BadArchive as error:
+                        raise BodyDamaged(str(error)) from error
                 else:
                     name = os.fsencode(record.filename or "result") if result else _ERROR
-                    folder[name] = Content(blob, 0, record.size)
-            if not result and (record.document or blob is None):
+                    folder[name] = Content(body, 0, record.size)
+            if not result and (record.document or body is None):
                 text = record.document or error_document(record.text, record.cause, record.reason)
                 data = text.encode("utf-8", "replace")
                 folder[_ERROR] = Content(io.BytesIO(data), 0, len(data))
             yield folder
+            if body is not None:
+                body.check()
 
-    def _blob(self, record: Record, replaced: bool) -> IO[bytes] | None:
+    def _body(self, record: Record, replaced: bool, stack: contextlib.ExitStack) -> _Body | None:
         if not record.digest:
             return None
         try:
-            return self._open_blob(record.digest)
-        except FileNotFoundError:
+            return _Body(stack.enter_context(self._open_blob(record.digest)), record.digest)
+        except FileNotFoundError as error:
             if replaced:
                 return None
-            raise
+            raise BodyDamaged("a result is missing") from error
 
     def _unpack(self, archive: Archive, spool: IO[bytes], top: Folder) -> None:
         at = 0

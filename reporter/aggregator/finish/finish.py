@@ -1,19 +1,24 @@
 """What follows the last result: the tarball, and the end of everything it is made from."""
 
 import asyncio
+import errno
+import json
 import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import astuple
 from types import MappingProxyType
 from typing import Any
 
+from reporter.aggregator.finish.content import BodyDamaged
 from reporter.aggregator.finish.package import (
+    BodiesLost,
     Interrupted,
     PackageFailed,
     measure,
     package,
-    package_name,
+    package_names,
     sync_name,
 )
 from reporter.aggregator.finish.summary import Summaries
@@ -25,7 +30,7 @@ from reporter.aggregator.uploads import Intake
 from reporter.aggregator.uploads.contents import Contents
 from reporter.core.run.snapshot import Snapshot, Tar
 from reporter.core.run.status import rfc3339
-from reporter.untar import BadArchive
+from reporter.runtime.private_file import write_private
 
 
 class Finish:
@@ -59,10 +64,11 @@ class Finish:
         self._contents = contents
 
     async def package(self, snapshot: Snapshot) -> Tar:
-        """Make the tarball, or measure the one that is there.
+        """Make the tarball, or return the one that was made already.
 
-        Raises `PackageFailed`; then everything it is made from is still there, and it may be tried
-        again. A caller that is cancelled gets back when the thread is done: see `stop`.
+        Raises `PackageFailed`, after which it may be tried again: everything it is made from is
+        still there, except for damaged bodies (`BodiesLost`). A caller that is cancelled gets back
+        when the thread is done: see `stop`.
         """
         await self._intake.quiet()
         work = asyncio.ensure_future(asyncio.to_thread(self._package, snapshot))
@@ -73,39 +79,87 @@ class Finish:
             raise
         except JudgingStopped as error:
             raise Interrupted(str(error)) from error
-        except (OSError, BadArchive) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            raise PackageFailed(f"the tarball cannot be made: {why}") from error
+        except OSError as error:
+            raise PackageFailed(f"the tarball cannot be made: {error.strerror}") from error
 
     def _package(self, snapshot: Snapshot) -> Tar:
-        layout, stopping = self._layout, self._stopping.is_set
-        target = layout.output / package_name(snapshot.plan.run, snapshot.started_at)
-        if target.exists():
-            # Who put it there may have been killed before its name was durable.
-            sync_name(target, self._step)
-        else:
-            self._log_written()
-            package(
+        tar = self._noted()
+        if tar is None:
+            try:
+                tar = self._made(snapshot)
+            except BodyDamaged as error:
+                raise self._without_damaged(snapshot, str(error)) from error
+        # Who put it there may have been killed before its name was durable.
+        sync_name(self._layout.output / tar.name, self._step)
+        return tar
+
+    def _noted(self) -> Tar | None:
+        """Return the tarball that is there and was noted before it was put there.
+
+        Another run may have the same name, start in the same minute and use the same directory.
+        """
+        try:
+            tar = Tar(*json.loads(self._layout.tarball.read_bytes()))
+            there = measure(self._layout.output / tar.name, self._stopping.is_set)
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+        return tar if there == (tar.sha256, tar.size) else None
+
+    def _made(self, snapshot: Snapshot) -> Tar:
+        layout, open_blob = self._layout, self._blobs.open
+        new = layout.unfinished / "new.tar.gz"
+        self._log_written()
+        try:
+            digest, size = package(
                 snapshot,
-                target,
-                open_blob=self._blobs.open,
+                new,
+                open_blob=open_blob,
                 podlogs=layout.podlogs,
                 quarantine=layout.quarantine,
                 unfinished=layout.unfinished,
-                stopping=stopping,
+                stopping=self._stopping.is_set,
                 step=self._step,
                 summaries=Summaries(
-                    snapshot,
-                    self._judge,
-                    self._definitions,
-                    self._blobs.open,
-                    layout.unfinished,
+                    snapshot, self._judge, self._definitions, open_blob, layout.unfinished
                 ),
                 taken_by=self._taken_by,
                 run_log=layout.run_log,
             )
-        digest, size = measure(target, stopping)
-        return Tar(target.name, rfc3339(self._wall()), digest, size)
+            names = package_names(snapshot.plan.run, snapshot.started_at)
+            name = next(name for name in names if not (layout.output / name).exists())
+            tar = Tar(name, rfc3339(self._wall()), digest, size)
+            write_private(layout.tarball, json.dumps(astuple(tar)).encode())
+            self._step("package rename")
+            new.rename(layout.output / name)
+        finally:
+            new.unlink(missing_ok=True)
+        return tar
+
+    def _without_damaged(self, snapshot: Snapshot, why: str) -> PackageFailed:
+        """Remove the bodies that are damaged: all that is left can be packed.
+
+        They are looked at once more: what went wrong in reading may have passed.
+        """
+        held = {key: entry.record for key, entry in snapshot.entries.items() if entry.record}
+        replaced = [entry.superseded for entry in snapshot.entries.values() if entry.superseded]
+        kept = [each for each in replaced if self._blobs.local_file(each.digest).exists()]
+        digests = {record.digest for record in (*held.values(), *kept)} - {""}
+        damaged = {digest for digest in digests if not self._sound(digest)}
+        if not damaged:
+            return PackageFailed(f"the tarball cannot be made: {why}")
+        for digest in damaged:
+            self._step("package lose")
+            self._blobs.delete(digest)
+        return BodiesLost(why, [key for key in held if held[key].digest in damaged])
+
+    def _sound(self, digest: str) -> bool:
+        try:
+            return measure(self._blobs.local_file(digest), self._stopping.is_set)[0] == digest
+        except OSError as error:
+            # EIO: a file system with checksums of its own says so where another gives wrong bytes.
+            if error.errno in (errno.ENOENT, errno.EIO):
+                return False
+            raise
 
     async def clear(self, snapshot: Snapshot) -> None:
         """Remove what a run's tarball was made from, once its row is durable. Raises OSError."""

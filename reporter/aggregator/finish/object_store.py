@@ -18,6 +18,7 @@ from typing import IO, Final
 
 from urllib3.util import SKIP_HEADER
 
+from reporter.core.run.clock import RunClock
 from reporter.core.run.destination import LONGEST_URL, Destination, read_destination
 from reporter.core.run.snapshot import Tar
 from reporter.core.run.tar_upload import LARGEST, PutOutcome, error_code, put_outcome
@@ -64,8 +65,8 @@ class _AuthoritiesOf:
 class ObjectStore:
     """Takes a tarball that lies in `folder`. All of it blocks, until `stopping` is set at most.
 
-    `url_file` has the URL, `ca` the CA of its host where that is not one of the system's; `clock`
-    is monotonic, `wall` Unix time.
+    `url_file` has the URL, `ca` the CA of its host where that is not one of the system's; `now`
+    is the clock of the run.
     """
 
     def __init__(
@@ -76,12 +77,11 @@ class ObjectStore:
         limits: TimeLimits,
         stopping: threading.Event,
         *,
-        clock: Callable[[], float],
-        wall: Callable[[], float],
+        now: RunClock,
     ) -> None:
         self._folder, self._url_file = folder, url_file
         self._trust, self._limits = _AuthoritiesOf(ca), limits
-        self._stopping, self._clock, self._wall = stopping, clock, wall
+        self._stopping, self._clock, self._now = stopping, now.clock, now
 
     def destination(self) -> Destination:
         """Read the URL. Raises SettingsError, without a word of it."""
@@ -118,7 +118,7 @@ class ObjectStore:
         return connection
 
     def put(self, tar: Tar, end: float) -> None:
-        """Put it once, until `end` (Unix time) at most.
+        """Put it once, until `end` at most, by the run's clock.
 
         Raises UploadRefused, UploadFailed, and UploadStopped when `end` or the process's end has
         come.
@@ -148,7 +148,7 @@ class ObjectStore:
         sent = 0
 
         def left() -> float:
-            return 0.0 if self._stopping.is_set() else end - self._wall()
+            return 0.0 if self._stopping.is_set() else end - self._now()
 
         def pieces() -> Iterator[bytes]:
             nonlocal sent

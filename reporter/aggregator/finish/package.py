@@ -10,17 +10,19 @@ import hashlib
 import os
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import IO, Final
 
-from reporter.aggregator.finish.content import Content, Folder, RecordFolders, homes
+from reporter.aggregator.finish.content import BodyDamaged, Content, Folder, RecordFolders, homes
 from reporter.aggregator.finish.meta import meta
 from reporter.aggregator.finish.snapshot import part, taken, yield_to
 from reporter.aggregator.finish.summary import Summaries
 from reporter.aggregator.store.files import Step, no_step
+from reporter.core.run.plan import Key
 from reporter.core.run.record import Record
 from reporter.core.run.snapshot import Snapshot
 from reporter.errors import ReporterError
@@ -37,13 +39,23 @@ class PackageFailed(ReporterError):
     """The tarball could not be made. Everything it is made from is still there."""
 
 
+class BodiesLost(PackageFailed):
+    """Bodies were damaged and are removed: without the results of `keys` it can be made."""
+
+    def __init__(self, why: str, keys: Collection[Key]) -> None:
+        super().__init__(why)
+        self.keys = keys
+
+
 class Interrupted(PackageFailed):
     """The process is to stop; the next one makes the tarball."""
 
 
-def package_name(run: str, started_at: float) -> str:
-    """The tarball's name: the same for a run whenever it is asked for."""
-    return f"{datetime.fromtimestamp(started_at, UTC):%Y%m%d%H%M}_sonobuoy_{run}.tar.gz"
+def package_names(run: str, started_at: float) -> Iterator[str]:
+    """Yield the names that the tarball of a run may have, the first one unless that is taken."""
+    name = f"{datetime.fromtimestamp(started_at, UTC):%Y%m%d%H%M}_sonobuoy_{run}"
+    yield f"{name}.tar.gz"
+    yield from (f"{name}-{number}.tar.gz" for number in count(2))
 
 
 def package(
@@ -59,44 +71,38 @@ def package(
     summaries: Summaries,
     taken_by: str = "",
     run_log: Path | None = None,
-) -> None:
-    """Write the tarball of a run to `target`, durably; nothing is left of it if that fails.
+) -> tuple[str, int]:
+    """Write the tarball of a run to the file `target`; return its SHA-256 in hexadecimal, and size.
 
-    `open_blob` opens the bytes with a digest, or raises FileNotFoundError. What is in the
-    directories `podlogs` and `quarantine` is taken over; `unfinished` is one for unfinished things
-    on the file system of `target`; `summaries` makes what is in a plugin's directory beside its
-    results. `taken_by` names the plugin that took the cluster's snapshot, which lies at the top;
-    `run_log` is what was logged so far. Raises OSError, `BadArchive` and `PackageFailed`:
-    `Interrupted` once `stopping` says so.
+    Each body is read once, and seen to be what was received. `open_blob` opens the bytes with a
+    digest, or raises FileNotFoundError. What is in the directories `podlogs` and `quarantine` is
+    taken over; `unfinished` is one for unfinished things; `summaries` makes what is in a plugin's
+    directory beside its results. `taken_by` names the plugin that took the cluster's snapshot,
+    which lies at the top; `run_log` is what was logged so far. Raises OSError, `BodyDamaged` and
+    `PackageFailed`: `Interrupted` once `stopping` says so.
     """
-    new, go_on = unfinished / target.name, partial(_go_on, stopping)
+    go_on = partial(_go_on, stopping)
     plugins, superseded = homes(snapshot)
-    try:
-        with contextlib.closing(summaries), os.fdopen(os.open(new, _NEW, 0o600), "wb") as file:
-            writer = _Writer(
-                file, RecordFolders(open_blob, unfinished, go_on), go_on, step, summaries
-            )
-            with contextlib.ExitStack() as files:
-                writer.add(b"meta", meta(snapshot, run_log, files), snapshot.started_at)
-            top = taken(snapshot, taken_by)
-            writer.add(b"plugins", plugins, snapshot.started_at, top=top)
-            if top is not None:
-                writer.add_top(top, podlogs)
-            for directory in (podlogs, quarantine):
-                if any(directory.iterdir()):
-                    writer.add_directory(directory)
-            if superseded:
-                writer.add(b"superseded", superseded, snapshot.started_at, replaced=True)
-            writer.end()
-            file.flush()
-            os.fsync(file.fileno())
-        step("package rename")
-        new.rename(target)
-        sync_name(target, step)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
-        raise
+    with (
+        os.fdopen(os.open(target, _NEW, 0o600), "wb") as file,
+        contextlib.closing(summaries),
+        contextlib.ExitStack() as files,
+    ):
+        records = RecordFolders(open_blob, unfinished, go_on)
+        writer = _Writer(file, records, go_on, step, summaries, files=files)
+        writer.add(b"meta", meta(snapshot, run_log, files), snapshot.started_at)
+        writer.add(b"plugins", plugins, snapshot.started_at, top=taken(snapshot, taken_by))
+        writer.add_top(podlogs)
+        for directory in (podlogs, quarantine):
+            if any(directory.iterdir()):
+                writer.add_directory(directory)
+        if superseded:
+            writer.add(b"superseded", superseded, snapshot.started_at, replaced=True)
+        files.close()
+        writer.end()
+        file.flush()
+        os.fsync(file.fileno())
+        return writer.sha256, file.tell()
 
 
 def sync_name(target: Path, step: Step = no_step) -> None:
@@ -134,10 +140,19 @@ class _Writer:
         go_on: Callable[[], None],
         step: Step,
         summaries: Summaries,
+        *,
+        files: contextlib.ExitStack,
     ) -> None:
         self._out, self._records, self._summaries = out, records, summaries
-        self._go_on, self._step = go_on, step
+        self._go_on, self._step, self._open = go_on, step, files
         self._gzip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+        self._hash = hashlib.sha256()
+        self._top, self._top_at = Folder(), 0.0
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of what was written."""
+        return self._hash.hexdigest()
 
     def add(
         self,
@@ -151,7 +166,7 @@ class _Writer:
         """Add a directory with all that is in it: its files, then its directories, by name.
 
         `at` is Unix seconds. Of a record that is `replaced`, the bytes may be gone: nobody would
-        send them again. What `add_top` takes of the record `top` is left out.
+        send them again. What belongs to the top of the record `top` is left to `add_top`.
         """
         # No more than one path for each level: there may be very many, and long.
         levels: list[tuple[bytes, Iterator[tuple[bytes, Folder | Record]]]] = [
@@ -167,10 +182,12 @@ class _Writer:
                 continue
             path, below = found
             if isinstance(below, Record):
-                with self._records.opened(below, replaced=replaced) as opened:
+                with contextlib.ExitStack() as files:
+                    kept = self._open if below is top else files
+                    opened = kept.enter_context(self._records.opened(below, replaced=replaced))
                     whole = Folder(opened)
                     if below is top:
-                        part(opened)
+                        self._top, self._top_at = part(opened), below.at
                     self.add(path, opened, below.at)
                     if not replaced:
                         self._summaries.seen(path, below, whole)
@@ -184,19 +201,17 @@ class _Writer:
             if isinstance(content := folder[name], Content):
                 self._file(path + b"/" + name, content, at)
 
-    def add_top(self, record: Record, podlogs: Path) -> None:
-        """Add the snapshot that a record has at the top; its logs yield to those in `podlogs`."""
-        with self._records.opened(record, replaced=False) as opened:
-            found = part(opened)
-            logs = found.get(podlogs.name.encode())
-            if isinstance(logs, Folder):
-                yield_to(podlogs, logs)
-            for name in sorted(found):
-                below = found[name]
-                if isinstance(below, Content):
-                    self._file(name, below, record.at)
-                elif isinstance(below, Folder):
-                    self.add(name, below, record.at)
+    def add_top(self, podlogs: Path) -> None:
+        """Add what was left for the top; its logs yield to those in `podlogs`."""
+        logs = self._top.get(podlogs.name.encode())
+        if isinstance(logs, Folder):
+            yield_to(podlogs, logs)
+        for name in sorted(self._top):
+            below = self._top[name]
+            if isinstance(below, Content):
+                self._file(name, below, self._top_at)
+            elif isinstance(below, Folder):
+                self.add(name, below, self._top_at)
 
     def add_directory(self, top: Path) -> None:
         """Add a directory of the disk in the same way. Raises OSError."""
@@ -213,7 +228,7 @@ class _Writer:
     def end(self) -> None:
         """Finish the tar and the gzip."""
         self._write(bytes(2 * _BLOCK))
-        self._out.write(self._gzip.flush())
+        self._put(self._gzip.flush())
 
     def _directory(self, path: bytes, at: float) -> None:
         self._header(path, tarfile.DIRTYPE, 0o755, 0, at)
@@ -226,7 +241,7 @@ class _Writer:
             self._write(data)
             left -= len(data)
         if left:
-            raise PackageFailed("a file is shorter than it was when it was received")
+            raise BodyDamaged("a file is shorter than it was when it was received")
         self._write(bytes(-content.size % _BLOCK))
 
     def _header(self, path: bytes, kind: bytes, mode: int, size: int, at: float) -> None:
@@ -238,7 +253,11 @@ class _Writer:
 
     def _write(self, data: bytes) -> None:
         self._go_on()
-        self._out.write(self._gzip.compress(data))
+        self._put(self._gzip.compress(data))
+
+    def _put(self, data: bytes) -> None:
+        self._hash.update(data)
+        self._out.write(data)
 
 
 def _directories(path: bytes, folder: Folder) -> Iterator[tuple[bytes, Folder | Record]]:

@@ -16,7 +16,7 @@ from typing import IO, Any, Final
 
 from reporter.aggregator.finish.content import Content, Folder
 from reporter.aggregator.judging.process import Judge
-from reporter.aggregator.judging.task import Task
+from reporter.aggregator.judging.task import USED_UP, Budget, Judgement, Task
 from reporter.aggregator.uploads.judging import FAILED_TESTS
 from reporter.core.judge.counting import count_in, custom
 from reporter.core.judge.listing import head, lines, node_head
@@ -30,7 +30,7 @@ from reporter.core.judge.report import (
 )
 from reporter.core.judge.tree import Item
 from reporter.core.objects import json_object
-from reporter.core.run.error_report import INVALID, NO_RESULTS
+from reporter.core.run.error_report import INVALID, NO_RESULTS, UNREAD
 from reporter.core.run.plan import Plugin
 from reporter.core.run.record import TIMEOUTS, Rank, Record
 from reporter.core.run.results import ResultStatus, without_result
@@ -63,10 +63,11 @@ class Summaries:
         self._files = contextlib.ExitStack()
         self._good: IO[bytes] | None = None
         self._bad: IO[bytes] | None = None
+        self._budget = Budget()
 
     def close(self) -> None:
         """Give up what is begun."""
-        self._good = self._bad = None
+        self._good, self._bad, self._budget = None, None, Budget()
         self._files.close()
 
     def seen(self, path: bytes, record: Record, opened: Folder) -> None:
@@ -161,8 +162,12 @@ class Summaries:
     ) -> None:
         task = Task.of(plugin, record, home, depth=depth, counted=counted)
         begin = out.tell()
-        with self._open_blob(record.digest) as body:
-            found = self._judge.judge(task, body, out, digest=record.digest)
+        found = Judgement(note=USED_UP, complete=False)
+        if record.reason != UNREAD:
+            with self._open_blob(record.digest) as body:
+                found = self._judge.judge(
+                    task, body, out, budget=self._budget, digest=record.digest
+                )
         end = out.seek(0, os.SEEK_END)
         if not found.complete or end == begin:
             out.seek(begin)
@@ -214,7 +219,7 @@ def _counts(record: Record) -> Mapping[str, int]:
 
 def _adapter(record: Record, *, raw: bool) -> bool:
     """Whether its sender said that it is an adapter's result, whatever the plugin's format is."""
-    own = ("", NO_RESULTS) if raw else ("", NO_RESULTS, INVALID, FAILED_TESTS)
+    own = ("", NO_RESULTS) if raw else ("", NO_RESULTS, INVALID, UNREAD, FAILED_TESTS)
     return not record.archive and record.reason not in own
 
 

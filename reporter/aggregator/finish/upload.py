@@ -24,6 +24,7 @@ from reporter.aggregator.finish.object_store import (
 )
 from reporter.aggregator.store import Store
 from reporter.core.retry import next_delay
+from reporter.core.run.clock import RunClock
 from reporter.core.run.destination import expires_too_soon
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.tar_upload import TarUpload, UploadState, too_large
@@ -40,7 +41,7 @@ class TarballUploader:
 
     `url_file` has the URL, `ca` the CA of its host where that is not one of the system's. After
     `give_up` seconds, all tries included, it has failed; but each process tries once at least,
-    however long there was none, and no try takes longer. `clock` is monotonic, `wall` Unix time.
+    however long there was none, and no try takes longer. `now` is the clock of the run.
     """
 
     def __init__(
@@ -50,20 +51,18 @@ class TarballUploader:
         ca: str = "",
         *,
         give_up: float = 3_600.0,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
+        now: RunClock | None = None,
         rng: Callable[[], float] = random.random,
         limits: TimeLimits = LIMITS,
         reached_within: float = _REACHED_WITHIN,
     ) -> None:
         self._give_up = give_up
-        self._clock, self._wall, self._rng = clock, wall, rng
+        self._now, self._rng = now or RunClock(time.monotonic, time.time), rng
+        self._clock = self._now.clock
         self._reached_within, self._stopping = reached_within, threading.Event()
-        self._target = ObjectStore(
-            folder, url_file, ca, limits, self._stopping, clock=clock, wall=wall
-        )
+        self._target = ObjectStore(folder, url_file, ca, limits, self._stopping, now=self._now)
         self._failures, self._next_try = 0, -math.inf
-        self._first: float | None = None  # Unix time of the first try of this process
+        self._first: float | None = None  # the first try of this process
         self._log = log.get()
 
     def check(self, now: float, seconds: float) -> None:
@@ -81,7 +80,7 @@ class TarballUploader:
 
         A run that has begun goes on whatever became of its URL. Raises StoreError.
         """
-        snapshot, now = store.snapshot(), self._wall()
+        snapshot, now = store.snapshot(), self._now()
         upload = snapshot.upload
         if upload is not None and upload.over:
             return
@@ -91,7 +90,8 @@ class TarballUploader:
         except SettingsError as error:
             problem = error.problems[0]
         else:
-            problem = expires_too_soon(destination, now, snapshot.started_at + seconds)
+            end = snapshot.started_at + seconds - snapshot.skew
+            problem = expires_too_soon(destination, self._now.wall(), end)
             host = destination.shown
         if snapshot.phase is Phase.CLOSED:
             self._log.warning(
@@ -112,12 +112,12 @@ class TarballUploader:
         if upload is None or upload.state is not UploadState.WAITING or upload.error:
             return
         if problem := too_large(snapshot.bytes):
-            await store.note_upload(replace(upload, error=problem, at=self._wall()))
+            await store.note_upload(replace(upload, error=problem, at=self._now()))
             self._log.warning("The upload may fail", host=upload.host, problem=problem)
 
     async def begin(self, store: Store, tar: Tar) -> None:
         """Note that there is a tarball now. Raises StoreError."""
-        upload, now = store.snapshot().upload, self._wall()
+        upload, now = store.snapshot().upload, self._now()
         assert upload is not None, "`resume` has noted one"
         begun = replace(upload, state=UploadState.UPLOADING, at=now, error="", since=now)
         await store.note_upload(begun, tar)
@@ -144,7 +144,7 @@ class TarballUploader:
             return False
         assert upload.since is not None
         if self._first is None:
-            self._first = self._wall()
+            self._first = self._now()
         settling = min(self._reached_within, self._give_up)
         end = max(upload.since + self._give_up, self._first + settling)
         try:
@@ -174,7 +174,7 @@ class TarballUploader:
 
     async def _ended(self, store: Store, upload: TarUpload, error: str = "") -> bool:
         state = UploadState.FAILED if error else UploadState.UPLOADED
-        await store.note_upload(replace(upload, state=state, error=error, at=self._wall()))
+        await store.note_upload(replace(upload, state=state, error=error, at=self._now()))
         if error:
             self._log.error(
                 "Upload given up; the results remain on the aggregator",
@@ -197,7 +197,7 @@ class TarballUploader:
             longest=_LONGEST_DELAY,
         )
         assert delay is not None
-        if self._wall() + delay >= end:
+        if self._now() + delay >= end:
             return await self._ended(store, upload, f"{self._too_long(upload)}: {error}")
         self._log.warning(
             "Upload failed, retrying",
@@ -208,7 +208,7 @@ class TarballUploader:
         self._next_try = self._clock() + delay
         text = str(error)
         if upload.error != text:
-            await store.note_upload(replace(upload, error=text, at=self._wall()))
+            await store.note_upload(replace(upload, error=text, at=self._now()))
         return False
 
     def _too_long(self, upload: TarUpload) -> str:

@@ -4,22 +4,18 @@ What is stored and how is not known here; `Store` and the intake decide.
 """
 
 from reporter.aggregator.http.audience import Audience
-from reporter.aggregator.http.events import Events
 from reporter.aggregator.http.files import ResultFiles
 from reporter.aggregator.http.listener import Listener
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.shown import Shown
-from reporter.aggregator.http.sse import Pace
 from reporter.aggregator.http.status_app import Health, StatusApp
 from reporter.aggregator.http.worker_app import WorkerApp
 
 __all__ = [
     "Audience",
-    "Events",
     "Health",
     "Listener",
     "Observer",
-    "Pace",
     "ResultFiles",
     "Shown",
     "StatusApp",

@@ -20,20 +20,20 @@ JSON: Final = (
     ("X-Content-Type-Options", "nosniff"),
 )
 _WITHOUT_LENGTH: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+_CLOSE: Final = b"\r\nConnection: close"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Answer(web.StreamResponse):
     """A complete answer. May be shared by requests, as nothing of a request is kept in it.
 
-    A `body` of None is one that is not known yet: its end is that of the connection. `close` says
-    whether the connection ends with it; `closing()` is the same answer with that.
+    `close` says whether the connection ends with it; `closing()` is the same answer with that.
     """
 
     def __init__(
         self,
         status: int,
-        body: bytes | None = b"",
+        body: bytes = b"",
         headers: Iterable[tuple[str, str]] = (),
         *,
         close: bool = False,
@@ -41,15 +41,11 @@ class Answer(web.StreamResponse):
         super().__init__(status=status)
         lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
         lines += [f"{name}: {value}" for name, value in headers]
-        if body is not None and status not in _WITHOUT_LENGTH:
+        if status not in _WITHOUT_LENGTH:
             lines.append(f"Content-Length: {len(body)}")
-        if close:
-            lines.append("Connection: close")
-        self._bytes = "\r\n".join(lines).encode("latin-1") + b"\r\nDate: "
-        self._content = body or b""
-        self._given = tuple(headers)
-        self._keep_alive = not close
-        self._closing: Answer | None = self if close else None
+        self._bytes = "\r\n".join(lines).encode("latin-1")
+        self._content, self._given, self._keep_alive = body, tuple(headers), not close
+        self._closing: Answer | None = None
 
     @property
     def content(self) -> bytes:
@@ -58,21 +54,19 @@ class Answer(web.StreamResponse):
 
     def closing(self) -> "Answer":
         """Return the answer that also ends the connection."""
+        if not self._keep_alive:
+            return self
         if self._closing is None:
             self._closing = Answer(self.status, self._content, self._given, close=True)
         return self._closing
 
-    def send(self, request: web.BaseRequest) -> None:
-        """Send it, head and body in one write. Raises `ConnectionError` when nobody is there."""
-        transport = request.protocol.transport
-        if transport is None or transport.is_closing():
-            raise ConnectionResetError("the peer is gone")
-        head = self._bytes + _date(int(time.time()))
-        transport.write(head if request.method == "HEAD" else head + self._content)
+    def head(self, *, close: bool) -> bytes:
+        """Return everything before the body; `close` announces the end of the connection."""
+        return self._bytes + (_CLOSE if close else b"") + _date(int(time.time()))
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
         """Send it, where aiohttp itself has to."""
-        self.send(request)
+        await request.writer.write(self.head(close=not self._keep_alive) + self._content)
         return request.writer
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -81,7 +75,7 @@ class Answer(web.StreamResponse):
 
 @lru_cache(maxsize=2)
 def _date(second: int) -> bytes:
-    return formatdate(second, usegmt=True).encode("ascii") + b"\r\n\r\n"
+    return b"\r\nDate: " + formatdate(second, usegmt=True).encode("ascii") + b"\r\n\r\n"
 
 
 def text(

@@ -7,15 +7,16 @@ not destroy the answer before its reader sees it are made here. What a request m
 import asyncio
 import contextlib
 import select
+import socket
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.http import HttpVersion11
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler
 
-from reporter.aggregator.http import heads
+from reporter.aggregator.http import answers, heads
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.observer import Observer
 from reporter.core.run.identity import Identity
@@ -25,6 +26,7 @@ SENDER_LOOK = 5.0  # seconds between looks at the sender of a body that waits
 BODY_BUFFER = 64 * 1024  # a body that nobody reads is held back at twice this
 # A peer's end is behind the body that it has sent: only poll tells of it. Linux has a word for it.
 _HUNG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
+_PIECE: Final = 64 * 1024  # of a body that a reader has to take within its time
 _QUIET = 0.5  # a peer that sends nothing for so long has seen its answer
 
 
@@ -216,31 +218,57 @@ class Connection(RequestHandler):
         self._answered = True
         if self._upgraded or not isinstance(resp, Answer):
             return await super().finish_response(request, resp, start_time)
-        if (
-            not request.keep_alive
+        close = (
+            not resp.keep_alive
+            or not request.keep_alive
             or not request.content.is_eof()
             or request.version < HttpVersion11
             or self._crowded(self)
-        ):
-            resp = resp.closing()
+        )
+        # aiohttp remembers what it gets here until the next answer: not a body of megabytes.
+        sent = answers.EMPTY.closing() if close else answers.EMPTY
         try:
-            resp.send(request)
+            await self._send(request, resp, resp.head(close=close))
         except ConnectionError:
-            return resp, True
-        if self._paused:
-            await self._until_taken(request)
-        if self._refusing and not self._messages:
-            await self._linger()
-        return resp, False
-
-    async def _until_taken(self, request: web.BaseRequest) -> None:
-        """Wait until an answer beyond the buffers is on its way, but not for ever."""
-        try:
-            async with asyncio.timeout(self._limits.body_silence_seconds):
-                await request.writer.drain()
+            return sent, True
         except TimeoutError:
             if self.transport is not None:
                 self.transport.abort()
+        if self._refusing and not self._messages:
+            await self._linger()
+        return sent, False
+
+    async def _send(self, request: web.BaseRequest, answer: Answer, head: bytes) -> None:
+        """Send a head and the body of an answer, in pieces: slow readers share the one body.
+
+        Raises ConnectionError when its reader is gone, TimeoutError when it is too slow.
+        """
+        body = memoryview(b"" if request.method == "HEAD" else answer.content)
+        self._write(head + body[:_PIECE])
+        if len(body) <= _PIECE and not self._paused:
+            return  # as nearly all are: no timer for each
+        async with asyncio.timeout(seconds_for(len(body), self._limits)):
+            if len(body) > _PIECE and self.transport is not None:
+                # The kernel, too, would take megabytes for each of them.
+                self.transport.set_write_buffer_limits(_PIECE)
+                connection = self.transport.get_extra_info("socket")
+                if connection is not None:  # none: it is being lost
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _PIECE)
+            for start in range(_PIECE, len(body), _PIECE):
+                await self._until_taken(request)
+                self._write(body[start : start + _PIECE])
+            await self._until_taken(request)
+
+    def _write(self, data: bytes | memoryview) -> None:
+        if self.transport is None or self.transport.is_closing():
+            raise ConnectionResetError("the peer is gone")
+        self.transport.write(data)
+
+    async def _until_taken(self, request: web.BaseRequest) -> None:
+        """Wait until what is beyond the buffers is on its way, but not for ever."""
+        if self._paused:
+            async with asyncio.timeout(self._limits.body_silence_seconds):
+                await request.writer.drain()
 
     def gone(self) -> asyncio.Future[None]:
         """Return what is done once the connection is lost."""
@@ -296,3 +324,9 @@ class Connection(RequestHandler):
         error = kw.get("exc_info")
         if isinstance(error, BaseException):
             self._observer.unexpected("connection", error)
+
+
+def seconds_for(size: int, limits: Limits) -> float | None:
+    """Return how long so many bytes may take on their way; None without a minimum speed."""
+    speed = limits.min_upload_bytes_per_second
+    return limits.upload_rate_after_seconds + size / speed if speed else None

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Final
 
 from reporter.core.run.plan import Key
@@ -16,6 +16,7 @@ from reporter.core.run.snapshot import Snapshot
 from reporter.core.run.status import entry_document, run_fields
 
 _PIECE: Final = 32  # entries, about half a millisecond
+_ENOUGH: Final = 768 * 1024  # bytes: what each of many slow readers may hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +39,37 @@ def encode_run(moment: Moment, **more: object) -> bytes:
     return encode(run_fields(moment.snapshot, now=moment.now) | more)
 
 
-def encode_page(moment: Moment, keys: Iterable[Key], **more: object) -> bytes:
-    """Write the run with these of its entries."""
-    return with_entries(encode_run(moment, **more), encode_entries(moment, keys))
+class PageWriter:
+    """Writes the run with some of its entries, one after the other."""
 
+    def __init__(self, moment: Moment) -> None:
+        self._moment, self._written, self._entries = moment, BytesIO(), 0
+        self._written.write(b'{"plugins":[')
 
-def with_entries(fields: bytes, entries: Iterable[bytes]) -> bytes:
-    """Put entries into what was written without them."""
-    return b"".join((fields[:-1], b',"plugins":[', b",".join(entries), b"]}"))
+    @property
+    def full(self) -> bool:
+        """Whether a reader that can come again has enough for one time."""
+        return self._written.tell() > _ENOUGH
 
-
-def encode_entries(moment: Moment, keys: Iterable[Key]) -> Iterator[bytes]:
-    """Write entries one by one: the encoder would not let go of the interpreter before its end."""
-    for index, key in enumerate(keys):
-        if index % _PIECE == 0:
+    def add(self, key: Key) -> None:
+        """Write an entry; the encoder would not let go of the interpreter before the end of all."""
+        if self._entries % _PIECE == 0:
             time.sleep(0)  # the event loop goes first
-        yield encode(
-            entry_document(
-                moment.snapshot,
-                key,
-                now=moment.now,
-                mono=moment.mono,
-                full=False,
-                interval=moment.interval,
-            )
+        if self._entries:
+            self._written.write(b",")
+        self._entries += 1
+        moment = self._moment
+        document = entry_document(
+            moment.snapshot,
+            key,
+            now=moment.now,
+            mono=moment.mono,
+            full=False,
+            interval=moment.interval,
         )
+        self._written.write(encode(document))
+
+    def end(self, **more: object) -> bytes:
+        """Write the run itself, and what else is known of the answer; return all of it."""
+        self._written.write(b"]," + encode_run(self._moment, **more)[1:])
+        return self._written.getvalue()  # not a copy, unlike a join

@@ -5,7 +5,6 @@ page has the same origin. When there is a result is decided elsewhere.
 """
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -18,20 +17,28 @@ from aiohttp.abc import AbstractStreamWriter
 
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
+from reporter.aggregator.http.body import Body
+from reporter.aggregator.http.connection import seconds_for
 from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
+from reporter.core.objects import json_object
 from reporter.core.run.error_report import REPORT_BYTES
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Rank, Record, error_document
 from reporter.core.run.snapshot import Snapshot, final
+from reporter.core.run.upload import UploadEnded
 from reporter.settings.aggregator_limits import Limits
 from reporter.untar import ACCEPTED, BadArchive, check
 
 NOT_YET: Final = answers.text(404, "there are no results yet: the run is not over")
+CONFIRMED: Final = "/results/retrieved"
 GIVEN_UP: Final = answers.text(404, "there are no results: packing was given up")
 _OPEN: Final = answers.text(404, "there is no result yet")
 _PACKED: Final = answers.text(410, "the result is in the tarball: see /results")
 UNREADABLE: Final = answers.text(503, "the results cannot be read", close=True)
+_MALFORMED: Final = answers.text(400, 'expected {"sha256": "HEXADECIMAL"}', close=True)
+_OTHER: Final = answers.text(409, "the results have another SHA-256")
+_CONFIRMATION: Final = 1024  # bytes
 _ERROR: Final = (("Result-Outcome", "error"),)
 _ERROR_FILE: Final = "error.json"
 _GZIP: Final = "application/gzip"
@@ -62,8 +69,6 @@ class File(web.FileResponse):
         super().__init__(path, headers=[*_attachment(name, content_type), *headers])
         self.force_close()
         self._limits, self._sent = limits, False
-        self.whole = False
-        """Whether all of it was sent at once."""
 
     async def send(self, request: web.BaseRequest) -> bool:
         """Send it and return true, or return false when it cannot be opened.
@@ -102,10 +107,8 @@ class File(web.FileResponse):
         """Send it piece by piece: over TLS, `loop.sendfile` goes on when its reader has left."""
         writer = await web.StreamResponse.prepare(self, request)
         assert writer is not None
-        async with asyncio.timeout(_seconds_for(count, self._limits)):
-            sent = await self._sendfile_fallback(writer, fobj, offset, count)
-        self.whole = count == os.fstat(fobj.fileno()).st_size
-        return sent
+        async with asyncio.timeout(seconds_for(count, self._limits)):
+            return await self._sendfile_fallback(writer, fobj, offset, count)
 
 
 class ResultFiles:
@@ -123,6 +126,24 @@ class ResultFiles:
         if await _measured(lambda: path.stat().st_size) != tar.size:
             return UNREADABLE
         return File(path, tar.name, _GZIP, answers.result_digest(tar.sha256), self._limits)
+
+    async def refuses(self, request: web.BaseRequest, snapshot: Snapshot) -> Answer | None:
+        """Return nothing if the client has the tarball: it names its SHA-256."""
+        if snapshot.tar is None:
+            return GIVEN_UP if final(snapshot) else NOT_YET
+        data = b""
+        try:
+            with Body(request, self._limits, lambda: None).sending() as pieces:
+                async for piece in pieces:
+                    data += piece
+                    if len(data) > _CONFIRMATION:
+                        break
+        except UploadEnded:
+            return _MALFORMED
+        document = json_object(data) if len(data) <= _CONFIRMATION else None
+        if document is None or not isinstance(document.get("sha256"), str):
+            return _MALFORMED
+        return None if document["sha256"] == snapshot.tar.sha256 else _OTHER
 
     async def one(self, latest: Callable[[], Snapshot], key: Key) -> web.StreamResponse:
         """Answer with what a key of the plan has sent, or with the error that stands for it."""
@@ -152,12 +173,6 @@ class ResultFiles:
         with self._blobs.open(record.digest) as archive:
             wanted = partial(check, wanted=_ERROR_FILE, wanted_bytes=REPORT_BYTES)
             return wanted(archive, record.size, ACCEPTED).wanted or b""
-
-
-def _seconds_for(size: int, limits: Limits) -> float | None:
-    """Return how long a download of so many bytes may take; None without a minimum speed."""
-    speed = limits.min_upload_bytes_per_second
-    return limits.upload_rate_after_seconds + size / speed if speed else None
 
 
 def _error(document: bytes) -> Answer:

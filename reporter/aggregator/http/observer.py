@@ -9,8 +9,8 @@ class Observer(Protocol):
     def request(self, route: str, code: int, seconds: float, received: int) -> None:
         """An answer was made.
 
-        `route` is one of results, progress, heartbeat, status, probe, metrics, other; `received`
-        counts the bytes of body that were read.
+        `route` is one of results, progress, heartbeat, status, probe, metrics, other, poll;
+        `received` counts the bytes of body that were read.
         """
 
     def refused(self, what: str, why: str, peer: str, certificate: str) -> None:

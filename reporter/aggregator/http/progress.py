@@ -40,7 +40,8 @@ class _TooManyParts(Exception):
 class ProgressUpdates:
     """Takes updates into the store.
 
-    `free_for` says whether so many bytes fit on the disk, `clock` is monotonic, `wall` Unix time.
+    `free_for` says whether so many bytes fit on the disk, `clock` is monotonic, `now` gives the
+    run's time.
     """
 
     def __init__(
@@ -50,10 +51,10 @@ class ProgressUpdates:
         free_for: Callable[[int], bool],
         *,
         clock: Callable[[], float],
-        wall: Callable[[], float],
+        now: Callable[[], float],
     ) -> None:
         self._store, self._limits = store, limits
-        self._free_for, self._clock, self._wall = free_for, clock, wall
+        self._free_for, self._clock, self._now = free_for, clock, now
         self._free, self._looked = True, -_FREE_SPACE
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._parsing = asyncio.Lock()  # all of them have one turn together
@@ -157,7 +158,7 @@ class ProgressUpdates:
         header = request.headers.get(_ID)
         sender = None if header is None else parse_update_id(header)
         try:
-            taken = await self._store.record_progress(key, update, sender, at=self._wall())
+            taken = await self._store.record_progress(key, update, sender, at=self._now())
         except StoreError as error:
             return _later(subject, str(error))
         return _closed(subject) if taken is ProgressTaken.CLOSED else answers.EMPTY

@@ -2,41 +2,53 @@
 
 import asyncio
 import gzip
+import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Protocol
+from weakref import WeakSet
 
 from aiohttp import web
 
 from reporter.aggregator.http import answers, page
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.audience import Audience
+from reporter.aggregator.http.connection import Connection
 from reporter.aggregator.http.encoded import Moment, encode
-from reporter.aggregator.http.events import Events, Stream
-from reporter.aggregator.http.files import UNREADABLE, File, ResultFiles
+from reporter.aggregator.http.files import CONFIRMED, UNREADABLE, File, ResultFiles
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.part import Part, read_part
+from reporter.aggregator.http.readers import Ledger, Readers
 from reporter.aggregator.http.shown import Shown, asked_for
 from reporter.aggregator.store.contract import StoreError
 from reporter.core.run.beats import INTERVAL
 from reporter.core.run.plan import Key
-from reporter.core.run.snapshot import Snapshot
+from reporter.core.run.snapshot import final
 from reporter.core.run.status import entry_document
 from reporter.core.run.target import path_of, segment
 from reporter.metrics.page import Page
 
 _ALLOWED = ("GET", "HEAD")
 _NOT_ALLOWED = Answer(405, b"", (("Allow", ", ".join(_ALLOWED)),))
+_ONLY_POST = Answer(405, b"", (("Allow", "POST"),))
+_NOT_NOTED = answers.text(503, "it cannot be stored, try again", (answers.retry_later(2),))
 _FORBIDDEN = answers.text(
     403,
     "run data is served only to local clients, or to clients with a trusted certificate if client "
     "certificates are enabled",
 )
-_RUN_DATA = frozenset({"/status", "/events", "/results", *page.PATHS})
+_RUN_DATA = frozenset({"/status", "/results", *page.PATHS})
 _OF_A_KEY = ("/status/", "/results/", "/facts/")
 _PROBES = ("/livez", "/healthz", "/readyz")
-_SHARED = 16  # answers that are kept for other readers of the same second
+_OVER = Answer(204)
+_BUSY = answers.text(
+    503, "too many large responses are being read slowly", (answers.retry_later(5),)
+)
+_SHARED = 64  # answers that are kept for other readers of the same revision
+_AGE, _LARGE_AGE, _FULL_AGE = 1.0, 10.0, 30.0  # seconds for which they are
+_LARGE = 2**20  # bytes
+_WHOLE = Part()
+_ROOM = 32 * 2**20  # bytes of whole documents that are kept, or on their way to slow readers
 
 
 class Health(Protocol):
@@ -51,7 +63,7 @@ class Health(Protocol):
 
 
 class Retrieved(Protocol):
-    """Who wants to know that the tarball was downloaded."""
+    """Who wants to know that a client has the tarball."""
 
     async def __call__(self, *, at: float) -> None:
         """Note it. Raises StoreError."""
@@ -61,14 +73,14 @@ class StatusApp:
     """The handler of the status listener.
 
     `metrics` gets the `Accept` header. `interval` is that of the heartbeats, `clock` the monotonic
-    clock they are measured with, `wall` gives Unix time. Without `events` there is no `/events`,
-    without `results` no `/results`, without `shown` nothing that is in results. `retrieved` is told
-    of each whole download of the tarball by somebody who keeps it.
+    clock they are measured with, `wall` gives Unix time. Without `results` there is no `/results`,
+    without `shown` nothing that is in results. `retrieved` is told when a client confirms that it
+    has the tarball.
     """
 
     def __init__(
         self,
-        snapshot: Callable[[], Snapshot],
+        store: Ledger,
         health: Health,
         metrics: Callable[[str], Page],
         audience: Audience,
@@ -77,17 +89,18 @@ class StatusApp:
         interval: float = INTERVAL,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
-        events: Events | None = None,
         results: ResultFiles | None = None,
         shown: Shown | None = None,
         retrieved: Retrieved | None = None,
     ) -> None:
-        self._snapshot, self._health, self._metrics = snapshot, health, metrics
+        self._store, self._health, self._metrics = store, health, metrics
         self._audience, self._observer = audience, observer
         self._interval, self._clock, self._wall = interval, clock, wall
-        self._events, self._results, self._shown = events, results, shown
+        self._results, self._shown = results, shown
         self._retrieved = retrieved or _not_noted
-        self._made, self._made_of = dict[tuple[Part, bool], Answer](), (-1, -1)
+        self._readers = Readers(store, self._look)
+        self._made = dict[tuple[Part, bool], tuple[int, float, Answer]]()  # of that revision, then
+        self._wholes = WeakSet[Answer]()
         self._making = asyncio.Lock()
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -100,17 +113,11 @@ class StatusApp:
             _, answer = await self._serve(request)
             answer = UNREADABLE if isinstance(answer, File) else answer
         self._observer.request(route, answer.status, seconds, request.content.total_bytes)
-        if isinstance(answer, File) and answer.whole and _kept(request):
-            with suppress(StoreError):  # the store itself says so and goes on trying
-                await self._retrieved(at=self._wall())
-        if isinstance(answer, Stream):
-            await answer.run(request)
         return answer
 
     def close(self) -> None:
-        """End what would never end by itself."""
-        if self._events is not None:
-            self._events.close()
+        """Let no reader wait any more."""
+        self._readers.close()
 
     async def _serve(self, request: web.BaseRequest) -> tuple[str, web.StreamResponse]:
         path = path_of(request.raw_path)
@@ -119,7 +126,7 @@ class StatusApp:
         if path == "/metrics":
             return "metrics", self._checked(request) or self._scrape(request)
         if path in _RUN_DATA or path.startswith(_OF_A_KEY):
-            return "status", await self._run_data(request, path)
+            return await self._run_data(request, path)
         return "other", answers.NOT_FOUND
 
     def _checked(self, request: web.BaseRequest) -> Answer | None:
@@ -145,84 +152,146 @@ class StatusApp:
         page = self._metrics(request.headers.get("Accept", ""))
         return Answer(200, page.body, (("Content-Type", page.content_type),))
 
-    async def _run_data(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
-        if refusal := self._checked(request):
-            return refusal
+    async def _run_data(
+        self, request: web.BaseRequest, path: str
+    ) -> tuple[str, web.StreamResponse]:
+        confirming = path == CONFIRMED
+        if refusal := _not_posted(request) if confirming else self._checked(request):
+            return "status", refusal
         if not self._audience.admits(request):
-            return _FORBIDDEN
+            return "status", _FORBIDDEN
+        if confirming:
+            return "status", await self._confirm(request)
+        if path == "/status":
+            try:
+                part = read_part(request.raw_path.partition("?")[2], self._store.snapshot())
+            except ValueError as error:
+                return "status", answers.text(400, str(error))
+            if part.since is not None:
+                return "poll", await self._poll(request, part, part.since)
+            return "status", await self._part(request, part)
+        return "status", await self._one(request, path)
+
+    async def _one(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         if asset := page.answer(path, request):
             return asset
-        if path == "/events":
-            return self._events.answer(request) if self._events else answers.NOT_FOUND
-        snapshot = self._snapshot()
+        snapshot = self._store.snapshot()
         if asked_for(path):
             if self._shown is None:
                 return answers.NOT_FOUND
             return await self._shown.answer(request, path, snapshot)
-        key, part = _key(path), Part()
-        if path == "/status":
-            try:
-                part = read_part(request.raw_path.partition("?")[2], snapshot)
-            except ValueError as error:
-                return answers.text(400, str(error))
-        elif path != "/results" and (key is None or key not in snapshot.entries):
+        key = _key(path)
+        if path != "/results" and (key is None or key not in snapshot.entries):
             return answers.NOT_FOUND
         if path.startswith("/results"):
             return await self._result(key)
-        # Weak: ages and the encoding differ.
-        tag = f'W/"{snapshot.plan.run}/{snapshot.revision}"'
-        # What is ahead of the revision is news to whoever knows that.
-        if not snapshot.ahead and answers.matches(request, tag):
-            return answers.not_modified(tag)
-        moment = Moment(snapshot, self._wall(), self._clock(), self._interval)
-        if key is None:
-            return await self._part(moment, part, tag, zipped=answers.takes_gzip(request))
+        assert key is not None
+        moment = self._look()
+        if unchanged := _unchanged(request, moment):
+            return unchanged
         document = entry_document(
             snapshot, key, now=moment.now, mono=moment.mono, interval=self._interval
         )
-        return _json(encode(document), tag)
+        return _json(encode(document), moment)
 
     async def _result(self, key: Key | None) -> web.StreamResponse:
         if self._results is None:
             return answers.NOT_FOUND
         if key is None:
-            return await self._results.tarball(self._snapshot())
-        return await self._results.one(self._snapshot, key)
+            return await self._results.tarball(self._store.snapshot())
+        return await self._results.one(self._store.snapshot, key)
 
-    async def _part(self, moment: Moment, part: Part, tag: str, *, zipped: bool) -> Answer:
-        """Make a part of the run's status; many pollers of one second share it.
+    async def _confirm(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self._results is None:
+            return answers.NOT_FOUND
+        refusal = await self._results.refuses(request, self._store.snapshot())
+        if refusal is None:
+            try:
+                await self._retrieved(at=self._wall())
+            except StoreError:
+                return _NOT_NOTED
+        return refusal or answers.EMPTY
+
+    def _look(self) -> Moment:
+        return Moment(self._store.snapshot(), self._wall(), self._clock(), self._interval)
+
+    async def _part(self, request: web.BaseRequest, part: Part) -> Answer:
+        """Answer with the run as it is now."""
+        moment = self._look()
+        return _unchanged(request, moment) or await self._encoded(request, moment, part)
+
+    async def _poll(self, request: web.BaseRequest, part: Part, since: int) -> Answer:
+        """Answer with what is new, once there is something."""
+        assert isinstance(request.protocol, Connection)
+        moment = await self._readers.newer(since, part.wait, request.protocol.gone())
+        if final(moment.snapshot) and moment.snapshot.revision == since:
+            return _OVER
+        return await self._encoded(request, moment, part)
+
+    async def _encoded(self, request: web.BaseRequest, moment: Moment, part: Part) -> Answer:
+        """Make a part of the run's status, once for all who ask for it while nothing changes.
 
         In a thread: with thousands of entries it takes longer than a worker should wait.
         """
-        snapshot = moment.snapshot
-        made_of = snapshot.revision, int(moment.now)
+        wanted, revision = (part, answers.takes_gzip(request)), moment.snapshot.revision
         async with self._making:
-            if snapshot.ahead or self._made_of != made_of or len(self._made) >= _SHARED:
-                self._made, self._made_of = {}, made_of
-            answer = self._made.get((part, zipped))
-            if answer is None:
-                answer = await asyncio.to_thread(_encoded, moment, part, tag, zipped)
-                self._made[part, zipped] = answer
-            return answer
+            full = part == _WHOLE and self._whole > _ROOM
+            old, made_at, answer = self._made.get(wanted, (-1, -math.inf, _BUSY))
+            age, large = moment.mono - made_at, len(answer.content) > _LARGE
+            # What is ahead of the revision is news to whoever asks for the run as it is now.
+            same = old == revision and not (moment.snapshot.ahead and part.since is None)
+            if (same and age < (_LARGE_AGE if large else _AGE)) or (full and age < _FULL_AGE):
+                return answer
+            if full:
+                return _BUSY
+            del answer
+            shown = revision, self._readers.moment.snapshot.revision
+            self._made = {name: made for name, made in self._made.items() if made[0] in shown}
+            self._made.pop(wanted, None)
+            since = revision if part.since is None else part.since
+            changed, heard_after = self._store.changes(since), self._readers.first_shown(since)
+            made = await asyncio.to_thread(_made, moment, *wanted, changed, heard_after)
+            if len(self._made) < _SHARED:
+                self._made[wanted] = revision, moment.mono, made
+            if part == _WHOLE:
+                self._wholes.add(made)
+            return made
+
+    @property
+    def _whole(self) -> int:
+        """The bytes of whole documents that are kept or on their way."""
+        return sum(len(answer.content) for answer in self._wholes)
 
 
-def _kept(request: web.BaseRequest) -> bool:
-    """Whether a download is of the tarball, by somebody who does not only look into it."""
-    return path_of(request.raw_path) == "/results" and request.headers.get("Results-Kept") != "no"
+def _not_posted(request: web.BaseRequest) -> Answer | None:
+    return None if request.method == "POST" else _ONLY_POST
 
 
 async def _not_noted(*, at: float) -> None:
     """Do nothing: nobody wants to know."""
 
 
-def _encoded(moment: Moment, part: Part, tag: str, zipped: bool) -> Answer:
-    body = part.encode(moment)
-    return _json(gzip.compress(body, 1) if zipped else body, tag, zipped=zipped)
+def _made(
+    moment: Moment, part: Part, zipped: bool, changed: Mapping[Key, int], heard_after: float
+) -> Answer:
+    body = part.encode(moment, changed, heard_after)
+    return _json(gzip.compress(body, 1) if zipped else body, moment, zipped=zipped)
 
 
-def _json(body: bytes, tag: str, *, zipped: bool = False) -> Answer:
+def _unchanged(request: web.BaseRequest, moment: Moment) -> Answer | None:
+    """Answer a reader that knows the revision, unless there is more than that."""
+    known = not moment.snapshot.ahead and answers.matches(request, _tag(moment))
+    return answers.not_modified(_tag(moment)) if known else None
+
+
+def _tag(moment: Moment) -> str:
+    # Weak: ages and the encoding differ.
+    return f'W/"{moment.snapshot.plan.run}/{moment.snapshot.revision}"'
+
+
+def _json(body: bytes, moment: Moment, *, zipped: bool = False) -> Answer:
     encoding = (("Content-Encoding", "gzip"),) if zipped else ()
-    more = (("ETag", tag), ("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"))
+    more = (("ETag", _tag(moment)), ("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"))
     return Answer(200, body, (*answers.JSON, *more, *encoding))
 
 

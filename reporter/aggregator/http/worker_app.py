@@ -63,7 +63,7 @@ class WorkerApp:
     """The handler of the worker listener.
 
     Workers are told to send a heartbeat every `interval` seconds. `clock` is monotonic and the one
-    that ages of heartbeats are measured with, `wall` is Unix time.
+    that ages of heartbeats are measured with, `now` gives the run's time.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class WorkerApp:
         *,
         interval: int,
         clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._run, self._keys = store, plan.run, frozenset(plan.keys)
         self._observer, self._clock = observer, clock
         self._targets = Targets(plan.keys)
         self._intake, self._limits = intake, limits
-        self._progress = ProgressUpdates(store, limits, intake.free_for, clock=clock, wall=wall)
+        self._progress = ProgressUpdates(store, limits, intake.free_for, clock=clock, now=now)
         self._heartbeats = Heartbeats(store, interval, clock)
 
     async def __call__(self, request: web.BaseRequest) -> Answer:

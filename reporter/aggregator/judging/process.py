@@ -2,23 +2,31 @@
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Final
 
-from reporter.aggregator.judging.task import Judgement, Task, read_judgement
+from reporter.aggregator.judging.task import (
+    UNPACKED_TOO_MUCH,
+    USED_UP,
+    Budget,
+    Judgement,
+    Task,
+    read_judgement,
+)
 from reporter.errors import ReporterError
 from reporter.runtime import log
 
 _PROGRAM: Final = "from reporter.aggregator.judging.{} import main; main()"
-_HANG: Final = 1_200.0  # seconds; the processor's time is bounded by the process itself
 _TRIES: Final = 3
 _PAUSE: Final = 2.0  # seconds; whoever needed the memory may have ended by then
-_TOO_MUCH: Final = "it takes too much memory or time to read"
+_TOO_MUCH: Final = "it takes too much memory to read"
 _KILLED: Final = f"the process that read it was killed {_TRIES} times"
 _DEADLY: Final = f"the aggregator was killed {_TRIES} times while it was read"
 
@@ -43,22 +51,30 @@ class Judge:
         self._stopped = threading.Event()
 
     def judge(
-        self, task: Task, body: IO[bytes], listing: IO[bytes] | None = None, *, digest: str = ""
+        self,
+        task: Task,
+        body: IO[bytes],
+        listing: IO[bytes] | None = None,
+        *,
+        budget: Budget,
+        digest: str = "",
     ) -> Judgement:
         """Read the body and say what is in it; its items are written to `listing`.
 
         Both are files without a buffer of ours; the body is read from its beginning. A body whose
         reading fails is unknown, and so is one whose reader was killed some times, or with whose
-        reading we were; it is known by its `digest`. Raises `JudgingStopped`, and OSError when no
-        process can be started.
+        reading we were; it is known by its `digest`. So is all that the `budget`, which pays for
+        it, has no room for. Raises `JudgingStopped`, and OSError when no process can be started.
         """
         with self._turn:
+            if budget.used_up:
+                return Judgement(note=USED_UP, complete=False)
             name = f"{digest}.{task.result_format}{'' if listing is None else '.items'}"
             noted = self._begun / name if self._begun is not None and digest else None
             if noted is not None and not _begin(noted):
                 return Judgement(note=_DEADLY, complete=False)
             try:
-                return self._read(task, body, listing)
+                return self._read(task, body, listing, budget)
             finally:
                 if noted is not None:
                     with contextlib.suppress(OSError):
@@ -74,7 +90,9 @@ class Judge:
             code, answer = self._process("looking", [what], archives)
         return answer if code == 0 else None
 
-    def _read(self, task: Task, body: IO[bytes], listing: IO[bytes] | None) -> Judgement:
+    def _read(
+        self, task: Task, body: IO[bytes], listing: IO[bytes] | None, budget: Budget
+    ) -> Judgement:
         """Read it, and again if somebody has killed the reader: that says nothing about it."""
         begin = 0 if listing is None else listing.tell()
         for attempt in range(_TRIES):
@@ -85,30 +103,34 @@ class Judge:
                     listing.seek(begin)
                     listing.truncate()
             descriptor = None if listing is None else listing.fileno()
-            arguments = [task.text(), "" if descriptor is None else str(descriptor)]
+            allowed = replace(task, seconds=budget.seconds, unpacked=budget.unpacked)
+            arguments = [allowed.text(), "" if descriptor is None else str(descriptor)]
+            before = _processor_seconds()
             code, answer = self._process("child", arguments, body, descriptor)
-            if code == 0:
-                return read_judgement(answer) or Judgement(note=_TOO_MUCH, complete=False)
-            if code is None or code > 0 or code == -signal.SIGXCPU:
+            found = read_judgement(answer) if code == 0 else None
+            if found is not None:
+                # Without what the interpreter takes to start: many small results cost little.
+                budget.seconds -= found.seconds
+                budget.unpacked -= found.unpacked
+                return found
+            if code in (UNPACKED_TOO_MUCH, -signal.SIGXCPU):
+                budget.seconds = 0.0
+                return Judgement(note=USED_UP, complete=False)
+            budget.seconds -= _processor_seconds() - before
+            if code >= 0:
                 return Judgement(note=_TOO_MUCH, complete=False)
             log.get().warning("The process that reads a result was killed", signal=-code)
         return Judgement(note=_KILLED, complete=False)
 
     def _process(
         self, module: str, arguments: list[str], stdin: IO[bytes], passed: int | None = None
-    ) -> tuple[int | None, bytes]:
-        """Return how it ended, and its answer; None if we have ended it for its time."""
-        late = False
+    ) -> tuple[int, bytes]:
+        """Return how it ended, and its answer."""
         with self._started(module, arguments, stdin, passed) as process:
-            try:
-                answer, _ = process.communicate(timeout=_HANG)
-            except subprocess.TimeoutExpired:
-                late = True
-                process.kill()
-                answer, _ = process.communicate()
+            answer, _ = process.communicate()
         if self._stopped.is_set():
             raise JudgingStopped("stopped while a result was judged")
-        return None if late else process.returncode, answer
+        return process.returncode, answer
 
     @contextlib.contextmanager
     def _started(
@@ -139,6 +161,12 @@ class Judge:
             self._stopped.set()
             for process in self._running:
                 process.kill()
+
+
+def _processor_seconds() -> float:
+    """Return what the processes that have ended took."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 def _begin(noted: Path) -> bool:

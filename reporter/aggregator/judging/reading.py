@@ -18,15 +18,20 @@ _OTHERS = 20_000  # items of all files together, beside those that have passed
 _PASSED = 40_000
 
 
-def read(task: Task, body: IO[bytes], listing: IO[str] | None) -> Findings:
-    """Read a result; its items go to `listing`, if there is one. Raises OSError, `BadArchive`.
+class UnpackedTooMuch(Exception):
+    """There is more to unpack than the task allows."""
 
-    Without one the findings have the tests that did not pass.
+
+def read(task: Task, body: IO[bytes], listing: IO[str] | None) -> tuple[Findings, int]:
+    """Read a result; its items go to `listing`, if there is one. Return also what was unpacked.
+
+    Without a listing the findings have the tests that did not pass. Raises OSError, `BadArchive`,
+    `UnpackedTooMuch`.
     """
-    findings, places = Findings(), Places()
+    findings, places, files = Findings(), Places(), _Files(task, body)
     shared = Room(_PASSED, _OTHERS, _TEXT)
     kept: dict[str, tuple[Item, FirstFailure | None, str, NotPassed | None]] = {}
-    for path, pieces in _files(task, body):
+    for path, pieces in files:
         room = NOTHING if listing is None else _part(shared)
         free = (room.passed, room.others, room.text)
         told = NotPassed(places) if listing is None else None
@@ -48,7 +53,7 @@ def read(task: Task, body: IO[bytes], listing: IO[str] | None) -> Findings:
             listing.writelines(lines(item, task.depth, counted=task.counted))
     wanted = " or ".join(task.files) or f"file of the format {task.result_format}"
     findings.end(f"no {wanted} in it")
-    return findings
+    return findings, files.unpacked
 
 
 def _part(shared: Room) -> Room:
@@ -60,18 +65,33 @@ def _part(shared: Room) -> Room:
     )
 
 
-def _files(task: Task, body: IO[bytes]) -> Iterator[tuple[str, Iterable[bytes]]]:
-    if not task.archive:
-        if not task.files or task.name in task.files:
-            yield f"{task.home}/{task.name}", iter(lambda: body.read(_PIECE), b"")
-        return
-    archive = Archive(body, task.size, ACCEPTED)
-    for member in archive:
-        if member.kind is Kind.FILE and selects(
-            task.result_format, task.files, _shown(member.path[-1])
-        ):
-            path = "/".join(_shown(part) for part in member.path)
-            yield f"{task.home}/{path}", map(bytes, archive.content())
+class _Files:
+    """The files of a result that count, each with its pieces; `unpacked` are the bytes so far."""
+
+    def __init__(self, task: Task, body: IO[bytes]) -> None:
+        self._task, self._body = task, body
+        self.unpacked = 0
+
+    def __iter__(self) -> Iterator[tuple[str, Iterable[bytes]]]:
+        task, body = self._task, self._body
+        if not task.archive:
+            if not task.files or task.name in task.files:
+                self._unpack(task.size)
+                yield f"{task.home}/{task.name}", iter(lambda: body.read(_PIECE), b"")
+            return
+        archive = Archive(body, task.size, ACCEPTED)
+        for member in archive:
+            self._unpack(member.size)  # also what is only passed over
+            if member.kind is Kind.FILE and selects(
+                task.result_format, task.files, _shown(member.path[-1])
+            ):
+                path = "/".join(_shown(part) for part in member.path)
+                yield f"{task.home}/{path}", map(bytes, archive.content())
+
+    def _unpack(self, size: int) -> None:
+        self.unpacked += size
+        if self.unpacked > self._task.unpacked:
+            raise UnpackedTooMuch
 
 
 def _shown(name: bytes) -> str:

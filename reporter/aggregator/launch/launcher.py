@@ -28,11 +28,14 @@ from reporter.core.launch.decide import LONGEST_END, decide
 from reporter.core.launch.job import secret_names
 from reporter.core.launch.mounting import waiting_for_mounts
 from reporter.core.launch.names import Maker, entry_name
-from reporter.core.launch.seen import newest_pods, newest_refusals
+from reporter.core.launch.seen import SeenJob, newest_pods, newest_refusals
 from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.launch.world import Decision, Memory, Run, World
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
+from reporter.core.run.clock import RunClock
+from reporter.core.run.entry import State
+from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.launched import LauncherShown, PodShown, Step
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Cause, Failure
@@ -46,6 +49,7 @@ OWNER_GONE = 300.0  # seconds in which a ConfigMap that is gone may come back
 _PACE = 0.2  # seconds between two looks of a large run
 _SHARE = 10.0  # times as long as a look takes is the pause after it, if that is less
 _LOOK = 5.0  # seconds until the next look where nothing happens
+_BUSY = 1.0  # the same, where a Job waits for the end of an upload
 _LONGEST_BACK_OFF = 10.0
 _SETTLE = 10.0  # for the last requests
 
@@ -53,8 +57,10 @@ _SETTLE = 10.0  # for the last requests
 class Launcher:
     """Launches one run. `run` returns when all of it has been removed.
 
-    `ca` is the run's CA as PEM, `client` makes a client's certificate, `uploading` gives the keys
-    that have an upload on its way. `clock` is monotonic, `wall` Unix time.
+    `ca` is the run's CA as PEM, `client` makes a client's certificate, and `forget_key` is called
+    once nobody needs another one, which may raise OSError. `uploading` gives the keys for whose
+    uploads the run stays open. `close` has keys take no more uploads, unless one of them has one,
+    and says whether it has done so. `now` is the clock of the run.
     """
 
     def __init__(
@@ -68,21 +74,23 @@ class Launcher:
         url: str,
         ca: bytes,
         client: Callable[[Key], Pair],
+        forget_key: Callable[[], None],
         uploading: Callable[[], Collection[Key]],
+        close: Callable[[Collection[Key]], bool],
         logs: Logs,
-        clock: Callable[[], float],
-        wall: Callable[[], float],
+        now: RunClock,
         rng: Callable[[], float] = random.random,
     ) -> None:
         self._api, self._store, self._plan, self._launch = api, store, plan, launch
         self._namespace, self._url, self._ca, self._client = namespace, url, ca, client
-        self._clock, self._wall, self._rng = clock, wall, rng
-        self._uploading = uploading
+        self._clock, self._now, self._rng = now.clock, now, rng
+        self._uploading, self._close = uploading, close
+        self._forget_key, self._key_kept = forget_key, True
         self._changed = asyncio.Event()
         self._logs = LogsTaken(logs, self._changed.set)
         self._memory = Memory()
         self._decided_at: float | None = None
-        self._troubles = Troubles(clock, wall)
+        self._troubles = Troubles(now)
         self._log, self._seldom = log.get(), RateLimitedLog()
         self.through = store.phase is not Phase.RUNNING
         """Whether nothing of the plugins is left, so that the run may close."""
@@ -133,7 +141,7 @@ class Launcher:
     async def _fail_what_has_not_started(self, name: str) -> None:
         """What has started ends by its result or its own time; for the rest nothing else would."""
         text = f"ConfigMap {name} is gone, and with it what belongs to this run in the cluster"
-        failure = Failure("final", self._wall(), text, Cause.START_FAILED, "ConfigMapGone")
+        failure = Failure("final", self._now(), text, Cause.START_FAILED, "ConfigMapGone")
         entries = self._store.snapshot().entries.items()
         waiting = [key for key, entry in entries if not entry.terminal and entry.started_at is None]
         try:
@@ -152,7 +160,7 @@ class Launcher:
             self._plan.run,
             self._launch,
             lambda: loop.call_soon_threadsafe(self._changed.set),
-            wall=self._wall,
+            now=self._now,
             rng=self._rng,
         )
         requests = Requests(
@@ -212,7 +220,7 @@ class Launcher:
                 self._show({}, {})
             return _LOOK
         old = mirrors.old(self._clock())
-        world, now = self._world(mirrors, requests), self._wall()
+        world, now = self._world(mirrors, requests), self._now()
         entries, begun = self._store.snapshot().entries, self._store.launching
         # With thousands of entries it takes long enough for workers to notice. What changes
         # meanwhile is no harm: a failure gives way to a result, and nothing decided is created.
@@ -224,7 +232,8 @@ class Launcher:
             for mirror in old:
                 mirror.refresh()
             decision = replace(decision, fail={})
-        await self._act(decision, world, requests)
+        soon = await self._act(decision, world, requests)
+        await self._forget()
         requests.check_owner()
         for key in waiting_for_mounts(decision.shown, entries, now=now):
             requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
@@ -239,7 +248,7 @@ class Launcher:
             else:
                 self._log.info("Plugin objects deleted from the cluster")
         self._show(decision.shown, stays)
-        return _LOOK if decision.next_look is None else min(_LOOK, decision.next_look - now)
+        return min(soon, _LOOK if decision.next_look is None else decision.next_look - now)
 
     def _given_up(self, *, at_once: bool = False) -> bool:
         """Say whether the run goes on without its removal, as `decide` does where it has seen."""
@@ -251,7 +260,7 @@ class Launcher:
         if not at_once and now < self._decided_at + LONGEST_END:
             return False
         self.through = True
-        self._log.warning("Objects of the run may be left: the API server does not show them")
+        self._log.warning("Objects of the run may remain: the API server does not show them")
         self._show({}, {})
         return True
 
@@ -268,22 +277,28 @@ class Launcher:
             mirrors.unseen_since,
             {name: each for (kind, name), each in made.items() if kind == "DaemonSet"},
             frozenset(self._uploading()),
+            self._now.skew,
         )
 
-    async def _act(self, decision: Decision, world: World, requests: Requests) -> None:
+    async def _act(self, decision: Decision, world: World, requests: Requests) -> float:
+        """Do what was decided; return in how many seconds to look at what could not be done."""
         if decision.fail:
             await self._store.mark_all_failed(decision.fail)
             if self._state_was_lost():
                 requests.secrets.kept |= secret_names(self._plan)
         await self._store.start_entries(decision.start)
-        await self._store.launch_entries(decision.adopt, at=self._wall())
+        await self._store.launch_entries(decision.adopt, at=self._now())
         for key in decision.take_logs:
             uid = decision.memory.uids[key]
             self._logs.take(key, world.pods[entry_name(self._plan.run, key), uid])
-        for name in decision.delete:
-            requests.delete(Maker("Job", name), world.jobs[name].uid)
-        for name in decision.delete_sets:
-            requests.delete(Maker("DaemonSet", name), world.sets[name].uid)
+        due = _LOOK
+        gone = [world.jobs[name] for name in decision.delete]
+        for made in (*gone, *(world.sets[name] for name in decision.delete_sets)):
+            # Whatever still comes, this was its last chance to go with the run.
+            if self._idle(made) or decision.through:
+                requests.delete(Maker(made.kind, made.name), made.uid)
+            else:
+                due = _BUSY
         for name in decision.delete_secrets:
             requests.delete_secret(name)
         if decision.begin:
@@ -292,6 +307,32 @@ class Launcher:
             self._changed.set()
         for key in decision.create:
             requests.create(key)
+        return due
+
+    def _idle(self, made: SeenJob) -> bool:
+        """Whether no result can come from it any more: none is on its way, and none is taken."""
+        assert made.key is not None
+        plugin = self._plan.plugin(made.key.plugin)
+        assert plugin is not None
+        keys = plugin.keys if made.key.node == ANY_NODE else (made.key,)
+        return self._close(
+            [key for key in keys if self._store.entry(key).state is not State.COMPLETE]
+        )
+
+    async def _forget(self) -> None:
+        """Let nobody add a client once every plugin has its own: its container has begun."""
+        entries = self._store.snapshot().entries.values()
+        if self._key_kept and all(each.terminal or each.started_at is not None for each in entries):
+            try:
+                await asyncio.to_thread(self._forget_key)
+                self._key_kept = False
+            except OSError as error:
+                self._seldom.say(
+                    self._clock(),
+                    self._log.warning,
+                    "The key of the run's certificate authority could not be removed",
+                    error=error,
+                )
 
     def _show(self, pods: Mapping[Key, PodShown], stays: Mapping[str, str]) -> None:
         entries = self._store.snapshot().entries.values()

@@ -32,7 +32,8 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 class Logs:
     """Takes logs to `folder`, by way of `staging` on the same file system. Threads may share it.
 
-    Of each container at most `most` bytes are kept, of all together `room`. Each is read for
+    Of each container at most `most` bytes are kept, of all together `room`, and none for which
+    `check_room` raises OSError, given its size: it would use the disk's reserve. Each is read for
     `seconds`: one that writes without end would keep up the logs of others until the run ends. What
     has not come to its end after half of them is asked for its last lines, as there the cause is.
     """
@@ -44,6 +45,7 @@ class Logs:
         folder: Path,
         staging: Path,
         *,
+        check_room: Callable[[int], None],
         most: int = CONTAINER_BYTES,
         room: int = RUN_BYTES,
         seconds: float = LONGEST,
@@ -52,7 +54,7 @@ class Logs:
     ) -> None:
         self._api, self._namespace, self._most, self._pause = api, namespace, most, pause
         self._seconds, self._clock = seconds, clock
-        self._home, self._staging = folder / namespace, staging
+        self._home, self._staging, self._check_room = folder / namespace, staging, check_room
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._open: set[LogStream] = set()
         self._room = room - sum(file.stat().st_size for file in folder.rglob("*.txt"))
@@ -101,18 +103,19 @@ class Logs:
                     )
                     return
                 self._stopped.wait(self._pause)
-        with self._lock:
-            size = sum(map(len, tail))
-            if size > self._room:
-                log.get().warning(
-                    "Log skipped: the logs of the run are too large",
-                    pod=pod,
-                    container=container,
-                )
+        size = sum(map(len, tail))
+        with self._lock:  # while it is written, too: each sees the room that the others leave
+            try:
+                if size > self._room:
+                    raise OSError("the logs of the run are too large")
+                self._check_room(size)
+            except OSError as error:
+                why = error.strerror or str(error)
+                log.get().warning("Log skipped", pod=pod, container=container, error=why)
                 return
             self._room -= size
-        with file.open("wb") as out:
-            out.writelines(tail)
+            with file.open("wb") as out:
+                out.writelines(tail)
 
     def _tail(self, pod: str, container: str) -> deque[bytes]:
         """Read a log and return its end. The API knows no number of bytes there, only of lines."""

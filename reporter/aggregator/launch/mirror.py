@@ -47,7 +47,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Since when the present is not seen (Unix seconds), and why."""
+    """Since when the present is not seen, and why."""
 
     since: float
     reason: str
@@ -56,8 +56,8 @@ class Lost:
 class Mirror(Generic[Seen]):
     """What was read of the objects, by their names. `changed` is called from the thread.
 
-    `read` turns an object into what is kept of it, nothing where it is of no interest. `wall` gives
-    Unix seconds.
+    `read` turns an object into what is kept of it, nothing where it is of no interest. `now` gives
+    the run's time.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class Mirror(Generic[Seen]):
         read: Callable[[Mapping[str, Any]], Seen | None],
         changed: Callable[[], None],
         *,
-        wall: Callable[[], float] = time.time,
+        now: Callable[[], float] = time.time,
         rng: Callable[[], float] = random.random,
     ) -> None:
         self._api, self._kind, self._read, self._changed = api, kind, read, changed
-        self._wall, self._rng = wall, rng
+        self._now, self._rng = now, rng
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._seen: dict[str, Seen] = {}
         self._lost: Lost | None = None
@@ -231,7 +231,7 @@ class Mirror(Generic[Seen]):
 
     def _lose(self, reason: str) -> None:
         with self._lock:
-            since = self._wall() if self._lost is None else self._lost.since
+            since = self._now() if self._lost is None else self._lost.since
             self._lost = Lost(since, reason)
         self._tell()
 

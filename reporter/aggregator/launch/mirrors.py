@@ -25,7 +25,7 @@ _FRESH = 5.0  # seconds since a mirror has heard anything in which nobody is fai
 
 
 class Mirrors:
-    """One mirror of each kind. `changed` is called from their threads, `wall` is Unix time."""
+    """One mirror of each kind. `changed` is called from their threads, `now` is the run's time."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Mirrors:
         launch: Launch,
         changed: Callable[[], object],
         *,
-        wall: Callable[[], float],
+        now: Callable[[], float],
         rng: Callable[[], float] = random.random,
     ) -> None:
         labelled = selector(run)
@@ -48,7 +48,7 @@ class Mirrors:
                 changed()
 
         def mirror(kind: Kind, read: Callable[[Mapping[str, Any]], Any]) -> Mirror[Any]:
-            return Mirror(api, kind, read, tell, wall=wall, rng=rng)
+            return Mirror(api, kind, read, tell, now=now, rng=rng)
 
         self.jobs: Mirror[SeenJob] = mirror(Kind("Job", namespace, labelled), read_job)
         self.pods: Mirror[SeenPod] = mirror(
@@ -76,7 +76,7 @@ class Mirrors:
 
     @property
     def unseen_since(self) -> float | None:
-        """Since when that is not seen (Unix seconds); nothing while it is."""
+        """Since when that is not seen; nothing while it is."""
         return min((each.lost.since for each in self._needed if each.lost), default=None)
 
     def launched(self) -> dict[Maker, SeenJob]:

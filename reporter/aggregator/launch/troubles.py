@@ -1,19 +1,18 @@
 """What keeps the launcher from its work, by what it was doing: for people, and in the log."""
 
-from collections.abc import Callable
-
 from reporter.aggregator.launch.mirror import Lost
 from reporter.aggregator.rate_limited_log import RateLimitedLog
+from reporter.core.run.clock import RunClock
 from reporter.core.run.launched import LauncherTrouble
 from reporter.errors import KubeError
 from reporter.runtime import log
 
 
 class Troubles:
-    """Those that last. `clock` is monotonic, `wall` Unix time."""
+    """Those that last. `now` is the clock of the run."""
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        self._clock, self._wall = clock, wall
+    def __init__(self, now: RunClock) -> None:
+        self._now = now
         self._found: dict[str, LauncherTrouble] = {}
         self._log, self._seldom = log.get(), RateLimitedLog()
 
@@ -36,7 +35,7 @@ class Troubles:
             self._found.pop(doing, None)
             return
         before = self._found.get(doing)
-        since = self._wall() if before is None else before.since
+        since = self._now() if before is None else before.since
         self._found[doing] = LauncherTrouble(since, f"{doing}: {error}")
         self._tell(doing, str(error))
 
@@ -46,7 +45,7 @@ class Troubles:
 
     def _tell(self, doing: str, reason: str) -> None:
         self._seldom.say(
-            self._clock(),
+            self._now.clock(),
             self._log.warning,
             "Launcher requests to the API server are failing",
             about=doing,

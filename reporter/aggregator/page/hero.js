@@ -4,11 +4,12 @@ import { $, facts, make, mark, say, share, sign } from "./elements.js";
 import { count, hours, number, outcomes, percent, size, sumOf, UPLOADS, when, WORDS } from "./words.js";
 
 /** What is said of the run first, and in which colour: a failed check is as red as a missing result. */
-export function headline({ status, counts }) {
+export function headline({ status, counts, final }) {
   const word = WORDS[status] ?? status, of = number.format(counts.entries);
   if (status === "failed") return { word, kind: "failed" };
   if (counts.failed) return { word: `${word}, ${number.format(counts.failed)} of ${of} failed`, kind: "failed" };
   if (counts.unknown) return { word: `${word}, ${number.format(counts.unknown)} of ${of} unknown`, kind: "unknown" };
+  if (final && !counts.entries) return { word: `${word}, no results expected`, kind: "unknown" };
   return { word, kind: status };
 }
 

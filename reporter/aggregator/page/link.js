@@ -1,14 +1,11 @@
-// The connection to the aggregator: the stream of events, or polling where that fails.
-// Entries of a large run are not in the stream from the start: they are read in pages.
+// The connection to the aggregator: a request that waits for what is new, again and again.
 
-const POLL = 5000, RECONNECT = 3000, PAGE = 1000;
+const WAIT = 10, PAGE = 1000; // seconds; entries
+const LEAST = 500, NOTHING = 5000, AGAIN = 3000, HANGS = 60_000; // milliseconds
 
 export class Link {
-  #source = null;
-  #poll = 0;
-  #retry = 0;
-  #reading = null;
-  #ended = false;
+  #asking = null; // ends what is under way
+  #revision = 0; // up to which everything is known; 0: nothing is
   #over = false;
 
   /** `tell` gets a word for the state of the connection. */
@@ -17,19 +14,10 @@ export class Link {
   }
 
   connect() {
-    this.#closeStream();
+    this.disconnect();
     if (!this.run.fields) this.tell("connecting");
-    const source = (this.#source = new EventSource("events"));
-    const on = (name, act) => source.addEventListener(name, (event) => {
-      if (this.#source === source) act(event.data === undefined ? null : JSON.parse(event.data));
-    });
-    on("open", () => { this.#stopPolling(); this.tell("live"); });
-    on("snapshot", (document_) => this.run.takePlugins(document_));
-    on("summary", (fields) => { this.run.takeFields(fields); this.#readLive(); });
-    on("entry", (entry) => this.run.takeEntry(entry));
-    on("run", (fields) => (fields.run === this.run.fields?.run ? this.run.takeFields(fields) : this.connect()));
-    on("end", () => this.#end());
-    on("error", () => this.#lost(source));
+    this.#asking = new AbortController();
+    this.#follow(this.#asking.signal);
   }
 
   /** Nobody looks at the page: it costs the aggregator nothing. */
@@ -44,94 +32,54 @@ export class Link {
   }
 
   disconnect() {
-    this.#closeStream();
-    this.#stopPolling();
-    this.#stopReading();
+    this.#asking?.abort();
   }
 
-  /** The browser reconnects by itself when the network fails, but not after an answer like 503. */
-  #lost(source) {
-    if (this.#over) return;
-    const closed = source.readyState === EventSource.CLOSED;
-    if (!this.#poll) {
-      this.tell("lost");
-      this.#poll = setInterval(() => this.#ask(), POLL);
-      if (closed) this.#ask();
-    }
-    if (closed) this.#connectLater();
-  }
-
-  async #ask() {
-    if (this.#reading) return; // a large run may take longer than the time between two polls
-    try {
-      await this.#read();
-      if (!this.#poll) return; // the stream was quicker
-      if (this.run.fields.final) this.#finish(); else this.tell("polling");
-    } catch {
-      if (this.#poll) this.tell("lost");
+  async #follow(signal) {
+    for (let wait = 0; !signal.aborted;) {
+      const known = this.#revision, began = performance.now();
+      let pause = AGAIN;
+      try {
+        this.#over = !await this.#ask(wait, signal);
+        this.tell(this.#over ? "over" : "live");
+        if (this.#over) return;
+        const took = performance.now() - began, refused = this.#revision === known && took < 500 * wait;
+        pause = refused ? NOTHING : LEAST - took; // so many wait that this one may not
+        wait = WAIT;
+      } catch {
+        if (signal.aborted) return;
+        this.tell("lost");
+        wait = 0;
+      }
+      await new Promise((go) => setTimeout(go, pause));
     }
   }
 
-  /** Read the entries beside the stream, which tells what changes meanwhile. */
-  async #readLive() {
-    this.#stopReading();
-    try {
-      await this.#read();
-      if (this.#ended) this.#finish();
-    } catch (error) {
-      if (error.name !== "AbortError") this.#connectLater();
+  /** Ask for what is new; false when there will be nothing any more. */
+  async #ask(wait, signal) {
+    const news = await get(`status?since=${this.#revision}&wait=${wait}`, signal);
+    if (news === null) return false;
+    if (!news.reset && news.run !== this.run.fields.run) { // a revision of another run
+      this.#revision = 0;
+      return true;
     }
-  }
-
-  async #read() {
-    const reading = (this.#reading = new AbortController()), { signal } = reading;
-    let page, after = "";
-    try {
-      do {
-        this.run.told = new Map();
-        const answer = await fetch(`status?limit=${PAGE}${after}`, { cache: "no-cache", signal });
-        if (!answer.ok) throw new Error(String(answer.status));
-        page = await answer.json();
-        signal.throwIfAborted();
-        if (after && page.run !== this.run.fields.run) throw new Error("another run");
-        this.run.takePlugins(page);
-        after = `&after=${encodeURIComponent(page.next)}`;
-      } while (page.next !== null);
-    } finally {
-      if (this.#reading === reading) this.#reading = this.run.told = null;
+    this.run.take(news);
+    for (let { next } = news; next !== null;) {
+      const page = await get(`status?limit=${PAGE}&after=${encodeURIComponent(next)}`, signal);
+      if (page.run !== news.run) throw new Error("another run");
+      this.run.take(page);
+      ({ next } = page);
     }
+    this.#revision = news.revision;
+    return true;
   }
+}
 
-  /** After the end nothing changes, but there may be something left to read. */
-  #end() {
-    this.#ended = true;
-    if (this.#reading) this.#closeStream(); else this.#finish();
-  }
-
-  #finish() {
-    this.#over = true;
-    this.disconnect();
-    this.tell("over");
-  }
-
-  #connectLater() {
-    clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => this.connect(), RECONNECT);
-  }
-
-  #stopReading() {
-    this.#reading?.abort();
-    this.#reading = this.run.told = null;
-  }
-
-  #stopPolling() {
-    clearInterval(this.#poll);
-    this.#poll = 0;
-  }
-
-  #closeStream() {
-    clearTimeout(this.#retry);
-    this.#source?.close();
-    this.#source = null;
-  }
+/** The document of an answer, null for one without. */
+async function get(url, signal) {
+  const answer = await fetch(url, { cache: "no-store", signal: AbortSignal.any([signal, AbortSignal.timeout(HANGS)]) });
+  if (!answer.ok) throw new Error(String(answer.status));
+  const found = answer.status === 204 ? null : await answer.json();
+  signal.throwIfAborted();
+  return found;
 }

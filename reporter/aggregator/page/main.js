@@ -9,7 +9,7 @@ import { Run, tally, verdicts } from "./run.js";
 import "./theme.js";
 
 const LINKS = {
-  connecting: "Connecting…", live: "Live", polling: "Polling every 5 s", lost: "Reconnecting…",
+  connecting: "Connecting…", live: "Live", lost: "Reconnecting…",
   paused: "Paused", over: "Run is over",
 };
 

@@ -5,7 +5,7 @@ import { ORDER } from "./words.js";
 
 export class Run {
   constructor(changed) {
-    Object.assign(this, { changed, fields: null, entries: new Map(), tests: new Map(), told: null });
+    Object.assign(this, { changed, fields: null, entries: new Map(), tests: new Map() });
     this.forget();
   }
 
@@ -19,33 +19,24 @@ export class Run {
     return this.entries.size >= this.fields.counts.entries;
   }
 
-  takeFields(fields) {
+  /** Take the run with some of its entries: what is new, or the next page of all. */
+  take({ plugins, next, reset, heard, ...fields }) {
     if (this.fields && this.fields.run !== fields.run) {
       this.entries.clear();
       this.tests.clear();
       this.news.order = true;
-    } else if (this.fields && fields.revision < this.fields.revision) return; // a page was quicker
+    }
     this.fields = fields;
     this.news.fields = true;
-    this.changed();
-  }
-
-  /** Take all entries, or the next page of them. What the stream told meanwhile is newer. */
-  takePlugins({ plugins, next, ...fields }) {
-    this.takeFields(fields);
     for (const told of plugins) {
       let entry = this.entries.get(told.key);
-      if (entry === undefined) this.entries.set(told.key, (entry = new Entry(this.entries.size)));
-      this.#put(entry, this.told?.get(told.key) ?? told);
+      if (entry === undefined) {
+        this.entries.set(told.key, (entry = new Entry(this.entries.size)));
+        this.news.order = true;
+      }
+      this.#put(entry, told);
     }
-    this.news.order = true;
-    this.changed();
-  }
-
-  takeEntry(told) {
-    this.told?.set(told.key, told);
-    const entry = this.entries.get(told.key);
-    if (entry !== undefined) this.#put(entry, told);
+    for (const [key, age] of Object.entries(heard ?? {})) this.entries.get(key)?.hear(age);
     this.changed();
   }
 

@@ -17,6 +17,7 @@ from reporter.aggregator.store.latest import LatestBeats, LatestProgress
 from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.store.published import Published
 from reporter.aggregator.store.write_behind import PACE, RUN_BYTES, WriteBehind
+from reporter.core.run.clock import RunClock
 from reporter.core.run.entry import Entry, Marked
 from reporter.core.run.launched import LauncherShown, PodShown
 from reporter.core.run.plan import Key, Plan
@@ -30,9 +31,9 @@ from reporter.runtime import log
 class CachedStore:
     """`contract.Store` over an engine.
 
-    `clock` gives the monotonic seconds that heartbeats are heard in, `wall` Unix seconds.
-    `on_commit` gets the seconds and the number of operations of each transaction. The texts of all
-    progress take about `room` bytes.
+    `now` is the run's clock, whose monotonic seconds heartbeats are heard in; with the run open it
+    goes on where that was left. `on_commit` gets the seconds and the number of operations of each
+    transaction. The texts of all progress take about `room` bytes.
     """
 
     _beats: LatestBeats
@@ -42,14 +43,13 @@ class CachedStore:
         self,
         engine: Engine,
         *,
-        clock: Callable[[], float],
-        wall: Callable[[], float],
+        now: RunClock,
         on_commit: Callable[[float, int], None] | None = None,
         windows: Windows | None = None,
         pace: float = PACE,
         room: int = RUN_BYTES,
     ) -> None:
-        self._engine, self._clock, self._wall, self._pace = engine, clock, wall, pace
+        self._engine, self._now, self._pace = engine, now, pace
         self._on_commit, self._windows, self._room = on_commit, windows or Windows(), room
         self._published, self._progress = Published(), LatestProgress({}, room)
         self._deciding: Counter[Key] = Counter()
@@ -61,8 +61,10 @@ class CachedStore:
     async def open_run(self, plan: Plan, *, now: float) -> Snapshot:
         """Create or resume the run."""
         self._published, self._progress = Published(), LatestProgress({}, self._room)
-        armed = await self._engine.open(run_operations.open_run(plan, now), self)
-        self._beats = LatestBeats(armed, self._clock(), self._wall())
+        armed = await self._engine.open(run_operations.open_run(plan, now, self._now.wall()), self)
+        run = self._published.run
+        self._now.resume(run.alive_at, run.alive_wall)
+        self._beats = LatestBeats(armed, self._now.clock(), self._now())
         self._behind = WriteBehind(
             self._engine,
             self._progress,
@@ -92,11 +94,13 @@ class CachedStore:
             marked.update(await self._engine.commit(operations.mark_failed(known, self._windows)))
         return marked
 
-    async def give_up_due(self, now: float, excused: Collection[Key] = ()) -> int:
+    async def give_up_due(
+        self, now: float, excused: Collection[Key] = (), queued: Collection[Key] = ()
+    ) -> int:
         """Give up the entries whose time is over; while there are none, the disk is not asked."""
         if self._published.due_at is None or self._published.due_at > now:
             return 0
-        return await self._engine.commit(operations.give_up_due(now, excused))
+        return await self._engine.commit(operations.give_up_due(now, excused, queued))
 
     async def touch(self, keys: Collection[Key]) -> None:
         """Let entries take a new revision."""
@@ -123,15 +127,16 @@ class CachedStore:
 
     async def workers_return(self, *, at: float) -> None:
         """Note that workers can connect again."""
-        await self._engine.commit(operations.workers_return(at, self._behind.alive_at))
-        self._behind.alive_at = None
+        seen, wall = self._behind.alive, self._now.wall()
+        await self._engine.commit(operations.workers_return(at, wall, seen and seen[0]))
+        self._behind.alive = None
 
     async def packing_failed(self, error: str, *, at: float) -> float:
         """Note why there is no tarball yet."""
         return await self._engine.commit(run_operations.packing_failed(error, at))
 
     async def retrieved(self, *, at: float) -> None:
-        """Note that the tarball was downloaded."""
+        """Note that a client has the tarball."""
         if self._published.run.retrieved_at is None:
             await self._engine.commit(run_operations.retrieved(at))
 
@@ -206,7 +211,7 @@ class CachedStore:
 
     def note_alive(self, at: float) -> None:
         """Note that this process is there."""
-        self._behind.alive_at = at
+        self._behind.alive = at, self._now.wall()
         self._behind.wanted.set()
 
     def shift_heartbeats(self, seconds: float, now: float) -> None:
@@ -234,15 +239,21 @@ class CachedStore:
             ahead=bool(self._progress.unwritten) or self._behind.shown is not None,
             pods=self._pods,
             launcher=self._launcher,
+            skew=self._now.skew,
         )
 
-    def changes(self, since: int) -> tuple[Key, ...]:
+    def changes(self, since: int) -> Mapping[Key, int]:
         """Return the keys that have changed since a revision."""
         return self._published.changes(since)
 
     def entry(self, key: Key) -> Entry:
         """Return one entry."""
         return self._published.entries[key]
+
+    @property
+    def open_plugins(self) -> set[str]:
+        """The plugins that have open entries."""
+        return self._published.open_plugins
 
     @property
     def phase(self) -> Phase:

@@ -6,8 +6,8 @@ Each call may be repeated: with the same arguments it changes nothing more and g
 of answer. A caller that is cancelled while it waits leaves the operation running: it happens or
 not, as with an answer that gets lost on its way.
 
-Wall times are Unix seconds and kept as they are. Beats are heard on this process's monotonic clock,
-so their ages start anew with each start.
+Times are those of the run's clock, which goes on with `open_run` where it was left. Beats are heard
+on this process's monotonic clock, so their ages start anew with each start.
 
 The interface does not assume one process. Engines for several aggregators decide inside the
 transaction of the engine, and what is only in memory can be rebuilt from it.
@@ -131,10 +131,13 @@ class Store(Protocol):
     async def mark_all_failed(self, failures: Mapping[Key, Failure]) -> Mapping[Key, Marked]:
         """Do `mark_failed` for many keys in one step: all of it lasts, or nothing does."""
 
-    async def give_up_due(self, now: float, excused: Collection[Key] = ()) -> int:
+    async def give_up_due(
+        self, now: float, excused: Collection[Key] = (), queued: Collection[Key] = ()
+    ) -> int:
         """Give up all open entries whose retry window or deadline is over; return how many.
 
-        The windows of those that are `excused` do not count. All of it lasts, or nothing does.
+        The windows of those that are `excused` do not count, nor the deadlines of those that are
+        `queued`. All of it lasts, or nothing does.
         """
 
     async def launch(self, plugin: str, *, at: float) -> None:
@@ -154,7 +157,7 @@ class Store(Protocol):
         """Note that the API server took the Jobs of these entries; the first launch stands."""
 
     async def start_entries(self, starts: Mapping[Key, float]) -> None:
-        """Start the clock of each entry at that time (Unix s), which sets its deadline.
+        """Start the clock of each entry at that time, which sets its deadline.
 
         The first start stands. On disk when this returns.
         """
@@ -197,7 +200,7 @@ class Store(Protocol):
         """
 
     async def retrieved(self, *, at: float) -> None:
-        """Note that the tarball was downloaded as a whole; the first time stands.
+        """Note that a client has the tarball; the first time stands.
 
         On disk when this returns.
         """
@@ -224,11 +227,18 @@ class Store(Protocol):
         the revision.
         """
 
-    def changes(self, since: int) -> tuple[Key, ...]:
-        """Return the keys that have changed since a revision, the last to change last."""
+    def changes(self, since: int) -> Mapping[Key, int]:
+        """Return the keys that have changed since a revision, with the revision of each.
+
+        No two keys have the same one; the last to change comes last.
+        """
 
     def entry(self, key: Key) -> Entry:
         """Return one entry without building a snapshot. Raises `KeyError` outside the plan."""
+
+    @property
+    def open_plugins(self) -> set[str]:
+        """The plugins that have open entries, without building a snapshot."""
 
     @property
     def phase(self) -> Phase:

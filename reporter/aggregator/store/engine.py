@@ -26,7 +26,7 @@ class Changes:
 
     `entries` and `progress` are in the order of their revisions; `revisions` has the keys of both.
     `tally` counts all entries of the run, `tests` what is in their results, `bytes` is how large
-    these are; `due_at` is when time runs out for the first of them (Unix s). `seconds` is how long
+    these are; `due_at` is when time runs out for the first of them. `seconds` is how long
     it took, `operations` how many callers shared it.
     """
 

@@ -59,16 +59,16 @@ class LatestProgress:
 class LatestBeats:
     """When each key's worker was last heard, on the monotonic clock of this process.
 
-    Whoever had been heard before this process started counts as heard at `now`, which is `wall` in
-    Unix time. From there the store's time goes on, however the wall clock is set.
+    Whoever had been heard before this process started counts as heard at `now`, which is `began` by
+    the run's clock.
     """
 
-    def __init__(self, armed: Mapping[Key, bool], now: float, wall: float) -> None:
+    def __init__(self, armed: Mapping[Key, bool], now: float, began: float) -> None:
         self.shown = {key: Beat(now, was_armed) for key, was_armed in armed.items()}
         self.unwritten: dict[Key, None] = {}
         self.listener: Callable[[Key], None] | None = None
         """Is told who is heard."""
-        self._began = wall - now
+        self._began = began - now
 
     def hear(self, key: Key, mono: float, *, beat: bool) -> None:
         """Note a sign of life."""
@@ -83,7 +83,7 @@ class LatestBeats:
         self.shown = {key: shifted(beat, seconds, now) for key, beat in self.shown.items()}
 
     def claim(self, most: int) -> list[tuple[Key, bool, float]]:
-        """Take what is to be written: key, whether it is armed, when it was heard (Unix s)."""
+        """Take what is to be written: key, whether it is armed, when it was heard."""
         claimed = []
         for key in list(islice(self.unwritten, most)):
             del self.unwritten[key]

@@ -29,6 +29,7 @@ class Layout:
         self.database = state / "run.db"
         self.launch = state / "launch.json"
         self.run_log = state / "run.log"
+        self.tarball = state / "tarball.json"
         self.quarantine = output / "quarantine"
         self.unfinished = output / ".staging"
         self._numbers = itertools.count()

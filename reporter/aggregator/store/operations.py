@@ -83,11 +83,12 @@ def mark_failed(failures: Mapping[Key, Failure], windows: Windows) -> Operation[
     return operation
 
 
-def give_up_due(now: float, excused: Collection[Key]) -> Operation[int]:
+def give_up_due(now: float, excused: Collection[Key], queued: Collection[Key]) -> Operation[int]:
     """Give up the entries whose time is over; return how many."""
 
     def rule(entry: Entry) -> tuple[Entry, bool]:
-        failure = rules.due(entry, now, excused=entry.key in excused)
+        key = entry.key
+        failure = rules.due(entry, now, excused=key in excused, queued=key in queued)
         if failure is None:
             return entry, False
         return rules.fail(entry, failure, closed=False)[0], True
@@ -140,10 +141,10 @@ def start_entries(starts: Mapping[Key, float]) -> Operation[None]:
     return operation
 
 
-def workers_return(at: float, seen: float | None) -> Operation[None]:
+def workers_return(at: float, wall: float, seen: float | None) -> Operation[None]:
     """Give open entries back the time since the last sign of life, and make this one the last.
 
-    `seen` is the newest sign of life that is not written yet.
+    `seen` is the newest sign of life that is not written yet, `wall` the wall clock's time.
     """
 
     def operation(transaction: Transaction) -> None:
@@ -155,7 +156,7 @@ def workers_return(at: float, seen: float | None) -> Operation[None]:
             return rules.returned(entry, at, outage, timeout), None
 
         _change(transaction, transaction.entries_in(State.RUNNING), rule)
-        transaction.put_run(replace(run, alive_at=at))
+        transaction.put_run(replace(run, alive_at=at, alive_wall=wall))
 
     return operation
 

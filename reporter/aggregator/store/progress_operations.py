@@ -41,7 +41,7 @@ def take_progress(
 def write_behind(
     progress: Mapping[Key, Sent],
     beats: list[tuple[Key, bool, float]],
-    alive_at: float | None,
+    alive: tuple[float, float] | None,
     shown: Collection[Key] | None,
     *,
     probing: bool,
@@ -59,9 +59,9 @@ def write_behind(
             transaction.put_progress(progress)
         if beats:
             transaction.put_beats(beats)
-        if probing or alive_at is not None:
+        if probing or alive is not None:
             run = known(transaction)
-            sign = run.alive_at if alive_at is None else alive_at
-            transaction.put_run(replace(run, alive_at=sign))
+            at, wall = alive or (run.alive_at, run.alive_wall)
+            transaction.put_run(replace(run, alive_at=at, alive_wall=wall))
 
     return operation

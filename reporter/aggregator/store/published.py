@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
 from reporter.aggregator.store.engine import Changes
 from reporter.aggregator.store.transaction import Run
 from reporter.core.run.beats import Beat
-from reporter.core.run.entry import Entry
+from reporter.core.run.entry import Entry, State
 from reporter.core.run.plan import Key
 from reporter.core.run.progress import Sent
 from reporter.core.run.snapshot import Kind, Snapshot
@@ -27,7 +28,7 @@ class Published:
     def __init__(self) -> None:
         self.entries: dict[Key, Entry] = {}
         self.due_at: float | None = None
-        """When time runs out for the first entry, Unix seconds."""
+        """When time runs out for the first entry."""
         self._tally: Mapping[Kind, int] = {}
         self._tests: Mapping[str, int] = {}
         self._bytes = 0
@@ -57,14 +58,15 @@ class Published:
             self._snapshot = None
             self._changed()
 
-    def changes(self, since: int) -> tuple[Key, ...]:
-        """The keys with a greater revision, in its order."""
-        found = []
-        for key, revision in reversed(self._revisions.items()):
-            if revision <= since:
-                break
-            found.append(key)
-        return tuple(reversed(found))
+    @property
+    def open_plugins(self) -> set[str]:
+        """The plugins that have open entries."""
+        return {kind.plugin for kind in self._tally if kind.state is State.RUNNING}
+
+    def changes(self, since: int) -> dict[Key, int]:
+        """The keys with a greater revision, with it and in its order."""
+        newer = takewhile(lambda each: each[1] > since, reversed(self._revisions.items()))
+        return dict(reversed(list(newer)))
 
     def snapshot(
         self, progress: dict[Key, Sent], beats: dict[Key, Beat], **others: Any

@@ -15,13 +15,13 @@ from reporter.core.run.tar_upload import TarUpload, UploadState
 _NAMED = 5  # differences between two plans
 
 
-def open_run(plan: Plan, now: float) -> Operation[Mapping[Key, bool]]:
+def open_run(plan: Plan, now: float, wall: float) -> Operation[Mapping[Key, bool]]:
     """Create the run or take it up again; return which keys were heard, as `armed` does."""
 
     def operation(transaction: Transaction) -> Mapping[Key, bool]:
         run = transaction.run
         if run is None:
-            transaction.create(Run(plan, now, alive_at=now))
+            transaction.create(Run(plan, now, alive_at=now, alive_wall=wall))
         elif run.plan.run != plan.run:
             raise WrongRun(f"the store holds run {run.plan.run}, not {plan.run}")
         elif found := differences(run.plan, plan):
@@ -82,7 +82,7 @@ def packing_failed(error: str, at: float) -> Operation[float]:
 
 
 def retrieved(at: float) -> Operation[None]:
-    """Note that the tarball was downloaded; the first time stands."""
+    """Note that a client has the tarball; the first time stands."""
 
     def operation(transaction: Transaction) -> None:
         run = known(transaction)

@@ -31,6 +31,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             tar TEXT,
             error TEXT,
             alive_at REAL NOT NULL,
+            alive_wall REAL NOT NULL,
             packing_failed_since REAL,
             launching INTEGER NOT NULL,
             retrieved_at REAL,
@@ -83,7 +84,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 """What brings the database from one version to the next, statement by statement."""
 
-FIRST = 6
+FIRST = 7
 """The version after the first of these steps. What was before it was never released."""
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "glusterfs", "lustre"}

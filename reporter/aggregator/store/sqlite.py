@@ -26,6 +26,7 @@ from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.store.sqlite_transaction import SqliteTransaction
 from reporter.aggregator.store.transaction import Operation, known
 from reporter.aggregator.store.write_behind import PACE, RUN_BYTES
+from reporter.core.run.clock import RunClock
 
 T = TypeVar("T")
 
@@ -206,8 +207,7 @@ class SqliteStore(CachedStore):
         self,
         path: Path,
         *,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
+        now: RunClock | None = None,
         on_commit: Callable[[float, int], None] | None = None,
         windows: Windows | None = None,
         pace: float = PACE,
@@ -216,8 +216,7 @@ class SqliteStore(CachedStore):
     ) -> None:
         super().__init__(
             _SqliteEngine(path, connect),
-            clock=clock,
-            wall=wall,
+            now=now or RunClock(time.monotonic, time.time),
             on_commit=on_commit,
             windows=windows,
             pace=pace,

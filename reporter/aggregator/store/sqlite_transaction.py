@@ -83,15 +83,15 @@ class SqliteTransaction:
         """The run; after a transaction that failed it is read again, all but its long plan."""
         if self._run is None:
             row = self._connection.execute(
-                "SELECT started_at, phase, revision, tar, error, alive_at, packing_failed_since,"
-                " launching, retrieved_at, upload FROM run"
+                "SELECT started_at, phase, revision, tar, error, alive_at, alive_wall,"
+                " packing_failed_since, launching, retrieved_at, upload FROM run"
             ).fetchone()
             if row is None:
                 return None
             if self._plan is None:
                 (plan,) = self._connection.execute("SELECT plan FROM run").fetchone()
                 self._plan = parse_plan(json.loads(plan))
-            started_at, phase, revision, tar, error, alive_at, *rest = row
+            started_at, phase, revision, tar, error, alive_at, alive_wall, *rest = row
             packing_failed_since, launching, retrieved_at, upload = rest
             self._run = Run(
                 self._plan,
@@ -101,6 +101,7 @@ class SqliteTransaction:
                 rows.tar_of(tar),
                 None if error is None else json.loads(error),
                 alive_at,
+                alive_wall,
                 packing_failed_since,
                 bool(launching),
                 retrieved_at,
@@ -112,9 +113,9 @@ class SqliteTransaction:
         """Write a new run and its entries, all as revision 1."""
         plan = rows.dump(plan_document(run.plan))
         self._connection.execute(
-            "INSERT INTO run (one, plan, started_at, phase, revision, alive_at, launching)"
-            " VALUES (1, ?, ?, ?, 0, ?, FALSE)",
-            (plan, run.started_at, str(run.phase), run.alive_at),
+            "INSERT INTO run (one, plan, started_at, phase, revision, alive_at, alive_wall,"
+            " launching) VALUES (1, ?, ?, ?, 0, ?, ?, FALSE)",
+            (plan, run.started_at, str(run.phase), run.alive_at, run.alive_wall),
         )
         self._plan, self._run, self._revision = run.plan, replace(run, revision=0), 1
         entries = map(Entry, run.plan.keys)
@@ -130,14 +131,15 @@ class SqliteTransaction:
             rows.tar_text(run.tar),
             None if run.error is None else rows.dump(run.error),
             run.alive_at,
+            run.alive_wall,
             run.packing_failed_since,
             run.launching,
             run.retrieved_at,
             rows.upload_text(run.upload),
         )
         self._connection.execute(
-            "UPDATE run SET phase = ?, tar = ?, error = ?, alive_at = ?, packing_failed_since = ?,"
-            " launching = ?, retrieved_at = ?, upload = ?",
+            "UPDATE run SET phase = ?, tar = ?, error = ?, alive_at = ?, alive_wall = ?,"
+            " packing_failed_since = ?, launching = ?, retrieved_at = ?, upload = ?",
             facts,
         )
         self._run = run
@@ -167,7 +169,7 @@ class SqliteTransaction:
         return self._found("SELECT plugin, node FROM entry WHERE due <= ?", now)
 
     def next_due(self) -> float | None:
-        """Read when time runs out for the first entry, Unix seconds."""
+        """Read when time runs out for the first entry."""
         (moment,) = self._connection.execute("SELECT min(due) FROM entry").fetchone()
         return None if moment is None else float(moment)
 

@@ -27,9 +27,10 @@ class Run:
     """The one row about the run itself.
 
     `revision` is the number taken last. `alive_at` is when a process last said that it was there,
-    `packing_failed_since` when the packing failed first (Unix seconds). `launching` says that its
-    plugins are launched by us, and that there may be objects of theirs, `retrieved_at` when the
-    tarball was first downloaded as a whole, `upload` how its upload stands.
+    `alive_wall` what the wall clock said then, `packing_failed_since` when the packing failed
+    first. `launching` says that its plugins are launched by us, and that there may be objects of
+    theirs, `retrieved_at` when the tarball was first downloaded as a whole, `upload` how its upload
+    stands.
     """
 
     plan: Plan
@@ -39,6 +40,7 @@ class Run:
     tar: Tar | None = None
     error: str | None = None
     alive_at: float = 0.0
+    alive_wall: float = 0.0
     packing_failed_since: float | None = None
     launching: bool = False
     retrieved_at: float | None = None
@@ -76,7 +78,7 @@ class Transaction(Protocol):
         """Read the entries in that state."""
 
     def due_entries(self, now: float) -> dict[Key, Entry]:
-        """Read those for which time has run out at `now`, Unix seconds, and no others."""
+        """Read those for which time has run out at `now`, and no others."""
 
     def put_entries(self, entries: Collection[Entry]) -> None:
         """Write entries; each takes a number."""
@@ -88,7 +90,7 @@ class Transaction(Protocol):
         """Write the progress of some keys, where it is newer than what is there."""
 
     def put_beats(self, beats: Iterable[tuple[Key, bool, float]]) -> None:
-        """Write, for some keys, whether they are armed and their last sign of life (Unix s)."""
+        """Write, for some keys, whether they are armed and their last sign of life."""
 
     def armed(self) -> dict[Key, bool]:
         """Read which keys were heard, and whether by a real heartbeat."""

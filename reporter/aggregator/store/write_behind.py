@@ -35,8 +35,8 @@ class WriteBehind:
     ) -> None:
         self._engine, self._progress, self._beats = engine, progress, beats
         self._pace, self._writable = pace, writable
-        self.alive_at: float | None = None
-        """The newest sign of life that is not written yet, Unix time."""
+        self.alive: tuple[float, float] | None = None
+        """The newest sign of life that is not written yet, by the run's and by the wall clock."""
         self.shown: set[Key] | None = None
         """The entries, if any, that are shown differently together with the run."""
         self.wanted = asyncio.Event()
@@ -56,7 +56,7 @@ class WriteBehind:
     async def write(self, *, probing: bool = False) -> None:
         """Write what there is; `probing` also when there is nothing."""
         async with self._writing:
-            while probing or self._waiting or self.alive_at is not None:
+            while probing or self._waiting or self.alive is not None:
                 if not await self._some(probing):
                     return
                 probing = False
@@ -69,14 +69,14 @@ class WriteBehind:
         """Write one transaction; return whether it was too small for all."""
         progress = dict(islice(self._progress.unwritten.items(), _MOST))
         beats = self._beats.claim(_MOST)
-        alive_at, self.alive_at = self.alive_at, None
+        alive, self.alive = self.alive, None
         shown = self.shown
         try:
             await self._engine.commit(
-                progress_operations.write_behind(progress, beats, alive_at, shown, probing=probing)
+                progress_operations.write_behind(progress, beats, alive, shown, probing=probing)
             )
         except StoreError:
-            self.alive_at = self.alive_at or alive_at
+            self.alive = self.alive or alive
             self._beats.unwritten.update((key, None) for key, *_ in beats)
             return False
         if self.shown is shown:

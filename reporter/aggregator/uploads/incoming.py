@@ -137,7 +137,7 @@ class Incoming:
                 self._has_json(len(found.wanted))
 
     def record(self, at: float) -> Record:
-        """What the store is to keep of it; it was complete `at` Unix seconds."""
+        """What the store is to keep of it; it was complete `at` that time."""
         meta, report = self.meta, self._report
         record = Record(
             Rank.RESULT if report is None else Rank.WORKER,

@@ -43,7 +43,7 @@ _FAILURES: Final = (ReporterError, BadArchive, OSError)
 class Intake:
     """The uploads of one run. Of several of one key, the first that is stored wins.
 
-    All methods are called on one event loop and none blocks it. `wall` gives Unix seconds; `step`
+    All methods are called on one event loop and none blocks it. `wall` gives the run's time; `step`
     is told each step that is about to be final; of all uploads, `waiting` may wait for a slot,
     `waiting_per_key` of one key. `recover` comes first. `uploads` are those that are here.
     """
@@ -72,6 +72,7 @@ class Intake:
             limits.max_uploads_per_key,
             waiting=waiting,
             waiting_per_key=waiting_per_key,
+            opened=lambda: store.open_plugins,
         )
         self.uploads = Uploads(
             slots,
@@ -124,7 +125,7 @@ class Intake:
     def _check_rank(self, key: Key, meta: Meta) -> None:
         entry = self._store.entry(key)
         offered = Record(Rank.WORKER if meta.error else Rank.RESULT, 0.0)
-        closed = self._store.phase is not Phase.RUNNING
+        closed = self._store.phase is not Phase.RUNNING or self.uploads.closed(key)
         _, outcome = receive(entry, offered, closed=closed)
         if outcome is not UploadOutcome.ACCEPTED:
             raise UploadEnded(outcome, digest=_held(outcome, entry.record))

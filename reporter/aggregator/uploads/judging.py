@@ -9,14 +9,14 @@ import errno
 from typing import Final
 
 from reporter.aggregator.judging.process import Judge, JudgingStopped
-from reporter.aggregator.judging.task import Judgement, Task
+from reporter.aggregator.judging.task import USED_UP, Budget, Judgement, Task
 from reporter.aggregator.store import Store, StoreError
 from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.kept import KeptDocuments
 from reporter.aggregator.store.layout import Layout
 from reporter.core.judge.counting import verdict_of
-from reporter.core.run.entry import unjudged
-from reporter.core.run.error_report import INVALID, NO_RESULTS
+from reporter.core.run.entry import State, unjudged
+from reporter.core.run.error_report import INVALID, NO_RESULTS, UNREAD
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Record, ResultVerdict
 from reporter.core.run.results import ResultStatus, judging
@@ -45,6 +45,7 @@ class Judging:
         self._blobs, self._store, self._plan, self._judge = blobs, store, plan, judge
         self._kept = KeptDocuments(layout)
         self._changed = asyncio.Event()
+        self._budgets = {plugin.name: Budget() for plugin in plan.plugins}
         self._at_work: dict[Key, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -63,16 +64,32 @@ class Judging:
 
     def _begin(self, snapshot: Snapshot) -> None:
         """Start on what waits, as far as there is room."""
-        if not judging(snapshot):
-            return
-        for key, entry in snapshot.entries.items():
-            if len(self._at_work) >= _AT_ONCE:
+        while judging(snapshot) and len(self._at_work) < _AT_ONCE:
+            found = self._next(snapshot)
+            if found is None:
                 return
-            record = entry.record
-            if record is not None and unjudged(entry) and key not in self._at_work:
-                task = asyncio.create_task(self._one(key, record))
-                self._at_work[key] = task
-                task.add_done_callback(self._done)
+            key, record = found
+            task = self._at_work[key] = asyncio.create_task(self._one(key, record))
+            task.add_done_callback(self._done)
+
+    def _next(self, snapshot: Snapshot) -> tuple[Key, Record] | None:
+        """Return a result that waits, of the plugin that has taken the least time so far."""
+        waiting = {
+            kind.plugin
+            for kind in snapshot.tally
+            if kind.state is State.COMPLETE and not kind.verdict
+        }
+        busy = [key.plugin for key in self._at_work]
+        plugins = (plugin for plugin in self._plan.plugins if plugin.name in waiting)
+        for plugin in sorted(
+            plugins,
+            key=lambda each: (busy.count(each.name), -self._budgets[each.name].seconds),
+        ):
+            for key in plugin.keys:
+                entry = snapshot.entries[key]
+                if entry.record is not None and unjudged(entry) and key not in self._at_work:
+                    return key, entry.record
+        return None
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._at_work = {key: other for key, other in self._at_work.items() if other is not task}
@@ -116,7 +133,8 @@ class Judging:
         assert plugin is not None, "a key that is not in the plan"
         task = Task.of(plugin, record, f"results/{key.node}")
         with self._blobs.open(record.digest) as body:
-            found = self._judge.judge(task, body, digest=record.digest)
+            budget = self._budgets[key.plugin]
+            found = self._judge.judge(task, body, budget=budget, digest=record.digest)
         if found.not_passed and verdict_of(found.counts) != ResultStatus.PASSED:
             self._kept.write(NOT_PASSED, str(key), record.digest, found.not_passed)
         return found
@@ -132,7 +150,7 @@ def verdict(found: Judgement) -> ResultVerdict:
         text = f"{said}: {found.text}" if found.text else said
         return ResultVerdict(word, FAILED_TESTS, clean(text, _MESSAGE), counts)
     if word == ResultStatus.UNKNOWN:
-        reason = INVALID if found.note else NO_RESULTS
+        reason = UNREAD if found.note == USED_UP else INVALID if found.note else NO_RESULTS
         note = found.note or "some tests neither passed nor failed"
         return ResultVerdict(word, reason, clean(note, _MESSAGE), counts)
     return ResultVerdict(word, "", "", counts)

@@ -1,8 +1,8 @@
 """The uploads that are here: which are read, which wait, and which keep the run open."""
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Final, Protocol
 
@@ -13,18 +13,28 @@ _AWAITED: Final = 20.0  # seconds in which who was told that we are busy comes a
 
 
 class Slots:
-    """`total` places for uploads, `per_key` of them for one key; first come, first served.
+    """`total` places for uploads, `per_key` of them for one key.
 
-    Whoever waits behind a key that has its share does not hold up other keys. `waiting` may wait at
-    one time, `waiting_per_key` of them for one key.
+    `opened` gives the plugins that have open entries: while k others have some, a plugin has at
+    most `total` - min(k, half of `total`) places. One that comes free goes to the plugin that has
+    fewest, there first to a key that has none, else to who waits longest. `waiting` may wait at one
+    time, `waiting_per_key` of them for one key.
     """
 
-    def __init__(self, total: int, per_key: int, waiting: int, waiting_per_key: int) -> None:
-        self._free, self._per_key = total, per_key
+    def __init__(
+        self,
+        total: int,
+        per_key: int,
+        waiting: int,
+        waiting_per_key: int,
+        opened: Callable[[], Collection[str]],
+    ) -> None:
+        self._total, self._per_key, self._opened = total, per_key, opened
         self._most_waiting, self._most_per_key = waiting, waiting_per_key
         self._held: Counter[Key] = Counter()
+        self._by_plugin: Counter[str] = Counter()
         self._present: Counter[Key] = Counter()
-        self._waiting: deque[tuple[Key, asyncio.Future[None]]] = deque()
+        self._waiting: dict[str, dict[asyncio.Future[None], Key]] = {}
 
     @property
     def present(self) -> Mapping[Key, int]:
@@ -34,16 +44,19 @@ class Slots:
     @property
     def taken(self) -> int:
         """How many places are taken."""
-        return self._held.total()
+        return self._by_plugin.total()
 
     def available(self, key: Key) -> bool:
         """Whether `take` would return at once."""
-        return self._free > 0 and self._held[key] < self._per_key
+        return bool(self._with_room([key.plugin])) and self._held[key] < self._per_key
 
     def full(self, key: Key) -> bool:
         """Whether nobody more may wait for this key."""
-        waiting = self._present[key] - self._held[key]
-        return len(self._waiting) >= self._most_waiting or waiting >= self._most_per_key
+        waiting, waiting_here = (
+            self._present.total() - self.taken,
+            self._present[key] - self._held[key],
+        )
+        return waiting >= self._most_waiting or waiting_here >= self._most_per_key
 
     async def take(self, key: Key, wait: float, gone: asyncio.Future[None] | None = None) -> bool:
         """Take a place, waiting at most so many seconds; false when none came free.
@@ -57,7 +70,7 @@ class Slots:
         if self.full(key):
             return False
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.append((key, turn))
+        self._waiting.setdefault(key.plugin, {})[turn] = key
         self._present[key] += 1
         ends = {turn} if gone is None else {turn, gone}
         try:
@@ -73,27 +86,47 @@ class Slots:
         return turn.done()
 
     def release(self, key: Key) -> None:
-        """Give a place back, and let the next who may have one go on."""
-        self._free += 1
+        """Give a place back, and let those go on who may have one now."""
         self._held[key] -= 1
-        if not self._held[key]:
-            del self._held[key]
+        self._by_plugin[key.plugin] -= 1
         self._leave(key)
-        for waiting in self._waiting:
-            other, turn = waiting
-            if self.available(other):
-                self._waiting.remove(waiting)
-                self._grant(other)
-                turn.set_result(None)
-                return
+        while (turn := self._next()) is not None:
+            turn.set_result(None)
+
+    def _next(self) -> asyncio.Future[None] | None:
+        """Grant a place to the next who may have one."""
+        for plugin in sorted(self._with_room(self._waiting), key=self._by_plugin.__getitem__):
+            for most in (1, self._per_key):
+                for turn, key in self._waiting[plugin].items():
+                    if self._held[key] < most:
+                        self._grant(key)
+                        self._stop_waiting(key, turn)
+                        return turn
+        return None
+
+    def _with_room(self, plugins: Iterable[str]) -> list[str]:
+        """Return those of some plugins that may have one more place."""
+        if self.taken >= self._total:
+            return []
+        opened, half = set(self._opened()), self._total // 2
+        return [
+            plugin
+            for plugin in plugins
+            if self._by_plugin[plugin] < self._total - min(len(opened - {plugin}), half)
+        ]
 
     def _give_up(self, key: Key, turn: asyncio.Future[None]) -> None:
-        self._waiting.remove((key, turn))
+        self._stop_waiting(key, turn)
         self._leave(key)
 
+    def _stop_waiting(self, key: Key, turn: asyncio.Future[None]) -> None:
+        del self._waiting[key.plugin][turn]
+        if not self._waiting[key.plugin]:
+            del self._waiting[key.plugin]
+
     def _grant(self, key: Key) -> None:
-        self._free -= 1
         self._held[key] += 1
+        self._by_plugin[key.plugin] += 1
 
     def _leave(self, key: Key) -> None:
         self._present[key] -= 1
@@ -124,8 +157,8 @@ class Sender(Protocol):
 class Uploads:
     """The uploads of a run that wait or are read, each with its sender.
 
-    An upload waits at most `patience` seconds for its slot. `deadline` gives that of a key in Unix
-    seconds, which `wall` gives, too.
+    An upload waits at most `patience` seconds for its slot. `deadline` gives that of a key by the
+    run's clock, which is `wall`.
     """
 
     def __init__(
@@ -140,6 +173,18 @@ class Uploads:
         self._allowance, self._wall = allowance, wall
         self._known: dict[Key, set[Upload]] = {}
         self._turned_away: dict[Key, float] = {}
+        self._closed: set[Key] = set()
+
+    def close(self, keys: Collection[Key]) -> bool:
+        """Take no more uploads of these keys, unless one of them has an upload here."""
+        idle = self._known.keys().isdisjoint(keys)
+        if idle:
+            self._closed.update(keys)
+        return idle
+
+    def closed(self, key: Key) -> bool:
+        """Whether a key takes no more uploads."""
+        return key in self._closed
 
     async def enter(self, key: Key, upload: Upload, sender: Sender, place: ExitStack) -> None:
         """Count an upload in and wait for its slot; `place` gives both back.
@@ -183,6 +228,15 @@ class Uploads:
             key
             for key, uploads in self._known.items()
             if any(each.holds(self._deadline(key), now, self._allowance) for each in uploads)
+        }
+
+    @property
+    def queued(self) -> set[Key]:
+        """The keys whose deadlines do not count: an upload had come in time, and had to wait."""
+        return {
+            key
+            for key, uploads in self._known.items()
+            if any(each.queued_at(self._deadline(key)) for each in uploads)
         }
 
     @property

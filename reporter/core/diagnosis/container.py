@@ -22,6 +22,7 @@ _UNWRITTEN: Final = {
     "": "Its log says more: kubectl logs.",
     "not_found": "Set JOB_NAME and JOB_NAMESPACE to this Job's.",
     "refused": "An admission policy or webhook denies the change: see the message.",
+    "denied": "An admission policy or webhook denies the change: see the message.",
     "unauthorized": "The Pod's token is not accepted: check that its service account still exists.",
     "unavailable": "Check that the Pod can reach the API server: a NetworkPolicy, a proxy or a "
     "service mesh may block its requests.",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reporter.core.objects import json_object, text
-from reporter.errors import Forbidden
+from reporter.errors import Denied, Forbidden
 
 _REFUSED: Final = re.compile(r"\bforbidden\b", re.IGNORECASE)
 _FAILED: Final = "Request failed"
@@ -19,10 +19,8 @@ _WRITTEN: Final = frozenset(
 )
 _NOT_WRITTEN: Final = frozenset(
     {
-        "No such Job",
         "No such Job: check JOB_NAME and JOB_NAMESPACE",
         "The verdict could not be written in time",
-        "The problems could not be written to the Job",
     }
 )
 _LOUD: Final = frozenset({"warning", "error", "critical"})
@@ -79,7 +77,7 @@ def _unsettled(log: str) -> list[str]:
 def _tells_refusal(line: str) -> bool:
     found = json_object(line)
     if found is None:
-        return _REFUSED.search(line) is not None
+        return _REFUSED.search(line) is not None and f"failure={Denied.failure!r}" not in line
     # Every other event may carry the word in what the adapter, a registry or a proxy has said.
     return text(found, "message") == _FAILED and text(found, "failure") == Forbidden.failure
 

@@ -15,12 +15,13 @@ _OF_THE_CHECK: Final = frozenset({"R", "T", "O", "I", "X", "C", ""})
 def is_last(verdict: WrittenVerdict, job: Object) -> bool:
     """Return whether this verdict stays.
 
-    A final one is the last of its Pod. Unless it is good, the Job may start another Pod, whose
-    verdict replaces it.
+    A final one is the last of its Pod. Unless it is good and the Job needs no second success, the
+    Job may start another Pod, whose verdict replaces it.
     """
     # An older reporter writes its verdicts once, and says of none that it is final.
     settled = verdict.final is not False and not verdict.running
-    return settled and (verdict.good or no_pod_follows(job))
+    enough = verdict.good and (number(section(job, "spec"), "completions") or 1) <= 1
+    return settled and (enough or no_pod_follows(job))
 
 
 def no_pod_follows(job: Object) -> bool:

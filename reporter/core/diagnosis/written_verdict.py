@@ -44,7 +44,7 @@ ADVICE: Final = {
 class WrittenVerdict:
     """One condition with its annotation. `row` is empty where there is no annotation.
 
-    `evidence` and `after` are from the annotation; `final` is None where it is not known.
+    `evidence`, `after` and `late` are from the annotation; `final` is None where it is not known.
     """
 
     type: str
@@ -57,6 +57,7 @@ class WrittenVerdict:
     pod: str = ""
     evidence: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
+    late: Mapping[str, Any] | None = None
 
     @property
     def good(self) -> bool:
@@ -95,6 +96,7 @@ def written_verdicts(job: Object, also: str = "") -> list[WrittenVerdict]:
                 text(section(note, "attempt"), "pod"),
                 section(note, "evidence"),
                 section(note, "after") or None,
+                section(note, "late") or None,
             )
         )
     return found
@@ -114,6 +116,8 @@ def tell(verdict: WrittenVerdict) -> Finding:
     if verdict.after:
         weight = Weight.WARNING
         todo = "It reported success and then failed: see the adapter's log."
+    if verdict.late:
+        todo = "The adapter needs more time: raise MAX_WAIT_TIME_SECONDS on the reporter."
     what = f"{name}: {verdict.message}" + (f" ({how})" if how else "")
     return Finding("verdict", weight, what, todo, tuple(_evidence(verdict)))
 
@@ -178,6 +182,10 @@ def _evidence(verdict: WrittenVerdict) -> Iterator[str]:
         yield "written by status-ctl reap, which cannot read the result file"
     if verdict.after:
         yield f"after that the adapter ended: {_ended(verdict.after)}"
+    if late := verdict.late:
+        said = ": ".join(filter(None, (text(late, "reason"), text(late, "message"))))
+        seen = text(late, "observedAt")
+        yield f"a result came after the verdict: {text(late, 'status')} {said} ({seen})"
     waited = shown.get("waitedSeconds")
     if isinstance(waited, int | float):
         yield f"waited {waited:.0f} s; seen at {text(shown, 'observedAt')} in Pod {verdict.pod}"

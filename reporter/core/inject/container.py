@@ -12,6 +12,7 @@ from reporter.core.launch import added_container
 from reporter.core.launch.added_container import from_field, variables
 from reporter.core.launch.names import PLUGIN_LABEL
 from reporter.core.objects import items, number, section, text
+from reporter.core.quantity import quantity
 
 Object = Mapping[str, Any]
 
@@ -42,6 +43,9 @@ def container(wishes: Wishes, beside: Beside) -> tuple[dict[str, Any], list[str]
     port, remarks = _metrics_port(wishes, beside)
     wait, waiting = _wait(wishes, beside)
     values = {**wait, **({} if port else {"METRICS_PORT": "0"}), **wishes.environment}
+    # The usual port is not declared: it can be found by the container's name, and a Job that comes
+    # to use the node's network would claim it there.
+    declared = port not in {0, _PORT}
     if beside.results.path != RESULTS_PATH:
         values["RESULTS_PATH"] = beside.results.path
     mounts = [dict(beside.results.mount), added_container.token_mount()]
@@ -62,16 +66,42 @@ def container(wishes: Wishes, beside: Beside) -> tuple[dict[str, Any], list[str]
             *variables(values),
             *(_link(wishes.aggregator, beside) if wishes.aggregator else []),
         ],
-        **({"ports": [{"name": "metrics", "containerPort": port}]} if port else {}),
-        "resources": {
-            "requests": {"cpu": "50m", "memory": "48Mi"},
-            "limits": {"memory": "64Mi"},
-        },
+        **({"ports": [{"name": "metrics", "containerPort": port}]} if declared else {}),
+        "resources": _resources(wishes.cpu_limit),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": added_container.security(beside.adapter, beside.pod),
         "volumeMounts": mounts,
     }
+    if guaranteed(beside.pod) and not wishes.cpu_limit:
+        remarks.append("the Guaranteed Pod becomes Burstable: --cpu-limit 500m keeps its class")
     return made, [*waiting, *remarks]
+
+
+def guaranteed(pod: Object) -> bool:
+    """Return whether a Pod without a reporter has the QoS class Guaranteed."""
+    containers = [*items(pod, "initContainers"), *items(pod, "containers")]
+    # Resources of the Pod as a whole decide alone, where they are given.
+    return bool(containers) and not pod.get("resources") and all(map(limited, containers))
+
+
+def limited(container: Object) -> bool:
+    """Return whether a container's requests are its limits, for CPU and memory."""
+    limits = section(container, "resources", "limits")
+    requests = section(container, "resources", "requests")
+    return all(
+        (most := quantity(str(limits.get(name)))) is not None
+        and most > 0
+        and quantity(str(requests.get(name, limits[name]))) == most
+        for name in ("cpu", "memory")
+    )
+
+
+def _resources(cpu_limit: str) -> dict[str, dict[str, str]]:
+    """Return requests and limits; with a CPU limit they are equal, as Guaranteed demands."""
+    if cpu_limit:
+        both = {"cpu": cpu_limit, "memory": "64Mi"}
+        return {"requests": both, "limits": dict(both)}
+    return {"requests": {"cpu": "50m", "memory": "48Mi"}, "limits": {"memory": "64Mi"}}
 
 
 def _metrics_port(wishes: Wishes, beside: Beside) -> tuple[int, list[str]]:

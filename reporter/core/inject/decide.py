@@ -6,11 +6,18 @@ from typing import Any, Final
 
 from reporter.core.inject.edits import Edit, apply, get
 from reporter.core.inject.jobs import FoundJob, jobs
-from reporter.core.inject.template import Injected, Refused, Skipped, inject, uninject
+from reporter.core.inject.template import (
+    AUTOMOUNT,
+    Injected,
+    Refused,
+    Skipped,
+    inject,
+    uninject,
+)
 from reporter.core.inject.wishes import Wishes
 
 _SOMETIMES: Final = frozenset(
-    {"ports", "restartPolicy", "runAsUser", "runAsGroup", "subPath", "subPathExpr"}
+    {"ports", "restartPolicy", "runAsUser", "runAsGroup", "subPath", "subPathExpr", AUTOMOUNT}
 )
 """Keys of our parts that no API server adds: one that is not wanted any more is an old one."""
 

@@ -22,10 +22,11 @@ Object = Mapping[str, Any]
 
 SAME_ACCOUNT: Final = (
     "every container with a token of a Job's account can write the verdict of any Job in the "
-    "namespace: use an account for these Jobs alone, and set automountServiceAccountToken: false "
-    "where they do not need the API"
+    "namespace: use an account for these Jobs alone, and --own-token-only (or "
+    "automountServiceAccountToken: false) where their containers do not need the API"
 )
 """A remark that is the same for every Job."""
+AUTOMOUNT: Final = "automountServiceAccountToken"
 _LABELLED: Final = "label="
 _SYSTEM: Final = "kubernetes.io/os"
 _VOLUMES: Final = (VOLUME, added_container.TOKEN, added_container.CERTIFICATES)
@@ -91,6 +92,7 @@ def inject(value: Any, found: FoundJob, wishes: Wishes) -> Injected | Skipped | 
         _listed(value, (*found.pod, _kind(form)), made, added, first=True),
         *_mount(value, found, seen, adapter, added),
         *_volumes(value, found, seen, _secret(wishes, beside), added),
+        *_token_mounts(pod, found, wishes, added),
     ]
     edits.insert(0, _annotation(value, found, added))
     notes = [doubt, seen.remark, *remarks, *_whole(section(job, "spec"), pod, wishes)]
@@ -110,6 +112,8 @@ def uninject(value: Any, found: FoundJob) -> tuple[Edit, ...]:
         own[(*metadata, "labels")] = {LABEL}
     for kind in ("initContainers", "containers"):
         own[(*found.pod, kind)] = set(_named(value, (*found.pod, kind), (NAME,)))
+    if AUTOMOUNT in known.added and get(value, (*found.pod, AUTOMOUNT)) is False:
+        own[found.pod] = {AUTOMOUNT}
     own[(*found.pod, "volumes")] = set(_named(value, (*found.pod, "volumes"), _VOLUMES))
     for index, _ in enumerate(get(value, (*found.pod, "containers")) or ()):
         mounts = (*found.pod, "containers", index, "volumeMounts")
@@ -184,15 +188,21 @@ def _whole(job: Object, pod: Object, wishes: Wishes) -> Iterator[str]:
     """Yield what a person should know of the Job as a whole."""
     for field in ("parallelism", "completions"):
         if (number(job, field) or 1) > 1:
-            yield f"{field} is {job[field]}: the verdict is that of its newest Pod"
+            rule = "the verdict is that of its newest Pod"
+            if field == "completions" and job.get("completionMode") == "Indexed":
+                rule = "a failed index keeps its verdict, else it is that of the newest Pod"
+            yield f"{field} is {job[field]}: {rule}"
             break
     if wishes.aggregator and number(job, "backoffLimit") != 0:
         yield "set backoffLimit: 0: the aggregator keeps the result of the first attempt"
     for field in ("shareProcessNamespace", "hostPID"):
         if pod.get(field) is True:
             yield f"{field}: containers of the same user can read the reporter's token"
-    if pod.get("automountServiceAccountToken") is not False or account_of(pod) == "default":
+    mounts = pod.get(AUTOMOUNT, None if not wishes.own_token_only else False)
+    if mounts is not False or account_of(pod) == "default":
         yield SAME_ACCOUNT
+    if mounts is True and wishes.own_token_only:
+        yield f"{AUTOMOUNT} is true: the Pod's other containers keep their token"
 
 
 def _labels(template: Any) -> Object:
@@ -236,6 +246,12 @@ def _mount(
         containers = get(value, (*found.pod, "containers"))
         path = (*found.pod, "containers", containers.index(adapter), "volumeMounts")
         yield _listed(value, path, seen.added, added)
+
+
+def _token_mounts(pod: Object, found: FoundJob, wishes: Wishes, added: list[str]) -> Iterator[Edit]:
+    if wishes.own_token_only and pod.get(AUTOMOUNT) is None:
+        added.append(AUTOMOUNT)
+        yield Put((*found.pod, AUTOMOUNT), False)
 
 
 def _volumes(

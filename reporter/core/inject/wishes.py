@@ -26,7 +26,11 @@ OWN_VARIABLES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What is wished for. `adapter` and `aggregator` are names, empty for none."""
+    """What is wished for. `adapter` and `aggregator` are names, empty for none.
+
+    `cpu_limit` is a quantity, empty for none. `own_token_only`: the Pod's other containers get no
+    token, unless the Pod says that they do.
+    """
 
     image: str
     form: Form = Form.NATIVE
@@ -34,6 +38,8 @@ class Wishes:
     results_path: str = RESULTS_PATH
     environment: Mapping[str, str] = field(default_factory=dict)
     aggregator: str = ""
+    cpu_limit: str = ""
+    own_token_only: bool = False
 
 
 def wanted_form(labels: Mapping[str, str], otherwise: Form) -> Form | str:

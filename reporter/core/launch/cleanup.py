@@ -131,8 +131,7 @@ def _unseen_until(entry: Entry, pod: SeenPod | None, now: float) -> float:
     started, and the kubelet tells nothing of its log before.
     """
     record = entry.record
-    # Either way: a clock that was set back must not keep a Job.
-    if record is None or record.rank not in _OWN_WORDS or abs(now - record.at) >= LATE:
+    if record is None or record.rank not in _OWN_WORDS or now - record.at >= LATE:
         return 0.0
     if pod is not None and (pod.started_at is not None or pod.over):
         return 0.0

@@ -15,7 +15,7 @@ from reporter.core.launch.names import Maker
 from reporter.core.launch.turns import our_jobs, turns
 from reporter.core.launch.watched import watch
 from reporter.core.launch.world import Decision, Memory, Run, World
-from reporter.core.run.entry import Entry
+from reporter.core.run.entry import Entry, State
 from reporter.core.run.plan import Key
 from reporter.core.run.record import Cause, Failure
 
@@ -41,6 +41,8 @@ def decide(
     """
     jobs = our_jobs(run, entries, world)
     ending = all(entry.terminal for entry in entries.values())
+    # The run stays open for these, so there is no hurry.
+    ending = ending and all(entries[key].state is State.COMPLETE for key in world.uploading)
     memory = after_absence(memory, world, now, ending=ending)
     memory = replace(memory, uids={**memory.uids, **{key: job.uid for key, job in jobs.items()}})
     begun = begun or any(entry.launched_at is not None for entry in entries.values())

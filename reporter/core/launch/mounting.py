@@ -14,7 +14,7 @@ _NOT_MOUNTED: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 def waiting_for_mounts(
     shown: Mapping[Key, PodShown], entries: Mapping[Key, Entry], *, now: float
 ) -> list[Key]:
-    """List them. The kubelet says why in an Event only; `now` is Unix seconds."""
+    """List them. The kubelet says why in an Event only."""
     found = []
     for key, pod in shown.items():
         launched = entries[key].launched_at

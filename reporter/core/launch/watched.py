@@ -52,7 +52,7 @@ def watch(
         pod = pod_of(world, entry_name(run.name, key), uid)
         if entry.started_at is None and pod is not None and pod.started_at is not None:
             # A node's clock may be wrong, and nothing begins before its launch.
-            began = max(launched, min(pod.started_at, now))
+            began = max(launched, min(pod.started_at + world.skew, now))
             found.start[key] = max(began, _returned(run, key, began, memory, now=now))
         refusal = world.refusals.get(uid) if uid else None
         started = entry.started_at is not None or key in found.start
@@ -89,7 +89,7 @@ def watch(
         if pod is None and seen.row is Row.STARTING and now < launched + LATE:
             found.dues.append(launched + LATE)  # a Job has no Pod in its first moments
         else:
-            found.shown[key] = _shown(entry, pod, track)
+            found.shown[key] = _shown(entry, pod, track, world.skew)
     return found
 
 
@@ -103,7 +103,7 @@ def _followed(track: Track | None, seen: Situation, pod: SeenPod | None, *, now:
     if track is not None:
         name, end = track.pod, track.end
         if track.situation.row is seen.row:
-            since = min(track.since, now)
+            since = track.since
     if seen.row in _ENDING:
         end = seen
     replaced = 0 if track is None else track.replaced
@@ -140,12 +140,14 @@ def _failure(seen: Situation, text: str, *, now: float) -> Failure:
     )
 
 
-def _shown(entry: Entry, pod: SeenPod | None, track: Track) -> PodShown:
+def _shown(entry: Entry, pod: SeenPod | None, track: Track, skew: int) -> PodShown:
     seen = track.situation
     if pod is None:
         return PodShown(track.pod, "", "", seen.reason, seen.message, track.since, 0)
     since: float | None = track.since
     if seen.row is Row.RUNNING:
-        begun = entry.started_at if entry.started_at is not None else pod.started_at
-        since = begun if pod.unready_at is None else pod.unready_at
+        told = pod.started_at if pod.unready_at is None else pod.unready_at
+        since = None if told is None else told + skew
+        if pod.unready_at is None and entry.started_at is not None:
+            since = entry.started_at
     return PodShown(pod.name, pod.node, pod.phase, seen.reason, seen.message, since, pod.restarts)

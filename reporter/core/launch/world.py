@@ -1,4 +1,7 @@
-"""What the launcher knows when it decides, and what it decides. All times are Unix seconds."""
+"""What the launcher knows when it decides, and what it decides.
+
+All times are by the run's clock, but those of the API server, which `World.skew` brings there.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,7 +42,7 @@ class World:
     `taken_logs` are the entries whose logs were taken or given up, `secrets` the names of Secrets
     that may exist. `denied` has the API's words where it refused a Job or its Secret for good.
     `unseen_since` says since when the API has not shown the present. `uploading` are the entries
-    whose results are on their way.
+    whose results are on their way. The run's clock is `skew` seconds ahead of the wall clock.
     """
 
     jobs: Mapping[str, SeenJob]
@@ -51,6 +54,7 @@ class World:
     unseen_since: float | None = None
     sets: Mapping[str, SeenJob] = field(default_factory=dict)
     uploading: frozenset[Key] = frozenset()
+    skew: int = 0
 
     def made(self, maker: Maker) -> SeenJob | None:
         """Return what has that kind and name, whoever made it."""

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from reporter.core.facts import Form
+from reporter.core.inject.container import guaranteed, limited
 from reporter.core.inject.placeholders import PLACEHOLDER
+from reporter.core.inject.template import AUTOMOUNT
 from reporter.core.lint.case import Case, Hit, shown
 from reporter.core.lint.jobs import Job
 from reporter.core.lint.rights import EVENTS, NEEDED, WATCH, Account, Right
@@ -48,7 +50,7 @@ def classic_not_first(case: Case) -> Iterator[Hit]:
         yield Hit(
             reporter.place,
             f"Containers start before the reporter ({shown(others)}): an image pull that hangs "
-            "blocks it, and nobody reports that.",
+            "blocks it, and that is not reported.",
             "List the reporter first under containers.",
         )
 
@@ -60,8 +62,8 @@ def native_not_first(case: Case) -> Iterator[Hit]:
     if reporter.form is Form.NATIVE and before:
         yield Hit(
             reporter.place,
-            f"Init containers start before the reporter ({shown(before)}): if one fails, nobody "
-            "reports it.",
+            f"Init containers start before the reporter ({shown(before)}): a failure "
+            "of one is not reported.",
             "List the reporter first under initContainers.",
         )
 
@@ -133,6 +135,61 @@ def parallel(case: Case) -> Iterator[Hit]:
         )
 
 
+def completions(case: Case) -> Iterator[Hit]:
+    """Several Pods one after the other, which nothing tells apart."""
+    job = case.job
+    count = number(job.spec, "completions") or 1
+    if count > 1 and text(job.spec, "completionMode") != "Indexed":
+        yield Hit(
+            (*job.spec_place, "completions"),
+            f"The Job needs {count} successful Pods: the verdict of a later one replaces that of "
+            "one that failed.",
+            "Use one Job for each verdict, or set completionMode: Indexed: the verdict of an index "
+            "that failed is kept.",
+        )
+
+
+def host_network(case: Case) -> Iterator[Hit]:
+    """A port that is not the Pod's own."""
+    reporter = case.reporter
+    if case.job.pod.get("hostNetwork") is not True:
+        return
+    if reporter.container.get("ports"):
+        yield Hit(
+            (*reporter.place, "ports"),
+            "The Pod uses the node's network, so each containerPort becomes a host port: a second "
+            "such Pod on the node stays Pending.",
+            "Remove the reporter's ports.",
+        )
+    if not reporter.variable("METRICS_PORT")[1] and not reporter.container.get("envFrom"):
+        yield Hit(
+            (*reporter.place, "env"),
+            "The Pod uses the node's network: the reporter serves its metrics on port 9464 of the "
+            "node, and takes it from others.",
+            "Set METRICS_PORT to 0, or to a port that is free on every node.",
+        )
+
+
+def not_guaranteed(case: Case) -> Iterator[Hit]:
+    """A Pod that is evicted earlier, and cannot have CPUs of its own, because of the reporter."""
+    ours = [each.container for each in case.job.reporters]
+    everyone = [
+        each
+        for kind in ("initContainers", "containers")
+        for each in items(case.job.pod, kind)
+        if each not in ours
+    ]
+    others = {**case.job.pod, "initContainers": [], "containers": everyone}
+    if guaranteed(others) and not limited(case.reporter.container):
+        yield Hit(
+            (*case.reporter.place, "resources"),
+            "The Pod would have the QoS class Guaranteed, but the reporter's requests and limits "
+            "make it Burstable.",
+            "Give the reporter equal requests and limits for CPU and memory (status-ctl inject "
+            "--cpu-limit 500m).",
+        )
+
+
 def results_not_shared(case: Case) -> Iterator[Hit]:
     """The adapter's file has to be where the reporter looks."""
     job, reporter, pod = case.job, case.reporter, case.job.pod
@@ -197,14 +254,31 @@ def _lives_with_pod(volume: Mapping[str, Any]) -> bool:
     )
 
 
+def _mounts_token(case: Case) -> bool:
+    """Return whether every container of the Pod gets a token of its account."""
+    job = case.job
+    stated = job.pod.get(AUTOMOUNT)
+    account = Account(job.namespace, job.account)
+    return case.world.rights.mounts_token(account) if stated is None else stated is not False
+
+
+def token_shared(case: Case) -> Iterator[Hit]:
+    """The adapter has what it takes to write its own verdict."""
+    if _mounts_token(case):
+        yield Hit(
+            (*case.job.pod_place, AUTOMOUNT),
+            f"Every container of the Pod has a token of {case.job.account!r}, and can write the "
+            "verdict of any Job in the namespace.",
+            "Set automountServiceAccountToken: false and mount a token into the reporter "
+            "(status-ctl inject --own-token-only), or use --ignore token-shared if the containers "
+            "need the API.",
+        )
+
+
 def token(case: Case) -> Iterator[Hit]:
     """Without a token nothing is written."""
-    job = case.job
-    stated = job.pod.get("automountServiceAccountToken")
-    account = Account(job.namespace, job.account)
-    mounted = case.world.rights.mounts_token(account) if stated is None else stated is not False
     own = volume_of(case.reporter.container, f"{_ACCOUNT}/token")
-    if not mounted and not own:
+    if not _mounts_token(case) and not own:
         yield Hit(
             (*case.reporter.place, "volumeMounts"),
             "No service account token is mounted into the reporter, so it cannot write the "
@@ -239,8 +313,8 @@ def _lacking(case: Case, wanted: tuple[Right, ...]) -> Iterator[Hit]:
     if found:
         yield Hit(
             (*job.pod_place, "serviceAccountName"),
-            f"By the RBAC rules of {where}, the service account {job.account!r} may not "
-            f"{', '.join(found)}.",
+            f"By the RBAC rules of {where}, the service account {job.account!r} has no permission "
+            f"to {', '.join(found)}.",
             f"Bind the Role of deploy/base to {job.account!r}, or set the serviceAccountName that "
             "it is bound to.",
         )

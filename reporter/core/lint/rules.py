@@ -170,15 +170,21 @@ RULES: Final = (
         pod_rules.token,
     ),
     Rule(
+        "token-shared",
+        _WARNING,
+        "every container of the Pod has a token that can write the verdict",
+        pod_rules.token_shared,
+    ),
+    Rule(
         "missing-rights",
         _ERROR,
-        "the service account may not read or write what the verdict needs",
+        "the service account has no permission to read or write what the verdict needs",
         pod_rules.missing_rights,
     ),
     Rule(
         "missing-optional-rights",
         _WARNING,
-        "the service account may not watch Pods, or create Events",
+        "the service account has no permission to watch Pods or to create Events",
         pod_rules.missing_optional_rights,
     ),
     Rule(
@@ -187,5 +193,25 @@ RULES: Final = (
         "the Job runs several Pods at once",
         pod_rules.parallel,
         partial=True,
+    ),
+    Rule(
+        "completions",
+        _WARNING,
+        "the Job needs several Pods (`completions`) and is not `Indexed`: a later verdict replaces "
+        "a failure",
+        pod_rules.completions,
+        partial=True,
+    ),
+    Rule(
+        "host-network",
+        _WARNING,
+        "with `hostNetwork`, the reporter's port is one of the node",
+        pod_rules.host_network,
+    ),
+    Rule(
+        "not-guaranteed",
+        _WARNING,
+        "the reporter's resources make a Guaranteed Pod Burstable",
+        pod_rules.not_guaranteed,
     ),
 )

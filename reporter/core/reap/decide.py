@@ -199,6 +199,7 @@ def _attempt(note: Note | None, facts: Pod, o: Observation) -> Attempt:
         waiting_since_at=note.attempt.waiting_since_at if note else since,
         first_started_at=o.memory.first_started_at,
         restarts=facts.adapter.restarts if facts.adapter else 0,
+        index=facts.index,
     )
 
 

@@ -149,7 +149,7 @@ def _entry(snapshot: Snapshot, row: _Row, sent: Sent | None, cut: _Cut) -> str:
         "result-counts": tests and {word: each * many for word, each in tests.items()},
     }
     if sent is not None:
-        document["progress"] = _progress(key, sent, cut)
+        document["progress"] = _progress(key, sent, cut, snapshot.skew)
     return _json(document)
 
 
@@ -159,9 +159,9 @@ def _kind(snapshot: Snapshot, key: Key) -> tuple[str, str, str]:
     return key.plugin, str(state), result_status(snapshot, entry)
 
 
-def _progress(key: Key, sent: Sent, cut: _Cut) -> dict[str, Any]:
+def _progress(key: Key, sent: Sent, cut: _Cut, skew: int) -> dict[str, Any]:
     progress = sent.progress
-    document = progress_fields(key, sent) | {"msg": clip(progress.msg, cut.message)}
+    document = progress_fields(key, sent, skew) | {"msg": clip(progress.msg, cut.message)}
     for name, texts, total in (
         ("errors", progress.errors, progress.errors_total),
         ("failures", progress.failures, progress.failures_total),
@@ -200,7 +200,7 @@ def _run(snapshot: Snapshot, truncated: bool) -> str:
             "counts": counts(snapshot),
             "final": final(snapshot),
             "retrieved_at": retrieved_at(snapshot),
-            "upload": tar_upload(snapshot.upload),
+            "upload": tar_upload(snapshot.upload, snapshot.skew),
             "revision": snapshot.revision,
             "failed": list(shown),
             "why": shown,

@@ -1,7 +1,7 @@
 """One expected result and what has become of it: the rank rule, failed tries, deadlines, closing.
 
 Decisions only: the store makes them inside its transaction, and nothing here is written anywhere.
-All times are Unix seconds, because they outlive a restart.
+All times are by the run's clock, which outlives a restart.
 """
 
 from collections.abc import Collection, Iterable
@@ -201,19 +201,20 @@ def returned(
     return replace(entry, window=window, deadline=deadline)
 
 
-def due(entry: Entry, now: float, *, excused: bool = False) -> Failure | None:
+def due(entry: Entry, now: float, *, excused: bool = False, queued: bool = False) -> Failure | None:
     """What time has done to an open entry by `now`, if anything.
 
-    The window of one that is `excused` does not count: its next try is here, and waits for us.
+    The window of one that is `excused` does not count: its next try is here, and waits for us. Nor
+    does the deadline of one that is `queued`: its upload came in time, and had to wait.
     """
     moment = next_due(entry)
     if moment is None or moment > now:
         return None
     if excused and entry.window is not None:
-        return due(replace(entry, window=None), now)
+        return due(replace(entry, window=None), now, queued=queued)
     if entry.window is not None:
         return Failure("final", now, entry.window.text, Cause.UPLOAD_FAILED)
-    return Failure("final", now, TIMEOUT_TEXT, Cause.DEADLINE)
+    return None if queued else Failure("final", now, TIMEOUT_TEXT, Cause.DEADLINE)
 
 
 def next_due(entry: Entry) -> float | None:

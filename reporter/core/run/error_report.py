@@ -17,6 +17,7 @@ REPORT_BYTES: Final = 1024 * 1024
 FILE: Final = "error.json"
 INVALID: Final = "InvalidResultFormat"
 NO_RESULTS: Final = "NoResults"
+UNREAD: Final = "JudgingBudgetUsedUp"
 
 _TEXT_BYTES: Final = 1024
 _REASON_BYTES: Final = 128

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class PodShown:
-    """What an entry's Pod does. `since` is Unix seconds: how long it has been so."""
+    """What an entry's Pod does. `since` is how long it has been so."""
 
     name: str
     node: str
@@ -29,7 +29,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LauncherTrouble:
-    """What keeps the launcher from its work since that time (Unix seconds)."""
+    """What keeps the launcher from its work since that time."""
 
     since: float
     reason: str

@@ -136,8 +136,8 @@ def parse_update_id(header: str) -> UpdateId:
 class Sent:
     """What is stored for a key: the progress, when it came, and whose update it was.
 
-    `at` is Unix seconds of our clock; for one key it only grows, even if that clock is set back: of
-    two the newest stands. `replaced` are the epochs that others have replaced, newest last.
+    `at` is by the run's clock; for one key it only grows: of two the newest stands.
+    `replaced` are the epochs that others have replaced, newest last.
     """
 
     progress: Progress

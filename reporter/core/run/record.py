@@ -40,9 +40,9 @@ class Rank(IntEnum):
 class Record:
     """What was accepted for a key: a result, a worker's error report, or an error of ours.
 
-    `at` is Unix seconds. `digest` is the SHA-256 of the body in hexadecimal, empty when there is
-    no body; `serial` the number of the client certificate. `archive` says that the body is
-    a gzipped tar, `notes` which members of it are left out. `text` is the error in words,
+    `at` is by the run's clock. `digest` is the SHA-256 of the body in hexadecimal, empty when there
+    is no body; `serial` the number of the client certificate. `archive` says that the body is a
+    gzipped tar, `notes` which members of it are left out. `text` is the error in words,
     `document` the whole `error.json`; results have none. `reason` is the worker's own word for the
     cause of an error, or that of a verdict, `message` its text. `verdict` is what the result says
     (a word of `results.ResultStatus`), empty until it is judged, `counts` its tests by status.

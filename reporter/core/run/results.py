@@ -5,7 +5,6 @@ Reading a result is not done here: whoever takes it in keeps its verdict in the 
 
 from collections.abc import Mapping
 from enum import StrEnum
-from heapq import nsmallest
 from typing import Final
 
 from reporter.core.run.entry import Entry, State
@@ -82,24 +81,6 @@ def judging(snapshot: Snapshot) -> bool:
     return not snapshot.closed and any(
         kind.state is State.COMPLETE and not kind.verdict for kind in snapshot.tally
     )
-
-
-def ended_since(snapshot: Snapshot, since: float, limit: int) -> list[Entry]:
-    """Return the entries whose record is newer than `since` (Unix seconds), at most `limit`.
-
-    Those that did not pass come first, of both the newest.
-    """
-    ended = (
-        (entry.record.at, entry)
-        for entry in snapshot.entries.values()
-        if entry.record is not None and entry.record.at > since
-    )
-
-    def rank(of: tuple[float, Entry]) -> tuple[bool, float]:
-        at, entry = of
-        return result_status(snapshot, entry) == ResultStatus.PASSED, -at
-
-    return [entry for _, entry in nsmallest(limit, ended, key=rank)]
 
 
 def plugins_reported(snapshot: Snapshot) -> float:

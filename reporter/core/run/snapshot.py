@@ -64,12 +64,12 @@ class Snapshot:
     """Everything that is known about a run.
 
     `entries` has every key of the plan, in its order; `progress` and `beats` only the keys that
-    sent any. `started_at` is Unix seconds. `error` says why the aggregator itself failed. `pods`
-    has what is known of the entries' Pods, `launcher` how it is, where there is one. `retrieved_at`
-    is when the tarball was first downloaded as a whole (Unix seconds), `upload` how its upload
-    stands, where one was asked for. `ahead` says that some of it is newer than the revision.
-    `counted` is the tally, `tests` the tests of all results by status and `summed` the bytes of the
-    results, where they are kept.
+    sent any. Times are by the run's clock, `skew` seconds ahead of the wall clock. `error` says why
+    the aggregator itself failed. `pods` has what is known of the entries' Pods, `launcher` how it
+    is, where there is one. `retrieved_at` is when a client first confirmed that it has the tarball
+    (by the wall clock), `upload` how its upload stands, where one was asked for. `ahead` says that
+    some of it is newer than the revision. `counted` is the tally, `tests` the tests of all results
+    by status and `summed` the bytes of the results, where they are kept.
     """
 
     plan: Plan
@@ -85,6 +85,7 @@ class Snapshot:
     launcher: LauncherShown | None = None
     retrieved_at: float | None = None
     upload: TarUpload | None = None
+    skew: int = 0
     ahead: bool = False
     counted: Mapping[Kind, int] | None = field(default=None, compare=False, repr=False)
     tests: Mapping[str, int] | None = field(default=None, compare=False, repr=False)

@@ -48,8 +48,8 @@ def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
         "error": snapshot.error,
         "tar-info": tar_info(snapshot) if snapshot.tar is not None else None,
         "retrieved_at": retrieved_at(snapshot),
-        "upload": tar_upload(snapshot.upload),
-        "launcher": _launcher(snapshot.launcher),
+        "upload": tar_upload(snapshot.upload, snapshot.skew),
+        "launcher": _launcher(snapshot.launcher, snapshot.skew),
         "skipped": [
             {"name": plugin.name, "node": each.node, "reason": each.reason}
             for plugin in snapshot.plan.plugins
@@ -78,12 +78,12 @@ def entry_document(
     return _entry(snapshot, key, mono, interval, shown=None) | about
 
 
-def progress_fields(key: Key, sent: Sent) -> dict[str, Any]:
+def progress_fields(key: Key, sent: Sent, skew: int) -> dict[str, Any]:
     """Return the published fields of a progress, without its lists; whose it is comes from us."""
     return {
         "name": key.plugin,
         "node": key.node,
-        "timestamp": rfc3339(sent.at),
+        "timestamp": rfc3339(sent.at - skew),
         "msg": sent.progress.msg,
         "total": sent.progress.total,
         "completed": sent.progress.completed,
@@ -99,11 +99,11 @@ def tar_info(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def retrieved_at(snapshot: Snapshot) -> str | None:
-    """Return when the tarball was first downloaded, if it was."""
+    """Return when a client first confirmed that it has the tarball, if one did."""
     return None if snapshot.retrieved_at is None else rfc3339(snapshot.retrieved_at)
 
 
-def tar_upload(upload: TarUpload | None) -> dict[str, Any] | None:
+def tar_upload(upload: TarUpload | None, skew: int = 0) -> dict[str, Any] | None:
     """Return how the upload of the tarball stands; nothing where none was asked for."""
     if upload is None:
         return None
@@ -111,7 +111,7 @@ def tar_upload(upload: TarUpload | None) -> dict[str, Any] | None:
         "host": upload.host,
         "state": str(upload.state),
         "error": clip(upload.error) or None,
-        "at": rfc3339(upload.at),
+        "at": rfc3339(upload.at - skew),
     }
 
 
@@ -124,7 +124,7 @@ def rfc3339(seconds: float) -> str:
 def _entry(
     snapshot: Snapshot, key: Key, mono: float, interval: float, shown: int | None = FAILURES_SHOWN
 ) -> dict[str, Any]:
-    entry, sent = snapshot.entries[key], snapshot.progress.get(key)
+    entry, sent, skew = snapshot.entries[key], snapshot.progress.get(key), snapshot.skew
     record, window = entry.record, entry.window
     beat = snapshot.beats.get(key, _UNHEARD)
     silent = age(beat, mono)
@@ -143,15 +143,15 @@ def _entry(
         "message": clip(message),
         "stale": running and stale(beat, mono, interval),
         "late": entry.late,
-        "retry_until": rfc3339(window.until) if window is not None else None,
+        "retry_until": rfc3339(window.until - skew) if window is not None else None,
         "attempts": entry.attempts,
-        "received_at": rfc3339(record.at) if record is not None and received else None,
+        "received_at": rfc3339(record.at - skew) if record is not None and received else None,
         "digest": record.digest if record is not None and received else None,
         "bytes": record.size if record is not None and received else None,
         "notes": len(record.notes) if record is not None else 0,
         "error": _error(entry),
-        "progress": None if sent is None else _progress(key, sent, shown),
-        "pod": _pod(snapshot.pods.get(key)) if running else None,
+        "progress": None if sent is None else _progress(key, sent, shown, skew),
+        "pod": _pod(snapshot.pods.get(key), skew) if running else None,
     }
 
 
@@ -162,7 +162,7 @@ def _result_counts(snapshot: Snapshot) -> Mapping[str, int] | None:
     return counts or None
 
 
-def _pod(pod: PodShown | None) -> dict[str, Any] | None:
+def _pod(pod: PodShown | None, skew: int) -> dict[str, Any] | None:
     if pod is None:
         return None
     return {
@@ -171,12 +171,12 @@ def _pod(pod: PodShown | None) -> dict[str, Any] | None:
         "phase": pod.phase,
         "reason": clip(pod.reason),
         "message": clip(pod.message),
-        "since": None if pod.since is None else rfc3339(pod.since),
+        "since": None if pod.since is None else rfc3339(pod.since - skew),
         "restarts": pod.restarts,
     }
 
 
-def _launcher(launcher: LauncherShown | None) -> dict[str, Any] | None:
+def _launcher(launcher: LauncherShown | None, skew: int) -> dict[str, Any] | None:
     if launcher is None:
         return None
     trouble = launcher.degraded
@@ -184,7 +184,7 @@ def _launcher(launcher: LauncherShown | None) -> dict[str, Any] | None:
         "step": str(launcher.step),
         "degraded": None
         if trouble is None
-        else {"since": rfc3339(trouble.since), "reason": clip(trouble.reason)},
+        else {"since": rfc3339(trouble.since - skew), "reason": clip(trouble.reason)},
         "stays": [{"object": name, "reason": reason} for name, reason in launcher.stays.items()],
     }
 
@@ -197,11 +197,11 @@ def _error(entry: Entry) -> dict[str, Any] | None:
     return {"cause": cause, "reason": clip(record.reason), "text": clip(record.text)}
 
 
-def _progress(key: Key, sent: Sent, shown: int | None) -> dict[str, Any]:
+def _progress(key: Key, sent: Sent, shown: int | None, skew: int) -> dict[str, Any]:
     progress = sent.progress
     lists: dict[str, Sequence[str]] = {"errors": progress.errors, "failures": progress.failures}
     return (
-        progress_fields(key, sent)
+        progress_fields(key, sent, skew)
         | {name: _listed(texts, shown) for name, texts in lists.items() if texts}
         | {"errors_total": progress.errors_total, "failures_total": progress.failures_total}
     )

@@ -27,7 +27,7 @@ OVER: Final = frozenset({UploadState.UPLOADED, UploadState.FAILED})
 
 @dataclass(frozen=True, slots=True)
 class TarUpload:
-    """How the upload to `host` stands since `at`; `since` is when it began (both Unix seconds).
+    """How the upload to `host` stands since `at`; `since` is when it began.
 
     `error` says what was wrong with the last try, or what may become wrong with the first.
     """

@@ -1,6 +1,6 @@
 """An upload on its way: how long a run waits for it, when it is cut, and what may become of it.
 
-Decisions only. All times are Unix seconds, because deadlines outlive a restart.
+Decisions only. All times are by the run's clock.
 """
 
 import math
@@ -100,6 +100,14 @@ class Upload:
         if deadline is None or self.began is None:
             return math.inf
         return max(deadline, self.began) + allowance.seconds(self.length)
+
+    def queued_at(self, deadline: float | None) -> bool:
+        """Return whether it was here unread when the deadline came."""
+        return (
+            deadline is not None
+            and self.arrived <= deadline
+            and (self.began is None or self.began > deadline)
+        )
 
     def holds(self, deadline: float | None, now: float, allowance: Allowance) -> bool:
         """Return whether the run stays open for it.

@@ -139,7 +139,13 @@ def passed(document: Document) -> bool:
     """
     rejected = text(document, "result_status") == ResultStatus.FAILED
     counted = counts(document)
-    return not (failed(document) or rejected or counted["failed"] or counted["unknown"])
+    bad = failed(document) or rejected or counted["failed"] or counted["unknown"]
+    return not (bad or empty(document))
+
+
+def empty(document: Document) -> bool:
+    """Whether the run is over and expected no result at all: then it has checked nothing."""
+    return over(document) and not counts(document)["entries"]
 
 
 def upload_failed(document: Document) -> bool:

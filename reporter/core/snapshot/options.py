@@ -109,7 +109,7 @@ class SnapshotOptions:
 def read_options(environ: Mapping[str, str]) -> tuple[SnapshotOptions, list[str]]:
     """Return the options that are set, and what is wrong with them, a line each.
 
-    What begins with `SNAPSHOT_` and is no option is a problem: it would be a wish unheard.
+    A variable that begins with `SNAPSHOT_` and is no option is a problem: it would be ignored.
     """
     known = {f"{PREFIX}{each.name.upper()}": each for each in fields(SnapshotOptions)}
     values: dict[str, Any] = {}

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
             tell("if these namespaces no longer exist, use --yes to delete the run")
         return FAILED
     if unseen := removal.unseen():
-        tell("rights may be left if these namespaces still exist:\n  " + "\n  ".join(unseen))
+        tell("rights may remain if these namespaces still exist:\n  " + "\n  ".join(unseen))
     tell(f"run {name} deleted from namespace {found}: {gone or 'nothing was left'}")
     return FAILED if left else GOOD
 

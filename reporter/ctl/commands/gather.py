@@ -19,14 +19,14 @@ from reporter.runtime.lifecycle import Ending, install
 from reporter.runtime.orphans import die_with_parent, end_when_killed
 
 DESCRIPTION = """\
-Runs gatherers on this machine, without a cluster: those that the agent's image has, or the programs
-in a directory, in the order of their names. Each writes into a directory of its own below --out,
-with gather.json beside it.
+Runs gatherers on this machine, without a cluster: the two that are shipped, or the programs in a
+directory, in the order of their names. Each has a directory of its own below --out, with its files
+and gather.json, which says what became of it. Run it as root to read all logs.
 
 exit codes:
-  0    no gatherer failed
-  1    a gatherer failed
-  2    usage error, or the directory for the output is not empty
+  0    no gatherer failed; some may be partial
+  1    a gatherer failed, or the output cannot be written
+  2    usage error, no gatherers, or the directory for the output is not empty
   130  Ctrl-C"""
 
 SHIPPED = ("host", "logs")
@@ -46,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--gatherers",
         metavar="DIR",
         type=Path,
-        help=f"the directory of the programs (default: ours, {' and '.join(SHIPPED)})",
+        help=f"the directory of the programs (default: the shipped {' and '.join(SHIPPED)})",
     )
     parser.add_argument(
         "--host",

@@ -1,7 +1,6 @@
 """`status-ctl inject`: the reporter into the Jobs of manifests, everything else byte for byte."""
 
 import argparse
-import os
 import posixpath
 import re
 import sys
@@ -12,12 +11,14 @@ from reporter.core import label_selector
 from reporter.core.facts import Form
 from reporter.core.inject.template import SAME_ACCOUNT
 from reporter.core.inject.wishes import LABEL, OWN_VARIABLES, RESULTS_PATH, Wishes
+from reporter.core.quantity import quantity
 from reporter.core.service_links import is_service_link, service_link_ignored
 from reporter.ctl.exits import FAILED, GOOD, Unusable, reading_input
 from reporter.ctl.image import image_argument
 from reporter.ctl.manifests.files import add_files, joined, sources
 from reporter.ctl.show.tell import tell
 from reporter.errors import SettingsError
+from reporter.runtime.lifecycle import discard_output
 
 if TYPE_CHECKING:
     from reporter.ctl.manifests.injecting import Made
@@ -91,6 +92,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="a setting of the reporter; repeatable",
     )
     parser.add_argument(
+        "--cpu-limit",
+        metavar="QUANTITY",
+        default="",
+        help="the reporter's CPU limit, for a quota on limits.cpu; its requests become equal to "
+        "its limits, so a Guaranteed Pod stays one (default: no limit)",
+    )
+    parser.add_argument(
+        "--own-token-only",
+        action="store_true",
+        help="set automountServiceAccountToken: false where the Pod does not set it, so that only "
+        "the reporter has a token of the account",
+    )
+    parser.add_argument(
         "--aggregator",
         metavar="SERVICE",
         default="",
@@ -139,7 +153,7 @@ def pass_on(
     if any(SAME_ACCOUNT in said.notes for each in made for said in each.said):
         tell(SAME_ACCOUNT)
     if not any(each.said for each in made):
-        tell("no Job to change in it")
+        tell("no Jobs found")
     if not check:
         try:
             sys.stdout.flush()
@@ -148,8 +162,7 @@ def pass_on(
         except BrokenPipeError:
             raise
         except OSError as error:
-            # Python writes what is left at its end, and must not fail there.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             raise Unusable(f"cannot write the manifests: {error.strerror}") from None
     changed = any(each.text != source.text for source, each in zip(found, made, strict=True))
     failed = any(each.failed for each in made)
@@ -169,6 +182,8 @@ def _wishes(options: argparse.Namespace) -> Wishes:
         options.error("--results-path: must be the absolute path of a file in a directory")
     if options.aggregator and not re.fullmatch(r"[a-z0-9][-a-z0-9.]*", options.aggregator):
         options.error("--aggregator: must be the name of a Service")
+    if options.cpu_limit and not (quantity(options.cpu_limit) or 0) > 0:
+        options.error("--cpu-limit: must be a quantity above 0, such as 500m")
     return Wishes(
         image=options.image,
         form=Form(options.form),
@@ -176,6 +191,8 @@ def _wishes(options: argparse.Namespace) -> Wishes:
         results_path=posixpath.normpath(path),
         environment=_environment(options),
         aggregator=options.aggregator,
+        cpu_limit=options.cpu_limit,
+        own_token_only=options.own_token_only,
     )
 
 

@@ -14,17 +14,19 @@ from reporter.core.run.plan import GLOBAL
 from reporter.ctl.exits import FAILED, GOOD, USAGE, CannotTell
 from reporter.ctl.run import origin
 from reporter.ctl.run.archive import TARBALL
-from reporter.ctl.run.download import fetch, find_tarball
+from reporter.ctl.run.download import confirm, fetch, find_tarball
 from reporter.ctl.run.server import RequestFailed, StatusServer
 from reporter.ctl.show import output as show
 from reporter.ctl.show.tell import tell
 from reporter.ctl.snapshot_index import contents_lines, snapshot_lines
+from reporter.runtime.private_file import sync_directory
 from reporter.untar import BadArchive, extract
 
 DESCRIPTION = """\
 Downloads the tarball with the results of a run that is over, verifies its SHA-256, and prints the
 path it was written to. A download that is cut off is resumed. With --extract it is unpacked, and
-the path of the directory is printed; links and devices are not created.
+the path of the directory is printed; links and devices are not created. Once the results are on the
+disk, the run counts as downloaded, and `status-ctl delete` no longer asks.
 
 exit codes:
   0    downloaded, with the right SHA-256
@@ -95,6 +97,8 @@ def _deliver(
 ) -> int:
     with _unfinished(path if directory is None else directory) as (new, file):
         found = fetch(server, file, number(announced, "size") or 0)
+        file.flush()
+        os.fsync(file.fileno())
         file.close()
         if found != text(announced, "sha256"):
             tell(f"SHA-256 mismatch: {found or 'more bytes than announced'}")
@@ -102,6 +106,7 @@ def _deliver(
         files = None
         if directory is None:
             new.replace(path)
+            sync_directory(path.parent)
         else:
             try:
                 with new.open("rb") as packed:
@@ -111,10 +116,13 @@ def _deliver(
                 return FAILED
             except OSError as error:
                 raise CannotTell(f"cannot write {directory}: {error.strerror}") from None
+            os.sync()  # only then the run may be deleted
             files = done.files
             for note in done.notes:
                 tell(note)
     _put(announced, path if directory is None else directory, files, options)
+    if trouble := confirm(server, found):
+        tell(f"the download was not confirmed, so `delete` will ask: {trouble}")
     for line in _of_the_snapshot(server) if directory is None else snapshot_lines(directory):
         tell(line)
     return GOOD

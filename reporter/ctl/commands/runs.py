@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Lists the runs that `status-ctl run` has started and that were not deleted, in the namespace or with
--A in all of them: a run that was started without -n has a namespace of its own. What is left of a
-run that was only created or deleted in part is listed too, if ConfigMaps and namespaces are shown
-to you.
+-A in all of them: a run that was started without -n has a namespace of its own. Remains of a
+run that was only created or deleted in part are listed too, if you can list ConfigMaps and
+namespaces.
 
 exit codes:
   0    the runs could be read, whatever their status

@@ -100,7 +100,8 @@ def run(options: argparse.Namespace) -> int:
         tell(warning)
     stop = install()
     cgroup = _memory_cgroup(options.memory)
-    directory = Path(tempfile.mkdtemp(prefix="status-ctl-"))
+    # Resolved: the reporter follows no link on the way to its files.
+    directory = Path(tempfile.mkdtemp(prefix="status-ctl-")).resolve()
     # Without a cgroup a hungry command must not take the whole machine down.
     data_limit = options.memory if cgroup is None else None
     child = Child(stop, stop.wake.wake, name=POD, uid=_uid(), cgroup=cgroup, data_limit=data_limit)
@@ -167,8 +168,13 @@ def _try(
     child.end_at(end)
     loop.idle(_end_was_seen)
     standing = sink.standing
-    if standing is not None and standing.note is not None and standing.note.contradicted:
-        timeline.remark("that contradicts the result, and the annotation says so (`after`)")
+    if standing is not None and standing.note is not None and standing.note.amended:
+        late = standing.note.row == "T"
+        timeline.remark(
+            "a result came after the timeout, and the annotation says so (`late`)"
+            if late
+            else "that contradicts the result, and the annotation says so (`after`)"
+        )
     for remark in _faults(result):
         timeline.remark(f"result file: {remark}")
     for part in ("apiVersion", "kind", "status", "metadata"):

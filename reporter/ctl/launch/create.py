@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
 CREATION: Final = "status-reporter.io/creation"
-"""An annotation with what the command has drawn by lot, so that it knows its own again."""
+"""A random value in an annotation, by which the command recognises its own objects."""
 NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _TRIES: Final = 5
 _GOING: Final = 120.0  # seconds for an object of that name that is being deleted
@@ -72,7 +72,7 @@ def advice(wanted: Object) -> str:
 
 
 class Creation:
-    """What one command creates in a namespace. `token` is drawn by lot for it."""
+    """What one command creates in a namespace. `token` is random."""
 
     def __init__(
         self,

@@ -90,7 +90,7 @@ class Removal:
         """How many objects of each kind there were."""
         self._seen: set[tuple[str, str]] = set()
         self._drawn: set[str] = set()
-        """What the commands that have created the plan have drawn by lot."""
+        """What the commands that have created the plan have drawn at random."""
 
     def aggregator(self) -> list[str]:
         """Remove the aggregator, so that nobody creates behind our back; return what stays."""
@@ -134,7 +134,7 @@ class Removal:
         return self._until_gone(lambda: self._one("Namespace", self._namespace))
 
     def unseen(self) -> list[str]:
-        """Return where rights may be left in namespaces that may be gone, and cannot be seen."""
+        """Return where rights may remain in namespaces that may be gone, and cannot be seen."""
         return [f"{what}: cannot be seen: {why}" for what, why in self._beyond.unsure.items()]
 
     def _until_gone(self, listed: Callable[[], list["_Found"]]) -> list[str]:

@@ -104,7 +104,7 @@ def _create(
         if not found.conditions:
             launch = make_launch(replace(wanted, write_conditions=False))
             chosen = replace(chosen, launch=launch)
-            tell("you may not grant jobs/status: verdicts are not written on the Jobs")
+            tell("no permission to grant jobs/status: verdicts are not written on the Jobs")
         for remark in found.remarks:
             tell(remark)
         creation.create([each for each in objects(chosen) if text(each, "kind") != "Namespace"])

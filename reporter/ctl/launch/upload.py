@@ -44,8 +44,8 @@ def check(options: argparse.Namespace) -> None:
     """End with a usage error where the options contradict each other."""
     if options.exit and not options.upload_url_file:
         options.error(
-            "--exit requires --upload-url-file: nobody can download the results from an aggregator "
-            "that has ended"
+            "--exit requires --upload-url-file: the results cannot be downloaded from an "
+            "aggregator that has ended"
         )
     if options.exit and options.expose:
         options.error("--exit cannot be used with --expose")

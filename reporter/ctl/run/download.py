@@ -1,14 +1,15 @@
 """The tarball of a run's results, downloaded from its status listener: resumed, and measured."""
 
 import hashlib
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, BinaryIO, TextIO
 
 from reporter.core.objects import number, section, text
 from reporter.core.run.view import over
+from reporter.core.text import clean
 from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_http import refusal
 from reporter.ctl.run.origin import Origin
@@ -43,19 +44,13 @@ def download(chosen: Origin, file: BinaryIO) -> bool:
     """
     server, info = find_tarball(chosen)
     try:
-        # Else `delete` would take the results for downloaded.
-        found = fetch(server, file, number(info, "size") or 0, {"Results-Kept": "no"})
+        found = fetch(server, file, number(info, "size") or 0)
     except RequestFailed as error:
         raise CannotTell(str(error)) from None
     return found == text(info, "sha256")
 
 
-def fetch(
-    server: StatusServer,
-    file: BinaryIO,
-    size: int,
-    headers: Mapping[str, str] = MappingProxyType({}),
-) -> str:
+def fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
     """Write the body to the file and return its SHA-256, empty once it is longer than `size`.
 
     What was cut off is resumed, as long as each time more of it comes. Raises RequestFailed,
@@ -66,7 +61,7 @@ def fetch(
     try:
         while True:
             try:
-                for at, piece in _pieces(server, written, headers):
+                for at, piece in _pieces(server, written):
                     if at < written:
                         digest, written = hashlib.sha256(), 0
                         file.seek(0)
@@ -87,12 +82,21 @@ def fetch(
         bar.clear()
 
 
-def _pieces(
-    server: StatusServer, at: int, headers: Mapping[str, str]
-) -> Iterator[tuple[int, bytes]]:
+def confirm(server: StatusServer, digest: str) -> str:
+    """Say that the tarball with this SHA-256 is kept; return why that was not heard, if so."""
+    try:
+        answer = server.post("/results/retrieved", json.dumps({"sha256": digest}).encode())
+    except RequestFailed as error:
+        return str(error)
+    if answer.status == 200:
+        return ""
+    return clean(answer.body[:300].decode(errors="replace"), 300, f"answered {answer.status}")
+
+
+def _pieces(server: StatusServer, at: int) -> Iterator[tuple[int, bytes]]:
     """Yield pieces of the body and where each belongs: from `at` on, or all if it must be so."""
     part = {"Range": f"bytes={at}-"} if at else {}
-    with server.open("/results", {**headers, **part}, timeout=_SILENCE) as response:
+    with server.open("/results", part, timeout=_SILENCE) as response:
         if response.status in {401, 403}:
             raise CannotTell(f"{server.url}: {refusal(response.read(300))} (forbidden)")
         resumed = response.headers.get("Content-Range", "").startswith(f"bytes {at}-")

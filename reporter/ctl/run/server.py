@@ -1,4 +1,4 @@
-"""The status listener as a client sees it: one connection, GET, and what can go wrong.
+"""The status listener as a client sees it: one connection, GET and POST, and what can go wrong.
 
 The standard library's HTTP: importing more would cost the time that people wait for a first line.
 What the paths mean is not known here.
@@ -71,9 +71,18 @@ class StatusServer:
 
         `timeout` in seconds is for all of it. Raises RequestFailed.
         """
-        end = self._clock() + timeout
         headers = {"Accept-Encoding": "gzip"} | ({"If-None-Match": tag} if tag else {})
-        with self.open(path, headers, timeout=timeout) as response:
+        return self._answer(path, headers, None, timeout)
+
+    def post(self, path: str, body: bytes) -> StatusAnswer:
+        """Send it; nothing must happen twice if it comes twice. Raises RequestFailed."""
+        return self._answer(path, {"Content-Type": "application/json"}, body, ANSWER)
+
+    def _answer(
+        self, path: str, headers: dict[str, str], sent: bytes | None, timeout: float
+    ) -> StatusAnswer:
+        end = self._clock() + timeout
+        with self.open(path, headers, sent, timeout=timeout) as response:
             with self._within(end):
                 body = b"".join(_pieces(response))
             if response.headers.get("Content-Encoding", "") == "gzip":
@@ -82,15 +91,22 @@ class StatusServer:
 
     @contextmanager
     def open(
-        self, path: str, headers: dict[str, str] | None = None, *, timeout: float = ANSWER
+        self,
+        path: str,
+        headers: dict[str, str] | None = None,
+        body: bytes | None = None,
+        *,
+        timeout: float = ANSWER,
     ) -> Iterator[http.client.HTTPResponse]:
-        """Give the answer, its body unread. `timeout` is for the head and for each read.
+        """Give the answer, its body unread; `timeout` is for the head and for each read.
+
+        With a `body` it is a POST.
 
         Raises RequestFailed, CertificateRefused among them, also for what goes wrong while
         it is read.
         """
         try:
-            with self._asked(path, headers or {}, timeout) as response:
+            with self._asked(path, headers or {}, body, timeout) as response:
                 yield response
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
@@ -99,7 +115,7 @@ class StatusServer:
 
     @contextmanager
     def _asked(
-        self, path: str, headers: dict[str, str], timeout: float
+        self, path: str, headers: dict[str, str], body: bytes | None, timeout: float
     ) -> Iterator[http.client.HTTPResponse]:
         headers = {"User-Agent": f"status-ctl/{__version__}", "Connection": "keep-alive", **headers}
         end = self._clock() + timeout
@@ -107,14 +123,14 @@ class StatusServer:
         connection = self._connection or self._connect(timeout)
         self._connection = connection
         try:
-            response = self._send(connection, path, headers, timeout, end)
+            response = self._send(connection, path, headers, body, timeout=timeout, end=end)
         except (ConnectionError, http.client.BadStatusLine, *_ENDED):
             # An idle connection may have ended since; that says nothing about the server.
             self.close()
             if fresh:
                 raise
             self._connection = connection = self._connect(timeout)
-            response = self._send(connection, path, headers, timeout, end)
+            response = self._send(connection, path, headers, body, timeout=timeout, end=end)
         with response:
             yield response
             if not response.isclosed():
@@ -125,6 +141,8 @@ class StatusServer:
         connection: http.client.HTTPConnection,
         path: str,
         headers: dict[str, str],
+        body: bytes | None,
+        *,
         timeout: float,
         end: float,
     ) -> http.client.HTTPResponse:
@@ -134,7 +152,8 @@ class StatusServer:
         self._socket.settimeout(timeout)
         with self._within(end):
             try:
-                connection.request("GET", self._prefix + path, headers=headers)
+                method = "GET" if body is None else "POST"
+                connection.request(method, self._prefix + path, body, headers)
             except OSError:
                 # In TLS 1.3 a certificate is refused only now: why may lie there, unread.
                 self._socket.recv(1)

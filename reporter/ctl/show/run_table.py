@@ -9,6 +9,7 @@ from reporter.core.run.view import (
     Document,
     Row,
     counts,
+    empty,
     failed,
     over,
     passed,
@@ -80,6 +81,8 @@ def summary(document: Document) -> str:
 
 def _headline(document: Document) -> str:
     """Say how the run is, and of its entries how many did not pass."""
+    if empty(document):
+        return f"{text(document, 'status')}, no results expected"
     counted = counts(document)
     told = [f"{counted[word]} of {counted['entries']} {word}" for word in ("failed", "unknown")]
     return ", ".join([text(document, "status"), *(each for each in told if each[0] != "0")])

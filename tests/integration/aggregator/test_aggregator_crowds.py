@@ -7,7 +7,7 @@ import os
 import ssl
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,25 @@ def test_slow_loris(start: Start, share: int) -> None:
     aggregator.wait_metrics({"status_aggregator_uploads": 0})
     aggregator.wait_status(lambda _: not unfinished(aggregator))
     assert 200 == load.put("by-node/n0/load").status
+
+
+def test_eighty_slow_uploads_of_one_certificate(start: Start) -> None:
+    """Twelve bytes of another plugin are taken meanwhile; it waits for none of the eighty."""
+    nodes = [f"n{number}" for number in range(80)]
+    document = plan("load", nodes)
+    document["plugins"].append({"name": "good"})
+    patience = ("--body-silence-seconds", "600", "--upload-rate-after-seconds", "600")
+    aggregator = start(*patience, document=document)
+    load, good = aggregator.worker("load"), aggregator.worker("good")
+    with ExitStack() as stack:
+        for node in nodes:
+            wire = stack.enter_context(load.connect())
+            path = f"{PUT}/by-node/{node}/load"
+            wire.sendall(head("PUT", path, "Content-Length: 1000000") + b"slow")
+        aggregator.wait_metrics({"status_aggregator_uploads": 63})
+        assert 200 == good.put("global/good", b"twelve bytes").status
+        # Nobody else has anything open now: the last slot is theirs, too.
+        aggregator.wait_metrics({"status_aggregator_uploads": 64})
 
 
 def test_certificates_are_counted(start: Start, tmp_path: Path) -> None:

@@ -309,7 +309,7 @@ def test_it_runs_until_it_is_cancelled(fake: FakeKube, api: KubeApi) -> None:
 @pytest.mark.parametrize(
     ("status", "word"),
     [
-        (403, "forbidden"),
+        (403, "denied"),
         (404, "not_found"),
         (409, "conflict"),
         (429, "unavailable"),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from reporter.aggregator.assembly import Assembly
+from reporter.core.run.clock import RunClock
 from reporter.core.run.entry import State
 from reporter.core.run.plan import Plan, parse_plan
 from reporter.core.run.record import Cause
@@ -34,10 +35,10 @@ def assembly(folder: Path, plan: Plan, **variables: str) -> Assembly:
 async def controlled(folder: Path) -> tuple[World, Any, Any]:
     """A run under the control that is assembled, with its uploads and the workers' listener."""
     world = await World().start()
-    uploads = SimpleNamespace(holding=set(), excused=set())
+    uploads = SimpleNamespace(holding=set(), excused=set(), queued=set())
     workers = SimpleNamespace(full_seconds=0.0)
     parts = assembly(folder, world.plan)
-    parts.clock, parts.wall = lambda: world.mono, lambda: world.wall
+    parts.now = RunClock(lambda: world.mono, lambda: world.wall)
     intake: Any = SimpleNamespace(uploads=uploads)
     files: Any = world.files
     listener: Any = workers
@@ -58,6 +59,22 @@ def test_an_upload_that_waits_keeps_its_retry_window_open(tmp_path: Path) -> Non
         uploads.excused.clear()
         await world.pass_time(10)
         assert (State.FAILED, Cause.UPLOAD_FAILED) == world.state(E2E)
+
+    play(story())
+
+
+def test_an_upload_in_the_queue_keeps_its_deadline_open(tmp_path: Path) -> None:
+    """Control knows of those who had come in time, and passes them over while they stay."""
+
+    async def story() -> None:
+        world, uploads, _ = await controlled(tmp_path)
+        uploads.queued.add(E2E)
+        await world.pass_time(5_000, step=10)
+        assert (State.RUNNING, None) == world.state(E2E)
+        assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(NODE1)
+        uploads.queued.clear()
+        await world.pass_time(10)
+        assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
 
     play(story())
 

@@ -78,6 +78,37 @@ class TestRun:
         assert len(running.lines) == len(running.events)
         assert {"info"} == {event["level"] for event in running.events}
 
+    def test_a_bit_of_a_stored_result_flips(self, here):
+        """That entry is lost and says so before the run is over; the others are in the tarball."""
+        running = here.start().ready()
+        for key in KEYS[1:]:
+            assert 200 == running.upload(key, key.encode()).status
+        blob = here.folder / "state" / "blobs" / running.entries()["sysd/node1"]["digest"]
+        blob.write_bytes(bytes([blob.read_bytes()[0] ^ 1]) + blob.read_bytes()[1:])
+        assert 200 == running.upload(KEYS[0], b"sound").status
+        done = running.wait_status(lambda found: found["final"])
+
+        lost = {entry["key"]: entry for entry in done["plugins"]}["sysd/node1"]
+        why = "the stored result is missing or does not match its SHA-256"
+        assert ("failed", "failed") == (done["status"], done["result_status"])
+        assert ("failed", "failed", "lost", why) == (
+            lost["status"],
+            lost["result_status"],
+            lost["error"]["cause"],
+            lost["error"]["text"],
+        )
+        with tarfile.open(here.folder / "out" / done["tar-info"]["name"]) as packed:
+            members = {m.name: packed.extractfile(m).read() for m in packed if m.isfile()}
+        error = {"error": why, "cause": "lost"}
+        assert (b"sound", b"by-node/node2/sysd", error) == (
+            members["plugins/e2e/results/global/result"],
+            members["plugins/sysd/results/node2/result"],
+            json.loads(members["plugins/sysd/errors/node1/error.json"]),
+        )
+        assert "plugins/sysd/results/node1/result" not in members
+        assert error == running.get("/results/sysd/node1").json
+        assert 410 == running.upload("by-node/node1/sysd").status
+
     def test_exported_files(self, here):
         """ca.pem, and a pair and its worker's file per plugin, for us only; no CA key anywhere."""
         here.start().ready()

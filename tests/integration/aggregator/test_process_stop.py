@@ -34,14 +34,11 @@ def moment(event: dict) -> datetime:
     return datetime.fromisoformat(event["time"])
 
 
-def block_tarball(running) -> list[Path]:
-    """Put a directory where the tarball will be, which has the minute of the run's start."""
-    blocked = []
-    for event in ("Aggregator started", "Run started"):
-        minute = datetime.fromisoformat(running.wait_log(event)["time"]).strftime("%Y%m%d%H%M")
-        blocked.append(running.folder / "out" / f"{minute}_sonobuoy_run-1.tar.gz")
-        blocked[-1].mkdir(exist_ok=True)
-    return sorted(set(blocked))
+def block_tarball(running) -> Path:
+    """Put a directory where the tarball is noted before it gets its name."""
+    blocked: Path = running.folder / "state" / "tarball.json"
+    blocked.mkdir()
+    return blocked
 
 
 class TestStop:
@@ -106,8 +103,7 @@ class TestStop:
         blobs = {path.read_bytes() for path in (here.folder / "state" / "blobs").iterdir()}
         assert {key.encode() for key in KEYS} == blobs
 
-        for path in blocked:
-            path.rmdir()
+        blocked.rmdir()
         done = running.wait_status(lambda found: found["final"])
         assert ("complete", None) == (done["status"], done["error"])
         assert (here.folder / "out" / done["tar-info"]["name"]).is_file()
@@ -120,8 +116,7 @@ class TestStop:
             running.upload(key, key.encode())
         given_up = running.wait_status(lambda found: found["final"])
         assert ("failed", None) == (given_up["status"], given_up["tar-info"])
-        for path in blocked:
-            path.rmdir()
+        blocked.rmdir()
         running.end(signal.SIGKILL)
 
         again = here.start().ready()

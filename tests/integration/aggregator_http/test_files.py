@@ -1,6 +1,7 @@
 """Results as files: the tarball, and what one key has sent, for the audience of the status."""
 
 import asyncio
+import hashlib
 import json
 import sqlite3
 import ssl
@@ -77,7 +78,6 @@ class Site:
     address: tuple[str, int]
     listener: Listener
     seen: Seen
-    noted: asyncio.Queue[float | None]
 
     async def put(self, key: Key, body: bytes, **meta: object) -> None:
         """Take a result in."""
@@ -90,13 +90,12 @@ class Site:
             await wire.send(head(method, path, *headers, host="localhost"))
             return await wire.reply(method=method)
 
-    async def download_noted(self) -> float | None:
-        """Wait until a download was noted, or could not be; when the store says it was.
-
-        The client has the last byte before the server does this.
-        """
-        async with asyncio.timeout(HANG):
-            return await self.noted.get()
+    async def confirm(self, body: bytes, host: str = "localhost") -> Reply:
+        """Say that the tarball is here."""
+        length = f"Content-Length: {len(body)}"
+        async with connected(self.address, None) as wire:
+            await wire.send(head("POST", "/results/retrieved", length, host=host), body)
+            return await wire.reply()
 
     def blob(self, key: Key) -> Path:
         """The file of what a key has sent."""
@@ -130,27 +129,19 @@ async def serving(
     blobs = BlobStore(layout)
     intake = Intake(layout, blobs, store, LIMITS, RUN)
     await intake.recover(store.snapshot())
-    noted = asyncio.Queue[float | None]()
-
-    async def retrieved(*, at: float) -> None:
-        try:
-            await store.retrieved(at=at)
-        finally:
-            noted.put_nowait(store.snapshot().retrieved_at)
-
     app = StatusApp(
-        store.snapshot,
+        store,
         Health(),
         lambda _: Page(b"", "text/plain", False),
         Audience.LOCAL,
         seen,
         results=results(layout, blobs, limited(**limits)),
-        retrieved=retrieved,
+        retrieved=store.retrieved,
     )
     listener = listening(app, seen, ssl_context=tls)
     finish = Finish(layout, blobs, intake, Judge(), keep_blobs=keep_blobs)
     try:
-        yield Site(store, intake, finish, layout, await listener.start(), listener, seen, noted)
+        yield Site(store, intake, finish, layout, await listener.start(), listener, seen)
     finally:
         await listener.close(grace=1.0)
         await intake.close()
@@ -352,26 +343,36 @@ async def test_after_the_tarball(tmp_path, keep):
 
 
 @situation
-async def test_a_whole_download_is_noted(tmp_path):
-    """Not one of a part or of another result, nor a look at the headers or into the tarball."""
-    async with serving(tmp_path, keep_blobs=True) as site:
+async def test_a_download_counts_once_its_digest_is_confirmed(tmp_path):
+    """Not when the bytes have left: a proxy may have them, or a full disk. By its audience only."""
+    async with serving(tmp_path) as site:
+        early = await site.confirm(b'{"sha256": ""}')
         await site.put(NODE1, b"x")
         await site.pack()
-        await site.get("/results", "Range: bytes=1-")
-        await site.get("/results", method="HEAD")
-        await site.get("/results", "Results-Kept: no")
-        await site.get("/results/sysd/node1")
-        await site.get("/results/e2e/global")
-        assert site.noted.empty()
+        digest = hashlib.sha256((await site.get("/results")).body).hexdigest()
+        refused = [
+            await site.confirm(body, host)
+            for body, host in (
+                (json.dumps({"sha256": "0" * 64}).encode(), "localhost"),
+                (b"{}", "localhost"),
+                (b'{"sha256": 1}', "localhost"),
+                (b" " * 2000, "localhost"),
+                (b"", "localhost"),
+                (json.dumps({"sha256": digest}).encode(), "elsewhere"),
+            )
+        ]
+        asked = await site.get("/results/retrieved")
+        assert [404, 409, 400, 400, 400, 400, 403] == [each.status for each in (early, *refused)]
+        assert (405, "POST") == (asked.status, asked.headers["allow"])
+        assert site.store.snapshot().retrieved_at is None
 
-        await site.get("/results")
-        assert await site.download_noted() is not None
-        assert site.noted.empty()
+        assert (200, b"") == (await site.confirm(json.dumps({"sha256": digest}).encode())).said
+        assert site.store.snapshot().retrieved_at is not None
 
 
 @situation
-async def test_a_download_that_cannot_be_noted(tmp_path):
-    """A full disk costs no one the results."""
+async def test_a_confirmation_that_cannot_be_noted(tmp_path):
+    """A full disk costs no one the results; whoever confirms hears of it."""
     full: list[Exception] = []
 
     def commit() -> None:
@@ -384,7 +385,9 @@ async def test_a_download_that_cannot_be_noted(tmp_path):
         whole = await site.get("/results")
 
         assert (200, True) == (whole.status, bool(whole.body))
-        assert await site.download_noted() is None
+        digest = hashlib.sha256(whole.body).hexdigest()
+        assert 503 == (await site.confirm(json.dumps({"sha256": digest}).encode())).status
+        assert site.store.snapshot().retrieved_at is None
 
 
 @pytest.mark.parametrize("packed", [True, False])

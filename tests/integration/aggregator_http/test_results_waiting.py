@@ -12,6 +12,7 @@ from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (
     E2E,
     NODE1,
+    NODE2,
     PLAN,
     RESULT,
     Scene,
@@ -138,6 +139,34 @@ async def test_an_upload_at_its_deadline(tmp_path, rate, length):
 
 
 @situation
+async def test_an_upload_that_waits_at_its_deadline(tmp_path):
+    """Its entry does not time out while its sender stays, nor while it is read then."""
+    plan = {**PLAN, "timeout_seconds": 1}
+    async with (
+        serving(tmp_path, limits=ONE, plan=plan) as scene,
+        scene.connect() as busy,
+        scene.connect(certs.client("sysd")) as wire,
+    ):
+        await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
+        await scene.holds(busy)
+        await wire.send(head("PUT", RESULT[NODE1], "Content-Length: 4"), b"ha")
+        async with asyncio.timeout(HANG):
+            while NODE1 not in scene.intake.uploads.present:
+                await asyncio.sleep(0.005)
+        await scene.store.launch("sysd", at=time.time() - 0.9)
+        await asyncio.sleep(0.2)
+        assert {NODE1} == scene.intake.uploads.queued
+        await busy.send(b"lf")
+        assert 200 == (await busy.reply()).status
+        await scene.holds(wire)
+        assert {NODE1} == scene.intake.uploads.queued
+        await wire.send(b"lf")
+
+        assert 200 == (await wire.reply()).status
+        assert set() == scene.intake.uploads.queued
+
+
+@situation
 async def test_an_upload_after_its_deadline(tmp_path):
     """It is taken while there is time, and does not keep the run open by waiting."""
     plan = {**PLAN, "timeout_seconds": 1}
@@ -150,6 +179,7 @@ async def test_an_upload_after_its_deadline(tmp_path):
             while NODE1 not in scene.intake.uploads.present:
                 await asyncio.sleep(0.005)
         assert {E2E} == set(scene.intake.uploads.holding)
+        assert set() == scene.intake.uploads.queued
         await busy.send(b"lf")
 
         assert 200 == (await late).status
@@ -172,6 +202,30 @@ async def test_a_retry_after_the_deadline_within_its_window(tmp_path):
         await busy.send(b"lf")
 
         assert 200 == (await retry).status
+
+
+@situation
+async def test_a_key_that_takes_no_more_uploads(tmp_path):
+    """Its Job is to be deleted: not while an upload waits or is read; then 410 to all others."""
+    async with (
+        serving(tmp_path, limits=ONE) as scene,
+        scene.connect() as busy,
+        scene.connect(certs.client("sysd")) as wire,
+    ):
+        await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
+        await scene.holds(busy)
+        await wire.send(head("PUT", RESULT[NODE1], "Content-Length: 4"))
+        async with asyncio.timeout(HANG):
+            while NODE1 not in scene.intake.uploads.present:
+                await asyncio.sleep(0.005)
+        assert not scene.intake.uploads.close([NODE2, E2E])
+        assert not scene.intake.uploads.close([NODE1])
+        await busy.send(b"lf")
+        await wire.send(b"half")
+        assert [200, 200] == [(await each.reply()).status for each in (busy, wire)]
+
+        assert scene.intake.uploads.close([NODE1, NODE2])
+        assert [409, 410] == [(await scene.put(key, b"x")).status for key in (NODE1, NODE2)]
 
 
 @situation

@@ -123,7 +123,7 @@ async def serving(
     await intake.recover(store.snapshot())
     contents = Contents(layout, blobs, judge, clock=clock)
     app = StatusApp(
-        store.snapshot,
+        store,
         Health(),
         lambda _: Page(b"", "text/plain", False),
         Audience.LOCAL,

@@ -51,9 +51,10 @@ class Status:
         store: QuickStore,
         health: Health,
         listener: Listener,
+        app: StatusApp,
         context: ssl.SSLContext | None,
     ) -> None:
-        self.store, self.health, self.context = store, health, context
+        self.store, self.health, self.app, self.context = store, health, app, context
         self.address = ("", 0)
         self._listener = listener
 
@@ -94,23 +95,25 @@ async def serving(
     client: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
     plan: dict[str, Any] | None = None,
+    store: QuickStore | None = None,
     **listener_options: Any,
 ) -> AsyncIterator[Status]:
     """Serve the status of a run."""
-    store = QuickStore()
+    store = store or QuickStore()
     await store.open_run(parse_plan(plan or PLAN), now=time.time())
     health, seen = Health(), Seen()
 
     def metrics(accept: str) -> Page:
         return Page(f"# for {accept}\n".encode(), "text/plain; version=0.0.4", False)
 
-    app = StatusApp(store.snapshot, health, metrics, audience, seen)
+    app = StatusApp(store, health, metrics, audience, seen)
     listener = listening(app, seen, ssl_context=server, host=host, **listener_options)
-    status = Status(store, health, listener, client)
+    status = Status(store, health, listener, app, client)
     status.address = await listener.start()
     try:
         yield status
     finally:
+        app.close()
         await listener.close(grace=1.0)
         await store.close()
     assert [] == seen.surprises
@@ -206,8 +209,14 @@ async def test_a_page_of_a_run_without_entries():
         ("limit=1&after=sysd/node9", "after must be the key of an entry, as PLUGIN/NODE or "),
         ("limit=1&after=", "after must be the key of an entry, as PLUGIN/NODE or "),
         ("limit=1&after=%ff", "after must be the key of an entry, as PLUGIN/NODE or "),
-        ("limit=1&limit=2", "summary, limit and after may be given once each"),
-        ("summary=true&limit=1", "summary=true cannot be combined with limit"),
+        ("limit=1&limit=2", "summary, limit, after, since and wait may be given once each"),
+        ("summary=true&limit=1", "summary=true, limit and since cannot be combined"),
+        ("since=1&limit=1", "summary=true, limit and since cannot be combined"),
+        ("since=-1", "since must be an integer from 0 to 9223372036854775807"),
+        ("since=9223372036854775808", "since must be an integer from 0 to 9223372036854775807"),
+        ("since=1&wait=21", "wait must be an integer from 0 to 20"),
+        ("since=1&wait=1.5", "wait must be an integer from 0 to 20"),
+        ("wait=1", "wait requires since"),
     ],
 )
 @situation
@@ -316,7 +325,7 @@ async def test_other_methods(path):
         assert (405, b"", "GET, HEAD") == (*reply.said, reply.headers["allow"])
 
 
-@pytest.mark.parametrize("path", ["/events/", "/statusx", "/livez/", "/debug", "//status"])
+@pytest.mark.parametrize("path", ["/events", "/statusx", "/livez/", "/debug", "//status"])
 @situation
 async def test_paths_that_do_not_exist(path):
     """404."""
@@ -448,12 +457,22 @@ async def test_metrics():
         assert "text/plain; version=0.0.4" == reply.headers["content-type"]
 
 
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"body_silence_seconds": 0.3},
+        {"upload_rate_after_seconds": 0.3, "min_upload_bytes_per_second": 2**40},
+    ],
+)
 @situation
-async def test_a_reader_that_does_not_read():
-    """Who takes nothing of a large answer is cut off, and holds up nobody until then."""
+async def test_a_reader_that_does_not_read(limit):
+    """Who takes nothing of a large answer, or all of it too slowly, is cut off.
+
+    It holds up nobody until then.
+    """
     nodes = [f"node-{number}" for number in range(5000)]
     plan = {"run": certs.RUN, "plugins": [{"name": "p", "nodes": nodes}]}
-    limits = limited(body_silence_seconds=0.3, header_seconds=600.0)
+    limits = limited(**{"body_silence_seconds": 600.0, "header_seconds": 600.0, **limit})
     async with (
         serving(plan=plan, limits=limits, keep_alive=600.0) as status,
         connected(status.address, None) as deaf,

@@ -49,17 +49,18 @@ def test_what_is_issued_ends_with_its_authority(tmp_path: Path) -> None:
     assert kept.expires_at == leaf.not_valid_after_utc.timestamp()
 
 
-def test_once_the_run_is_closed_nobody_can_add_a_client(tmp_path: Path) -> None:
+def test_once_the_key_is_forgotten_nobody_can_add_a_client(tmp_path: Path) -> None:
     """The key is gone; the server's certificate serves on. It may be forgotten twice."""
     first = open_run(tmp_path)
     for _ in range(2):
-        Authority.forget_key(tmp_path / "tls")
+        first.forget_key()
     again = open_run(tmp_path)
 
     assert not (tmp_path / "tls" / "ca.key").exists()
     assert (first.ca, first.server) == (again.ca, again.server)
-    with pytest.raises(CertificateError, match="not kept"):
-        again.client(RUN, E2E)
+    for authority in (first, again):
+        with pytest.raises(CertificateError, match="not kept"):
+            authority.client(RUN, E2E)
 
 
 def test_a_first_start_that_was_killed_is_one_again(tmp_path: Path) -> None:

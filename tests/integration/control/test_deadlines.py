@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from reporter.aggregator.finish.package import PackageFailed
 from reporter.core.run.entry import State
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import UploadOutcome
-from tests.integration.control.world import E2E, NODE1, NODE2, World, play
+from tests.integration.control.world import E2E, NODE1, NODE2, PLAN, World, play
 
 
 class TestDeadlines:
@@ -32,7 +35,7 @@ class TestDeadlines:
 
         play(story())
 
-    @pytest.mark.parametrize("how", ["restart", "start", "pause", "clock"])
+    @pytest.mark.parametrize("how", ["restart", "start", "pause"])
     def test_moved_by_an_outage(self, world, how):
         """Workers have the time in which they could not reach us, and no more than that."""
 
@@ -47,13 +50,62 @@ class TestDeadlines:
                 case "pause":
                     world.move(600)
                     await world.control.tick()
-                case "clock":
-                    world.wall += 600
-                    await world.control.tick()
             await world.pass_time(2_590, step=10)
             assert (State.RUNNING, None) == world.state(E2E)
             await world.pass_time(10 + 5)  # signs of life are 5 s apart
             assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
+
+        play(story())
+
+    @pytest.mark.parametrize("then", ["go on", "restart"])
+    @pytest.mark.parametrize("hours", [-2, 2])
+    def test_the_wall_clock_is_set(self, world, hours, then):
+        """Nobody has more time for it, or less."""
+
+        async def story():
+            await world.start()
+            await world.pass_time(1_000, step=10)
+            world.wall += hours * 3_600
+            await world.pass_time(1_000, step=10)
+            if then == "restart":
+                await world.restart()
+            await world.pass_time(1_590, step=10)
+            assert (State.RUNNING, None) == world.state(E2E)
+            await world.pass_time(10 + 5)  # signs of life are 5 s apart
+            assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
+
+        play(story())
+
+    @pytest.mark.parametrize("hours", [-2, 0.5])
+    def test_the_wall_clock_is_set_while_the_aggregator_is_away(self, world, hours):
+        """It goes on from the seconds that were left; what the clock gained counts as away."""
+
+        async def story():
+            await world.start()
+            await world.pass_time(1_000, step=10)
+            await world.restart(after=hours * 3_600)
+            await world.pass_time(2_590, step=10)
+            assert (State.RUNNING, None) == world.state(E2E)
+            await world.pass_time(10 + 5)
+            assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
+
+        play(story())
+
+    def test_the_wall_clock_is_set_while_the_tarball_cannot_be_made(self, world):
+        """It is tried for as long as before, also by the next process."""
+
+        async def story():
+            await world.start(broken=PackageFailed("no room"))
+            for key in PLAN.keys:
+                await world.result(key)
+            await world.pass_time(60)
+            world.wall += 2 * 3_600
+            signs = asyncio.create_task(world.control.stay_alive())
+            await asyncio.sleep(0)
+            signs.cancel()
+            await world.restart(broken=PackageFailed("no room"))
+            await world.pass_time(60)
+            assert Phase.POST_PROCESSING is world.store.phase
 
         play(story())
 

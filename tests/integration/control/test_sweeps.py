@@ -15,6 +15,7 @@ from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.sweep import Silence
 from reporter.core.run import beats
 from reporter.core.run.beats import Beat
+from reporter.core.run.clock import RunClock
 from reporter.core.run.entry import due, fail, silence
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Failure, Rank, Record
@@ -94,8 +95,7 @@ class Process:
         """Begin as `control` does, and look."""
         self.store = QuickStore(
             self.path,
-            clock=lambda: self.mono,
-            wall=lambda: self.wall,
+            now=RunClock(lambda: self.mono, lambda: self.wall),
             windows=Windows(retry=40.0, cap=90.0),
         )
         await self.store.open_run(PLAN, now=self.wall)

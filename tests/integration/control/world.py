@@ -10,6 +10,7 @@ from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.finish.package import PackageFailed
 from reporter.aggregator.store import StoreFull
 from reporter.aggregator.store.operations import Windows
+from reporter.core.run.clock import RunClock
 from reporter.core.run.entry import Marked, State
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Cause, Failure, Rank, Record
@@ -77,10 +78,10 @@ class World:
         self.files = Files()
         if broken is not None:
             self.files.broken["package"] = broken
+        now = RunClock(lambda: self.mono, lambda: self.wall)
         self.store = QuickStore(
             self.path,
-            clock=lambda: self.mono,
-            wall=lambda: self.wall,
+            now=now,
             windows=Windows(retry=self.window),
             before_commit=self._commit,
         )
@@ -98,8 +99,7 @@ class World:
             full=lambda: self.full_seconds,
             removed=self.removed,
             count=self.counted.append,
-            clock=lambda: self.mono,
-            wall=lambda: self.wall,
+            now=now,
         )
         await self.control.tick()
         return self

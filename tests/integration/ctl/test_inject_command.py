@@ -84,7 +84,7 @@ def test_only_jobs_that_are_selected():
     """Nothing is said of the others."""
     arguments = ("inject", "--check", "-l", "status-reporter.io/inject", "-f", "-")
 
-    assert (0, "", "status-ctl: no Job to change in it\n") == ctl(*arguments, data=JOB)
+    assert (0, "", "status-ctl: no Jobs found\n") == ctl(*arguments, data=JOB)
 
 
 def test_a_directory_with_what_is_below_it(tmp_path):
@@ -122,6 +122,19 @@ def test_rights_for_each_account_are_added_once_and_taken_away():
     assert stream == ctl("uninject", "-f", "-", data=once)[1]
 
 
+def test_a_token_and_a_cpu_limit_for_the_reporter_are_taken_away_with_it():
+    stream = JOB.replace("      automountServiceAccountToken: false\n", "")
+    options = ("--own-token-only", "--cpu-limit", "500m")
+
+    code, once, _ = ctl("inject", *options, "-f", "-", data=stream)
+
+    pod = yaml.safe_load(once)["spec"]["template"]["spec"]
+    assert (0, False) == (code, pod["automountServiceAccountToken"])
+    assert "500m" == pod["initContainers"][0]["resources"]["requests"]["cpu"]
+    assert once == ctl("inject", *options, "-f", "-", data=once)[1]
+    assert stream == ctl("uninject", "-f", "-", data=once)[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -134,6 +147,8 @@ def test_rights_for_each_account_are_added_once_and_taken_away():
         (("-f", "-", "--env", "METRICS_PORT=many"), "METRICS_PORT"),
         (("-f", "-", "--aggregator", "https://x"), "--aggregator"),
         (("-f", "-", "-l", "a in"), "--selector"),
+        (("-f", "-", "--cpu-limit", "half"), "--cpu-limit"),
+        (("-f", "-", "--cpu-limit", "0"), "--cpu-limit"),
         (("-f", "/nowhere"), "cannot read /nowhere: No such file or directory"),
     ],
 )
@@ -167,7 +182,7 @@ def test_variables_that_are_no_settings():
     reporter = yaml.safe_load(out)["spec"]["template"]["spec"]["initContainers"][0]
     given = {each["name"]: each.get("value") for each in reporter["env"]}
     assert (0, "60", False) == (code, given["MAX_WAIT_TIME"], "METRICS_PORT" in given)
-    assert 9464 == reporter["ports"][0]["containerPort"]
+    assert "ports" not in reporter
     assert "--env MAX_WAIT_TIME: not a setting of the reporter" in report
     assert "--env METRICS_PORT='tcp://10.0.0.1:9090': set by Kubernetes for a Service" in report
 

@@ -378,8 +378,12 @@ REVIEW = Rule(("create",), ("localsubjectaccessreviews",), groups=("authorizatio
     ("account", "code", "said"),
     [
         ("reporter", 0, ""),
-        ("go-reporter", 0, "may not watch pods, create events.events.k8s.io."),
-        ("no-pods", 1, "By the RBAC rules of the cluster, the service account 'no-pods' may not"),
+        ("go-reporter", 0, "has no permission to watch pods, create events.events.k8s.io."),
+        (
+            "no-pods",
+            1,
+            "By the RBAC rules of the cluster, the service account 'no-pods' has no permission to",
+        ),
     ],
 )
 def test_rights_by_the_cluster(

@@ -61,8 +61,10 @@ def test_a_run_from_beginning_to_end(home: Home, aggregator: Aggregator) -> None
     )
     assert b"complete: 2 of 2 done (100%), final" in out_watch.splitlines()[-1]
 
+    assert ended["retrieved_at"] is None
     code, out, err = home.run("retrieve", *where, "--extract", "results")
     assert (0, "results\n", "") == (code, out, err)
+    assert aggregator.status()["retrieved_at"] is not None
     found = sorted((home.folder / "results").rglob("result"))
     assert [b"data", b"data"] == [file.read_bytes() for file in found]
 

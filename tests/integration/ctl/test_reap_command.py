@@ -301,7 +301,7 @@ class TestTrouble:
         code, out, err = at_home.run("reap", "-o", "name")
 
         assert (4, "job.batch/two\n") == (code, out)
-        assert "Job default/one could not be read or updated (forbidden)" in err
+        assert "Job default/one could not be read or updated (denied)" in err
 
     def test_jobs_that_nobody_can_write(self, at_home: Home, fake: FakeKube) -> None:
         """However many: the API server is there, and the next Job gets its word."""

@@ -75,7 +75,16 @@ def serving(
     document = run_status(
         "complete", entry("e2e", status="complete"), final=True, **{"tar-info": tar}
     )
-    return Scripted(tls, status=Say(body=document), results=reply or Say(body=body))
+    server = Scripted(tls, status=Say(body=document), results=reply or Say(body=body))
+    server.answer("/results/retrieved", Say())
+    return server
+
+
+def confirmed(server: Scripted) -> list[object]:
+    """What was said to be downloaded, in the requests that said so."""
+    posts = [each for each in server.requests if each.method == "POST"]
+    assert {"/results/retrieved"} >= {each.target for each in posts}
+    return [json.loads(each.body)["sha256"] for each in posts]
 
 
 def left(home: Home) -> list[str]:
@@ -131,6 +140,17 @@ class TestFile:
         assert (0, f"{NAME}\n", "") == found
         assert GOOD == (home.folder / NAME).read_bytes()
         assert [NAME] == left(home)
+        assert [hashlib.sha256(GOOD).hexdigest()] == confirmed(server)
+
+    @pytest.mark.parametrize("act", [Say(503, b"try again\n"), Cut(0)])
+    def test_that_it_is_here_is_not_heard(self, home: Home, act: Act) -> None:
+        """The results are here all the same; that `delete` will ask is said."""
+        with serving() as server:
+            server.answer("/results/retrieved", act)
+            code, out, err = home.run("retrieve", "--url", server.url)
+
+        assert (0, f"{NAME}\n") == (code, out)
+        assert "status-ctl: the download was not confirmed, so `delete` will ask: " in err
 
     def test_elsewhere(self, home: Home) -> None:
         """Folders on the way are made; a file that is there stays unless --force."""
@@ -157,7 +177,7 @@ class TestFile:
         with serving(announced=b"other") as server:
             code, out, err = home.run("retrieve", "--url", server.url)
 
-        assert (1, "", []) == (code, out, left(home))
+        assert (1, "", [], []) == (code, out, left(home), confirmed(server))
         assert "SHA-256 mismatch" in err
 
     @pytest.mark.parametrize(
@@ -191,7 +211,6 @@ class TestFile:
         assert (0, f"{NAME}\n") == (code, out)
         assert GOOD == (home.folder / NAME).read_bytes()
         first, second = (each.headers for each in server.requests if each.target == "/results")
-        assert "results-kept" not in first
         assert (None, f"bytes={cut}-") == (first.get("range"), second.get("range"))
 
     def test_another_part_than_was_asked_for(self, home: Home) -> None:
@@ -295,6 +314,7 @@ class TestExtract:
             found = home.run("retrieve", "--url", server.url, *words)
 
         assert (0, f"{folder}\n", "") == found
+        assert [hashlib.sha256(GOOD).hexdigest()] == confirmed(server)
         root = home.folder / folder
         assert b"data" == (root / "plugins/e2e/results/global/result").read_bytes()
         assert ["meta", "plugins"] == sorted(os.listdir(root))

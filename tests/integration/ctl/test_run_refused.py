@@ -383,7 +383,7 @@ class TestRefuses:
         code, _, err = start(there)
 
         assert 0 == code, err
-        assert "you may not grant jobs/status: verdicts are not written on the Jobs" in err
+        assert "no permission to grant jobs/status: verdicts are not written on the Jobs" in err
         made = fake.store.get("ConfigMap", "status-reporter-first", "first")
         assert json.loads(made["data"]["launch.json"])["writeConditions"] is False
 

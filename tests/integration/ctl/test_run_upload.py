@@ -216,7 +216,7 @@ class TestEnds:
     @pytest.mark.parametrize(
         ("more", "said"),
         [
-            (("--exit",), "--exit requires --upload-url-file: nobody can download"),
+            (("--exit",), "--exit requires --upload-url-file: the results cannot be downloaded"),
             ((*UPLOAD, "--expose", "nodeport"), "--exit cannot be used with --expose"),
         ],
     )

@@ -210,6 +210,14 @@ class TestExitCodes:
 
         assert out.startswith("\x1b[33mcomplete, 1 of 2 unknown\x1b[0m: 2 of 2 done")
 
+    def test_a_run_without_plugins_is_no_pass(self, home: Home) -> None:
+        """The headline says why."""
+        with Scripted(status=Say(body=run_status("complete", final=True))) as server:
+            code, out = home.terminal("status", "--url", server.url)
+
+        assert 1 == code
+        assert out.startswith("\x1b[33mcomplete, no results expected\x1b[0m: 0 of 0 done")
+
     @pytest.mark.parametrize(
         ("reply", "words"),
         [

@@ -181,6 +181,15 @@ def test_details_are_shown_where_the_reporter_would_write_them(setting, details)
     assert details == json.loads(shown.get("status-reporter.io/Available.details", "null"))
 
 
+def test_a_temporary_directory_behind_a_link_is_no_link_on_a_volume(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    environ = {**os.environ, "TMPDIR": str(tmp_path / "link")}
+    with started("--", "sh", "-c", SUCCESS, env=environ) as process:
+        run = finish(process)
+
+    assert ("True", "Fine", "It works") == run.condition
+
+
 def test_an_option_outranks_the_environment():
     """And is a length of time."""
     environ = {**os.environ, "MAX_WAIT_TIME_SECONDS": "600"}

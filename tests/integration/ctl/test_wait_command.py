@@ -37,6 +37,7 @@ UNKNOWN = run_status(
     "complete", entry("e2e", status="complete", result_status="unknown"), final=True
 )
 NO_ENTRIES = run_status("complete", final=True)
+BEFORE_PLUGINS = run_status("running")
 
 
 def replies(*documents: dict) -> list[Say]:
@@ -69,11 +70,12 @@ class TestEnds:
             ([], (RUNNING, PACKING, PASSED), 0, 3),
             ([], (EARLY, LOST), 1, 2),
             ([], (EARLY, PASSED), 0, 2),
-            ([], (NO_ENTRIES,), 0, 1),
+            ([], (NO_ENTRIES,), 1, 1),
+            (["--fail-fast"], (BEFORE_PLUGINS, PASSED), 0, 2),
             (["--for", "end"], (PACKING, PASSED), 0, 2),
             (["--fail-fast"], (RUNNING, EARLY), 1, 2),
             (["--fail-fast"], (RUNNING, PASSED), 0, 2),
-            ([], ({"status": "complete", "plugins": []},), 0, 1),
+            ([], ({"status": "complete", "plugins": []},), 1, 1),
             ([], ({"status": "failed", "plugins": []},), 1, 1),
             (["--for", "e2e"], (RUNNING, READING, PACKING), 0, 3),
             (["--for", "e2e", "--delivery-only"], (RUNNING, READING), 0, 2),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.aggregator.finish.upload import TarballUploader
+from reporter.core.run.clock import RunClock
 from reporter.core.run.plan import Plan, Plugin
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.status import tar_upload
@@ -40,10 +41,14 @@ class World:
             self.folder,
             self.bucket.url_file,
             str(self.bucket.ca),
-            wall=lambda: self.wall,
+            now=self.clock(),
             rng=lambda: 0.0,
             **given,
         )
+
+    def clock(self) -> RunClock:
+        """The run's clock in a new process."""
+        return RunClock(lambda: self.wall, lambda: self.wall)
 
     def play(
         self, story: Callable[[QuickStore], Awaitable[None]], plugin: str = "", nodes: Any = ()
@@ -52,7 +57,7 @@ class World:
         plugins = (Plugin(plugin, tuple(nodes)),) if plugin else ()
 
         async def told() -> None:
-            store = QuickStore(self.folder / "run.db", wall=lambda: self.wall)
+            store = QuickStore(self.folder / "run.db", now=self.clock())
             await store.open_run(Plan("run-1", plugins, 60), now=self.wall)
             try:
                 if store.phase is Phase.RUNNING and not plugins:

@@ -71,20 +71,18 @@ def test_a_try_that_fails(case: str, tmp_path: Path):
 )
 def test_a_store_that_wants_a_pause(wished: str, waited: float, tmp_path: Path):
     """Its Retry-After is waited for, up to half a minute; no byte is sent before."""
-    now = 1000.0
     with Bucket(tmp_path, Say(429, headers={"Retry-After": wished}), Say()) as bucket:
-        world = World(tmp_path, bucket, clock=lambda: now)
+        world = World(tmp_path, bucket)
 
         async def story(store: QuickStore) -> None:
-            nonlocal now
             upload = world.upload()
             await upload.resume(store, 60.0)
             await upload.begin(store, TAR)
             assert not await upload.over(store)
-            now += waited - 0.001
+            world.wall += waited - 0.001
             assert not await upload.over(store)
             assert 1 == len(bucket.requests)
-            now += 0.002
+            world.wall += 0.002
             assert await upload.over(store)
 
         world.play(story)

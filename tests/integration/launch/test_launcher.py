@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reporter.core.launch import cleanup, decide
 from reporter.core.launch.names import entry_name, shared_name
 from reporter.core.run.entry import State
 from reporter.core.run.launched import LauncherTrouble, Step
-from reporter.core.run.record import Cause
+from reporter.core.run.record import Cause, Failure
 from reporter.errors import Unavailable
+from reporter.pki.issuing import CertificateError
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits
 from tests.integration.launch.world import (
@@ -70,6 +73,25 @@ async def test_a_run_goes_through(world: World) -> None:
     for key in ALL:
         logs = world.folder / "podlogs" / "default" / f"{entry_name(RUN, key)}-x7k2p" / "logs"
         assert str(key) == (logs / "main.txt").read_text()
+
+
+@on_loop
+async def test_the_key_of_the_authority_is_kept_until_the_last_plugin_has_its_certificate(
+    world: World,
+) -> None:
+    """While plugins still run it is gone, from the disk and from memory."""
+    world.passes = lambda key: key == CHECK
+    world.cluster.fates = {"disk": waits("ContainerCreating")}
+    ca_key = world.folder / "tls" / "ca.key"
+    async with world.begun():
+        await world.until(lambda: all(world.store.snapshot().pods.get(key) for key in DISKS))
+        assert ca_key.exists()
+        for name in world.names("Pod"):
+            world.fake.update_pod(name, runs)
+        await world.until(lambda: not ca_key.exists())
+        assert {State.RUNNING} == {world.entry(key).state for key in DISKS}
+        with pytest.raises(CertificateError):
+            world.authority.client(RUN, CHECK)
 
 
 @on_loop
@@ -134,6 +156,46 @@ async def test_a_plugin_is_restarted_while_its_result_is_being_uploaded(daemons:
         assert (State.RUNNING, State.FAILED) == tuple(daemons.entry(key).state for key in DISKS)
         await daemons.upload(DISKS[0])
         assert State.COMPLETE is daemons.entry(DISKS[0]).state
+
+
+@on_loop
+async def test_a_result_is_being_uploaded_when_its_job_is_to_go(one: World) -> None:
+    """It is waited for; after that nothing more is taken for the entry, and then its Job goes."""
+    one.passes = lambda key: False
+    one.uploading = {CHECK}
+    async with one.begun():
+        await one.until(lambda: one.names("Pod"))
+        await one.store.mark_failed(CHECK, Failure("final", time.time(), "so", Cause.POD_FAILED))
+        await one.until(lambda: one.refused == 2)
+        assert ([CHECK_JOB], set()) == (one.names("Job"), one.closed)
+        one.uploading.clear()
+        await one.until(lambda: one.launcher.through)
+    assert ({CHECK}, []) == (one.closed, left(one))
+
+
+@on_loop
+async def test_an_upload_begins_at_the_last_look_of_a_run(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its Job goes all the same: once the run is over, nothing would ever delete it."""
+    monkeypatch.setattr(decide, "END", 0.0)
+    monkeypatch.setattr(cleanup, "LOGS", 0.0)
+    monkeypatch.setattr(one, "close", lambda keys: False)
+    one.passes = lambda key: False
+    async with one.begun():
+        await one.until(lambda: one.names("Pod"))
+        await one.store.mark_failed(CHECK, Failure("final", time.time(), "so", Cause.POD_FAILED))
+        await one.until(lambda: one.launcher.through)
+    assert [] == one.names("Job")
+
+
+@on_loop
+async def test_a_result_is_uploaded_once_more_when_its_job_is_to_go(one: World) -> None:
+    """One is stored, so nothing can come of it: it keeps no Job."""
+    one.uploading = {CHECK}
+    async with one.begun():
+        await one.until(lambda: one.launcher.through)
+    assert (0, []) == (one.refused, left(one))
 
 
 @on_loop

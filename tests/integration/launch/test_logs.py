@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,10 @@ class Scene:
         self.api = connect(fake)
         (folder / "staging").mkdir()
 
-    def logs(self, **limits: Any) -> Logs:
+    def logs(self, api: Any = None, **limits: Any) -> Logs:
         podlogs, staging = self.folder / "podlogs", self.folder / "staging"
-        return Logs(self.api, "default", podlogs, staging, pause=0.01, **limits)
+        given = {"check_room": lambda size: None, "pause": 0.01, **limits}
+        return Logs(api or self.api, "default", podlogs, staging, **given)
 
     def says(self, container: str, said: bytes) -> None:
         self.fake.store.logs["default", POD, container] = said
@@ -85,6 +87,24 @@ def test_the_logs_of_a_run_have_a_bound(scene: Scene) -> None:
     assert {f"default/{POD}/logs/adapter.txt": b"x" * 600} == scene.found()
 
 
+def test_a_log_that_would_use_the_reserve_of_the_disk(scene: Scene) -> None:
+    """Results need it more: that log is left out, and people know which; a shorter one is kept."""
+
+    def check_room(size: int) -> None:
+        if size > 500:
+            raise OSError(errno.ENOSPC, "No space left above the reserve")
+
+    scene.says("adapter", b"x" * 501)
+    scene.says("status-reporter", b"y" * 500)
+    with log.capture() as events:
+        scene.logs(check_room=check_room).take(POD, ["adapter", "status-reporter"])
+
+    assert {f"default/{POD}/logs/status-reporter.txt": b"y" * 500} == scene.found()
+    (said,) = events
+    expected = ("Log skipped", "adapter", "No space left above the reserve")
+    assert expected == (said["message"], said["container"], said["error"])
+
+
 @pytest.mark.parametrize("fault", [Answer(500), Reset()])
 def test_a_log_that_cannot_be_read_is_tried_again(scene: Scene, fault: Any) -> None:
     """A few times; then it is left out, and holds nothing up."""
@@ -135,10 +155,7 @@ class Slow:
 
 def cut(scene: Scene, api: Slow, **limits: Any) -> tuple[bytes, list[str]]:
     """Take a log within 20 s; return what is kept, and what is said about that container."""
-    podlogs, staging = scene.folder / "podlogs", scene.folder / "staging"
-    logs = Logs(
-        cast(Any, api), "default", podlogs, staging, seconds=20.0, clock=lambda: api.now, **limits
-    )
+    logs = scene.logs(api, seconds=20.0, clock=lambda: api.now, **limits)
     with log.capture() as events:
         logs.take(POD, ["adapter"])
     assert logs.taken(POD)

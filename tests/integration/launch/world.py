@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from reporter.core.launch.names import key_of
 from reporter.core.launch.run_options import RunOptions
 from reporter.core.launch.run_rights import aggregator_rules
 from reporter.core.launch.spec import Launch
+from reporter.core.run.clock import RunClock
 from reporter.core.run.definition import Definition
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
@@ -88,7 +89,10 @@ class World:
     passes: Callable[[Key], bool] = lambda key: True
     api: Any = None
     uploading: set[Key] = field(default_factory=set)
+    closed: set[Key] = field(default_factory=set)
+    refused: int = 0
     store: SqliteStore = field(init=False)
+    authority: Authority = field(init=False)
     launcher: Launcher = field(init=False)
     cluster: Cluster = field(init=False)
     task: asyncio.Task[None] = field(init=False)
@@ -121,9 +125,10 @@ class World:
     async def begun(self) -> AsyncIterator[None]:
         """The store is open and the launcher at work; in the end it is as after a kill."""
         loop = asyncio.get_running_loop()
-        self.store = SqliteStore(self.folder / "run.db", clock=time.monotonic, wall=time.time)
+        now = RunClock(time.monotonic, time.time)
+        self.store = SqliteStore(self.folder / "run.db", now=now)
         await self.store.open_run(self.plan, now=time.time())
-        authority = Authority.open_issuing(
+        self.authority = Authority.open_issuing(
             self.folder / "tls", self.plan, ["r1"], now=time.time(), seconds=3600
         )
         real = connect(self.fake)
@@ -135,12 +140,13 @@ class World:
             self.launch,
             namespace=NAMESPACE,
             url="https://r1.default.svc:8080",
-            ca=authority.ca,
-            client=functools.partial(authority.client, RUN),
+            ca=self.authority.ca,
+            client=functools.partial(self.authority.client, RUN),
+            forget_key=self.authority.forget_key,
             uploading=lambda: self.uploading,
+            close=self.close,
             logs=self.logs(real),
-            clock=time.monotonic,
-            wall=time.time,
+            now=now,
         )
         self.cluster.begun = lambda key: loop.call_soon_threadsafe(self._began, key) and None
         self.task = asyncio.create_task(self.launcher.run())
@@ -161,11 +167,21 @@ class World:
     def logs(self, api: KubeApi) -> Logs:
         """What takes logs to `podlogs`."""
         (self.folder / "staging").mkdir(exist_ok=True)
-        return Logs(api, NAMESPACE, self.folder / "podlogs", self.folder / "staging", pause=0.01)
+        podlogs, staging = self.folder / "podlogs", self.folder / "staging"
+        return Logs(api, NAMESPACE, podlogs, staging, check_room=lambda size: None, pause=0.01)
 
     def _began(self, key: Key) -> None:
         if self.passes(key):
             self._uploading = asyncio.create_task(self.upload(key))
+
+    def close(self, keys: Collection[Key]) -> bool:
+        """Whether none of them has an upload; then none is taken any more."""
+        idle = self.uploading.isdisjoint(keys)
+        if idle:
+            self.closed.update(keys)
+        else:
+            self.refused += 1
+        return idle
 
     async def upload(self, key: Key, verdict: str = "passed") -> None:
         """A worker's result is in."""

@@ -108,10 +108,10 @@ def test_w5_answers(connect, acts, outcome, attempts):
 
 
 def test_w5_retry_after_is_waited(connect, fake_time):
-    """W5: seven seconds at least, though the back-off is one."""
+    """W5: seven seconds at least, though the back-off is one; and up to half of that more."""
     with Scripted(results=[Say(503, headers={"Retry-After": "7"}), Say()]) as server:
         assert connect(server.config()).put_result(RESULT).delivered
-    assert 7.0 == fake_time.elapsed
+    assert 7.0 <= fake_time.elapsed <= 10.5
 
 
 BUSY = Say(503, headers={"Retry-After": "5", "Result-Busy": "true"})

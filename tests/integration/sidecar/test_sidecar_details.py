@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from tests.fakekube import Answer
 from tests.fakekube.journal import Entry
 from tests.integration.scene import ANNOTATION, Scene
@@ -57,10 +59,11 @@ def test_a_verdict_without_details_removes_those_of_another_attempt(scene: Scene
     assert {ANNOTATION, "a"} == set(annotations(scene))
 
 
-def test_details_that_the_api_refuses_do_not_cost_the_verdict(scene: Scene) -> None:
-    """The other annotations of the Job may leave no room for them."""
+@pytest.mark.parametrize("code", [422, 403])
+def test_details_that_the_api_refuses_do_not_cost_the_verdict(scene: Scene, code: int) -> None:
+    """The other annotations may leave no room for them, or a webhook does not allow them."""
     scene.create()
-    fault = scene.fake.fail(Answer(422), method="PATCH", where=has_details, times=None)
+    fault = scene.fake.fail(Answer(code), method="PATCH", where=has_details, times=None)
     reporter = scene.start(REPORT_DETAILS="true")
     write(scene, details=[1])
 

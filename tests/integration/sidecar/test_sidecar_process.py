@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from tests import forked
-from tests.integration.scene import RUNNING, Scene
+from tests.fakekube import terminated, waiting
+from tests.integration.scene import RUNNING, Scene, ask, now
+from tests.ports import free_port
 
 UNWANTED = (
     "kubernetes.aio",
@@ -58,13 +60,13 @@ def test_people_can_have_lines(scene: Scene) -> None:
 
 
 def test_bad_settings_are_all_named_and_shown_on_the_job(scene: Scene) -> None:
-    """One line each, exit 2, and Unknown/ReporterConfigError on the Job."""
+    """One line each, exit 2 where nobody restarts it, and Unknown/ReporterConfigError."""
     scene.create()
     with scene.process(MAX_WAIT_TIME_SECONDS="soon", EXIT_POLICY="maybe") as process:
         output, errors = process.communicate(timeout=60)
 
     assert (2, "") == (process.returncode, errors)
-    problems = [event["problem"] for event in logged(output)]
+    problems = [event["problem"] for event in logged(output) if "problem" in event]
     assert ["EXIT_POLICY", "MAX_WAIT_TIME_SECONDS"] == sorted(p.split("=")[0] for p in problems)
     assert [("Unknown", "ReporterConfigError", False)] == scene.history()
     for problem in problems:
@@ -113,6 +115,28 @@ def test_bad_settings_again_are_not_written_again(scene: Scene) -> None:
     assert 1 == len(scene.writes())
 
 
+def test_bad_settings_of_another_index_do_not_hide_the_one_that_failed(scene: Scene) -> None:
+    """The Job has failed by that one, whatever this Pod's reporter has to say."""
+
+    def indexed(pod: dict[str, Any], index: str) -> None:
+        key = "batch.kubernetes.io/job-completion-index"
+        pod["metadata"].setdefault("annotations", {})[key] = index
+
+    scene.create(
+        job=lambda job: job["spec"].update(completions=3, completionMode="Indexed"),
+        pod=lambda pod: indexed(pod, "0"),
+    )
+    scene.write_result(status="failure", reason="Broken")
+    scene.start().join()
+    scene.fake.update_pod(scene.pod_name, lambda pod: indexed(pod, "1"))
+    scene.fake.update_pod(scene.pod_name, lambda pod: pod["metadata"].update(uid="another"))
+    with scene.process(EXIT_POLICY="maybe") as process:
+        process.communicate(timeout=60)
+
+    assert [("False", "Broken", True)] == scene.history()
+    assert scene.condition()["message"].startswith("index 0: ")
+
+
 def test_bad_settings_never_replace_a_final_verdict(scene: Scene) -> None:
     """What this Pod has said for good stays."""
     scene.create()
@@ -138,19 +162,69 @@ def test_good_settings_after_bad_ones(scene: Scene) -> None:
     assert ("True", "AllGood", True) == scene.history()[-1]
 
 
-@pytest.mark.parametrize("away", ["server", "job"])
-def test_bad_settings_that_cannot_be_shown(scene: Scene, away: str) -> None:
-    """Best effort: SIGTERM ends it, an absent Job too; the log has said it all."""
-    if away == "server":
-        scene.fake.stop()
+@pytest.mark.parametrize("unknown", ["OnFailure", "Pods refused", "no JOB_NAMESPACE"])
+def test_bad_settings_of_a_classic_reporter_that_may_be_restarted_exit_with_0(
+    scene: Scene, unknown: str
+) -> None:
+    """The Job controller counts the restart of a container against the back-off limit."""
+    scene.create(restart_policy="OnFailure" if unknown == "OnFailure" else "Never")
+    if unknown == "Pods refused":
+        scene.fake.tokens.roles["reporter"] = scene.fake.tokens.roles["no-pods"]
+    wrong = {"JOB_NAMESPACE": ""} if unknown == "no JOB_NAMESPACE" else {"EXIT_POLICY": "maybe"}
+    with scene.process(**wrong) as process:
+        if unknown == "Pods refused":
+            assert process.stdout is not None
+            assert any("Request failed" in line for line in process.stdout)
+            process.send_signal(signal.SIGTERM)  # nothing waits any longer for the right to come
+        process.communicate(timeout=60)
+
+    assert 0 == process.returncode
+    shown = unknown != "no JOB_NAMESPACE"
+    assert [("Unknown", "ReporterConfigError", False)] * shown == scene.history()
+
+
+@pytest.mark.parametrize("form", ["native", "", "sidecar"], ids=["set", "auto", "bad as well"])
+def test_bad_settings_of_a_native_reporter_are_a_final_verdict(scene: Scene, form: str) -> None:
+    """Its end would only be a restart: it stays until SIGTERM, alive and not ready."""
+    scene.create(form="native", restart_policy="OnFailure")
+    port = free_port()
+    address = {"METRICS_PORT": str(port), "METRICS_ADDRESS": "127.0.0.1"}
+    with scene.process(EXIT_POLICY="maybe", REPORTER_FORM=form, **address) as process:
+        assert "ReporterConfigError" == scene.wait_final()["reason"]
+        answers = [ask(port, path)[0] for path in ("/livez", "/healthz", "/readyz")]
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=60)
+
+    assert ([200, 200, 503], 0, "") == (answers, process.returncode, errors)
+    assert 1 == sum(event["message"] == "Verdict" for event in logged(output))
+
+
+def test_bad_settings_are_shown_when_the_right_to_do_so_comes(scene: Scene) -> None:
+    """A native reporter has time until SIGTERM."""
+    scene.create(form="native")
+    rights = scene.fake.tokens.roles["reporter"]
+    scene.fake.tokens.roles["reporter"] = ()
+    with scene.process(EXIT_POLICY="maybe", REPORTER_FORM="native") as process:
+        assert process.stdout is not None
+        assert any("Request failed" in line for line in process.stdout)
+        scene.fake.tokens.roles["reporter"] = rights
+        scene.wait_final()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+    assert 0 == process.returncode
+
+
+def test_bad_settings_that_cannot_be_shown(scene: Scene) -> None:
+    """SIGTERM ends it after one more try; the log has said it all."""
+    scene.fake.stop()
     with scene.process(EXIT_POLICY="maybe") as process:
         assert process.stdout is not None
         assert "Invalid setting" in process.stdout.readline()
-        if away == "server":
-            process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
 
-    assert 2 == process.returncode
+    assert 0 == process.returncode
 
 
 def test_a_warning_is_no_error(scene: Scene) -> None:
@@ -177,7 +251,7 @@ def test_only_what_is_needed_is_loaded(scene: Scene) -> None:
 
 
 def test_outside_of_a_cluster_it_says_so() -> None:
-    """The real launcher, without a cluster's environment: exit 2 and one line."""
+    """The real launcher, without a cluster's environment: one line."""
     environ = {"JOB_NAME": "job", "JOB_NAMESPACE": "default", "POD_NAME": "pod"}
     done = subprocess.run(
         [sys.executable, "cmd/status-reporter.py"],
@@ -188,5 +262,32 @@ def test_outside_of_a_cluster_it_says_so() -> None:
         check=False,
     )
 
-    assert (2, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr)
     assert "KUBERNETES_SERVICE_HOST" in logged(done.stdout)[0]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        pytest.param("", ("False", "AdapterMissingResults", True), id="from before its start"),
+        pytest.param("AllGood", ("True", "AllGood", True), id="written by it"),
+    ],
+)
+def test_on_a_volume_that_is_not_the_pods_own_only_a_changed_file_counts(
+    scene: Scene, later: str, expected: tuple[str, str, bool]
+) -> None:
+    """The launcher's first look decides: the adapter's file is some seconds older than its start.
+
+    That is what a file server shows whose clock is behind.
+    """
+    scene.create(adapter=waiting("ContainerCreating"))
+    scene.write_result(reason="LastWeek")
+    with scene.process(REPORT_RUNNING="true") as process:
+        scene.wait_condition()
+        if later:
+            scene.write_result(reason=later)
+        scene.adapter(terminated(0, started_at=now(5), finished_at=now(6)))
+        process.communicate(timeout=60)
+
+    assert expected == scene.history()[-1]
+    assert "LastWeek" not in [reason for _, reason, _ in scene.history()]

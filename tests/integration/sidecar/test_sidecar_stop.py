@@ -7,7 +7,7 @@ import pytest
 
 from reporter.core.objects import epoch
 from tests.calm import Calm
-from tests.fakekube.faults import Hang
+from tests.fakekube.faults import Hang, Slow
 from tests.integration.scene import RUNNING, Object, Scene, now
 
 A = ("Unknown", RUNNING, False)
@@ -78,10 +78,15 @@ def test_the_watch_is_dead_at_a_natural_end(scene: Scene) -> None:
     assert [A, ("False", "AdapterExitedWithError", True)] == scene.history()
 
 
+def short_grace(pod: Object) -> None:
+    """Nothing is looked for so long after SIGTERM."""
+    pod["spec"]["terminationGracePeriodSeconds"] = 4
+
+
 @pytest.mark.parametrize("form", ["classic", "native"])
 def test_sigterm_to_the_reporter_alone(scene: Scene, form: str) -> None:
     """Nobody asked for the Pod's end: revisable, so that a restarted reporter can go on."""
-    scene.create(form=form)
+    scene.create(form=form, pod=short_grace)
     reporter = scene.start()
     scene.wait_condition(RUNNING)
 
@@ -92,7 +97,7 @@ def test_sigterm_to_the_reporter_alone(scene: Scene, form: str) -> None:
 
 def test_a_reporter_restarted_after_that_goes_on(scene: Scene) -> None:
     """It finds its own revisable report, takes it back, and comes to the verdict."""
-    scene.create(form="native")
+    scene.create(form="native", pod=short_grace)
     scene.start()
     scene.wait_condition(RUNNING)
     first = scene.note()["attempt"]
@@ -146,7 +151,7 @@ def test_a_request_that_hangs_does_not_outlive_sigterm(
     reporter = scene.start()
     scene.wait_condition(RUNNING)
     script = scene.fake.fail(fault, method=method, path=path, watch=False)
-    scene.fake.mark_pod_deleted(scene.pod_name, grace=30)
+    scene.fake.mark_pod_deleted(scene.pod_name, grace=1)
     scene.fake.wait_for(lambda: script.hits == 1)
     with Calm() as calm:
         reporter.sigterm()
@@ -155,6 +160,22 @@ def test_a_request_that_hangs_does_not_outlive_sigterm(
     assert calm.seconds < 1.5
     assert (*INTERRUPTED, True) == scene.history()[-1]
     assert 0 == reporter.join(QUICKLY)
+
+
+def test_a_slow_write_under_way_at_sigterm_is_not_cut(scene: Scene) -> None:
+    """Behind it is an admission webhook or a slow etcd: the next one would be no faster."""
+    scene.create(form="classic")
+    reporter = scene.start()
+    scene.wait_condition(RUNNING)
+    script = scene.fake.fail(Slow(every=0.1, step=100, headers=True), method="PATCH")
+    scene.fake.mark_pod_deleted(scene.pod_name, grace=30)
+    scene.fake.wait_for(lambda: script.hits == 1)
+    reporter.sigterm()
+    scene.write_result()
+
+    assert 0 == reporter.join()
+    assert [] == [each for each in scene.said("Request failed") if each["request"] == "job"]
+    assert [A, (*INTERRUPTED, False), ("True", "AllGood", True)] == scene.history()
 
 
 @pytest.mark.parametrize("form", ["classic", "native"])

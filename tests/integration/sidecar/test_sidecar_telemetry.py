@@ -1,7 +1,5 @@
 """What a running reporter shows beside the condition: metrics, health, logs, progress."""
 
-import contextlib
-import http.client
 import json
 import re
 import socket
@@ -10,7 +8,7 @@ import time
 import pytest
 
 from tests.fakekube import make_job, running
-from tests.integration.scene import BOUND, RUNNING, Reporter, Scene, now
+from tests.integration.scene import BOUND, RUNNING, Reporter, Scene, ask, now
 
 GRACE = {"terminationGracePeriodSeconds": 600}
 """So much that only what is tested can end a linger."""
@@ -22,18 +20,6 @@ def port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         found: int = listener.getsockname()[1]
     return found
-
-
-def ask(port: int, path: str) -> tuple[int, str]:
-    """Return status and body; 0 where nobody listens."""
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=BOUND)
-    with contextlib.closing(client):
-        try:
-            client.request("GET", path)
-            response = client.getresponse()
-            return response.status, response.read().decode()
-        except ConnectionError:
-            return 0, ""
 
 
 def wait_metrics(scene: Scene, port: int, text: str) -> str:
@@ -209,7 +195,8 @@ def test_a_page_scraped_before_sigterm_was_enough(scene: Scene, port: int) -> No
 
 def test_without_a_final_verdict_the_native_form_does_not_linger(scene: Scene, port: int) -> None:
     """No scrape could show one."""
-    scene.create(form="native", pod=lambda pod: pod["spec"].update(GRACE))
+    short = {"terminationGracePeriodSeconds": 4}
+    scene.create(form="native", pod=lambda pod: pod["spec"].update(short))
     reporter = scene.start(
         METRICS_PORT=str(port), METRICS_ADDRESS="127.0.0.1", METRICS_LINGER_SECONDS="1000"
     )
@@ -306,4 +293,4 @@ def test_a_job_with_many_pods_is_warned_about(scene: Scene) -> None:
     scene.write_result()
     scene.start().join()
 
-    assert scene.said("Job runs several Pods at once: the newest Pod's verdict stands")
+    assert scene.said("Job runs several Pods at once: the newest Pod's verdict counts")

@@ -128,8 +128,11 @@ def test_a_pod_that_shows_up_late(scene: Scene) -> None:
     assert ("True", "AllGood", True) == scene.history()[-1]
 
 
-def test_a_pod_refused_until_the_wait_time_ends(scene: Scene) -> None:
+def test_a_pod_refused_until_the_wait_time_ends(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Then the timeout is final, and it says why nothing is known."""
+    monkeypatch.setattr("reporter.core.case.REFUSAL_PATIENCE", 1.0)
     scene.create()
     scene.fake.tokens.roles["reporter"] = scene.fake.tokens.roles["no-pods"]
     reporter = scene.start(MAX_WAIT_TIME_SECONDS="2", POLL_INTERVAL_SECONDS="1")
@@ -141,8 +144,9 @@ def test_a_pod_refused_until_the_wait_time_ends(scene: Scene) -> None:
     assert "forbidden" == scene.note()["evidence"]["pod"]["look"]
 
 
-def test_a_pod_refused_leaves_the_file(scene: Scene) -> None:
+def test_a_pod_refused_leaves_the_file(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result is written at once, and final when the wait time ends."""
+    monkeypatch.setattr("reporter.core.case.REFUSAL_PATIENCE", 1.0)
     scene.create()
     scene.fake.tokens.roles["reporter"] = scene.fake.tokens.roles["no-pods"]
     reporter = scene.start(MAX_WAIT_TIME_SECONDS="2", POLL_INTERVAL_SECONDS="1")

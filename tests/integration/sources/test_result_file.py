@@ -16,6 +16,7 @@ from reporter.core.payloads import (
     FileAbsent,
     FileIdentity,
     FileInvalid,
+    FileUnread,
     FileValid,
     ResultPayload,
     Searched,
@@ -25,6 +26,7 @@ from reporter.sources.adapter_files import (
     SETTLED_NS,
     Absent,
     Content,
+    Failed,
     ResultFile,
     Torn,
     Unchanged,
@@ -173,19 +175,68 @@ def test_a_directory_that_is_a_file_is_invalid(tmp_path):
     assert FileInvalid(cause, None) == look
 
 
-def test_a_directory_link_is_followed(tmp_path):
-    """Mount paths such as /var/run are links themselves, and not the adapter's."""
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    (tmp_path / "real" / "r.json").write_bytes(SUCCESS)
+def volume(tmp_path, monkeypatch):
+    """A volume mounted at `run/my volume`, which the path `var/run/my volume` leads to."""
+    mounted = tmp_path / "run" / "my volume"
+    mounted.mkdir(parents=True)
+    (tmp_path / "var").mkdir()
+    (tmp_path / "var" / "run").symlink_to(tmp_path / "run")
+    table = tmp_path / "mountinfo"
+    shown = str(mounted).replace(" ", "\\040")
+    table.write_text(f"20 1 0:5 / / rw - ext4 a rw\n21 20 0:6 / {shown} rw - tmpfs b rw\n")
+    monkeypatch.setattr("reporter.sources.adapter_files.MOUNTS", table)
+    return tmp_path / "var" / "run" / "my volume"
+
+
+def test_a_link_above_the_mount_point_is_followed(tmp_path, monkeypatch):
+    """Images have such links, as /var/run; the adapter cannot make one there."""
+    path = volume(tmp_path, monkeypatch) / "r.json"
+    path.write_bytes(SUCCESS)
+    assert isinstance(ResultFile(path).look(), FileValid)
+
+
+@pytest.mark.parametrize("below", ["link", "link/deep", "a/link"])
+def test_no_link_on_the_volume_is_followed(tmp_path, monkeypatch, below):
+    """The adapter could lead us to a file of our own, and to the names beside it."""
+    mounted = volume(tmp_path, monkeypatch)
+    (mounted / "a").mkdir()
+    real = tmp_path / "real"
+    (real / "deep").mkdir(parents=True)
+    for link in (mounted / "link", mounted / "a" / "link"):
+        link.symlink_to(real)
+    for directory in (real, real / "deep"):
+        (directory / "r.json").write_bytes(SUCCESS)
+    results = ResultFile(mounted / below / "r.json")
+
+    link = mounted / below.removesuffix("/deep")
+    assert (
+        FileInvalid(f"the file is behind a symbolic link, which is not followed: {link}", None)
+        == results.look()
+    )
+    assert () == results.look_around().found
+
+
+def test_without_a_mount_on_the_way_no_link_is_followed(tmp_path):
+    """Also one that leads nowhere."""
+    (tmp_path / "link").symlink_to("nowhere")
+    look = ResultFile(tmp_path / "link" / "r.json").look()
+    assert look.cause.startswith("the file is behind a symbolic link")
+
+
+def test_a_directory_is_read_below_one_mount_after_another(tmp_path, monkeypatch):
+    """`..` and a mount inside the mount are no links."""
+    mounted = volume(tmp_path, monkeypatch)
+    (mounted / "inner").mkdir()
+    (mounted / "inner" / "r.json").write_bytes(SUCCESS)
+    assert isinstance(ResultFile(mounted / "x" / ".." / "inner" / "r.json").look(), FileValid)
+
+
+def test_a_system_that_does_not_show_its_mounts_follows_links(tmp_path, monkeypatch):
+    """Only `status-ctl try` runs on such."""
+    monkeypatch.setattr("reporter.sources.adapter_files.MOUNTS", tmp_path / "none")
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "r.json").write_bytes(SUCCESS)
     assert isinstance(ResultFile(tmp_path / "link" / "r.json").look(), FileValid)
-
-
-def test_a_loop_of_directory_links_is_invalid(tmp_path):
-    """The kernel gives up, so do we."""
-    (tmp_path / "a").symlink_to("b")
-    (tmp_path / "b").symlink_to("a")
-    assert isinstance(ResultFile(tmp_path / "a" / "r.json").look(), FileInvalid)
 
 
 AS_NOBODY = """
@@ -248,14 +299,63 @@ def test_a_directory_that_may_be_entered_but_not_listed_is_enough(open_directory
 @linux_only
 def test_a_read_error_is_told_by_its_name():
     """The first page of a process's memory gives EIO."""
-    look = read_bounded(Path("/proc/self/mem"), 100)
-    assert "cannot be read: input/output error" == look.cause
+    assert Failed("cannot be read: input/output error") == read_bounded(
+        Path(f"/proc/{os.getpid()}/mem"), 100
+    )
+
+
+def failing(monkeypatch, path, number, *, directory=False):
+    """Opening the file, or its directory, fails with that error."""
+    real = os.open
+
+    def fail(name, flags, *rest, **more):
+        if bool(flags & os.O_DIRECTORY) is directory:
+            raise OSError(number, os.strerror(number))
+        return real(name, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", fail)
+
+
+@pytest.mark.parametrize("directory", [False, True], ids=["file", "directory"])
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.EMFILE, errno.ETIMEDOUT])
+def test_an_error_that_may_pass_says_nothing_about_the_file(path, monkeypatch, number, directory):
+    """A file server restarts, descriptors run out: what was read before is kept."""
+    path.write_bytes(SUCCESS)
+    results = ResultFile(path)
+    with monkeypatch.context() as patched:
+        failing(patched, path, number, directory=directory)
+        unread = results.look()
+        assert isinstance(unread, FileUnread)
+        assert unread.before is None
+        assert unread.cause.endswith(os.strerror(number).lower())
+    before = results.look()
+    assert isinstance(before, FileValid)
+    with monkeypatch.context() as patched:
+        failing(patched, path, number, directory=directory)
+        assert before == results.look().before
+    path.write_bytes(b"{")
+    assert isinstance(results.look(), FileInvalid)
+    with monkeypatch.context() as patched:
+        failing(patched, path, number, directory=directory)
+        assert results.look().before is None
+
+
+@pytest.mark.parametrize(
+    "number",
+    [errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO, errno.EXDEV, errno.ENAMETOOLONG],
+)
+def test_an_error_that_lasts_makes_the_file_invalid(path, monkeypatch, number):
+    failing(monkeypatch, path, number)
+    path.write_bytes(SUCCESS)
+    look = ResultFile(path).look()
+
+    assert (FileInvalid, identity(path)) == (type(look), look.identity)
 
 
 @linux_only
 def test_a_file_that_says_it_is_empty_is_read_to_the_limit_only():
     """Some file systems do not know the size: st_size is a hint."""
-    path = Path("/proc/self/status")
+    path = Path(f"/proc/{os.getpid()}/status")
     assert UnreadableFile("is larger than 10 bytes", identity(path)) == read_bounded(path, 10)
     assert isinstance(read_bounded(path, 100_000), Content)
 

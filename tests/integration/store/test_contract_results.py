@@ -220,13 +220,13 @@ async def test_what_the_launcher_shows(world: World):
         assert ({NODE1: pod}, launcher, True) == (shown.pods, shown.launcher, shown.ahead)
         assert await store.probe()
         told = store.snapshot()
-        assert (False, (NODE1,)) == (told.ahead, store.changes(before.revision))
+        assert (False, [NODE1]) == (told.ahead, list(store.changes(before.revision)))
         store.show_launch({NODE1: pod}, LauncherShown(Step.WATCHING))
         assert told is store.snapshot()
         store.show_launch({NODE1: pod}, LauncherShown(Step.LAUNCHING))
         assert await store.probe()
         assert store.snapshot().revision > told.revision
-        assert () == store.changes(told.revision)
+        assert {} == store.changes(told.revision)
     async with world.opened() as store:
         assert ({}, None) == (store.snapshot().pods, store.snapshot().launcher)
 

@@ -136,7 +136,7 @@ async def test_the_changes_since_a_revision(world: World):
         await store.record_result(NODE1, result())
         await store.record_progress(E2E, appending(1), None, at=NOW)
         await store.mark_failed(NODE2, gave_up())
-        changed = {since: store.changes(first + since) for since in range(-1, 6)}
+        changed = {since: tuple(store.changes(first + since)) for since in range(-1, 6)}
     expected = {
         -1: (NODE1, E2E, NODE2),
         0: (NODE1, E2E, NODE2),
@@ -148,7 +148,8 @@ async def test_the_changes_since_a_revision(world: World):
     }
     assert expected == changed
     async with world.opened() as again:
-        assert expected == {since: again.changes(first + since) for since in range(-1, 6)}
+        again_changed = {since: tuple(again.changes(first + since)) for since in range(-1, 6)}
+        assert expected == again_changed
 
 
 @on_loop

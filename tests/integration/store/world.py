@@ -13,6 +13,7 @@ from typing import Any
 
 from reporter.aggregator.store import SqliteStore
 from reporter.aggregator.store.cached import CachedStore
+from reporter.core.run.clock import RunClock
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.progress import Progress
 from reporter.core.run.record import Cause, Failure, Rank, Record
@@ -113,7 +114,7 @@ class World:
 
     def store(self, **options: Any) -> CachedStore:
         """A store of this place, not open yet."""
-        options = {"clock": self.clock, "wall": self.wall} | options
+        options = {"now": RunClock(self.clock, self.wall)} | options
         return SqliteStore(self.path, connect=self.connect, **options)
 
     @asynccontextmanager

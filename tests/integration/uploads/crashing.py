@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reporter.aggregator.finish.finish import Finish
+from reporter.aggregator.finish.package import BodiesLost
 from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store import SqliteStore
 from reporter.aggregator.store.blobs import BlobStore
@@ -98,6 +99,28 @@ async def tarball(here: Scene) -> None:
     await here.finish.clear(here.store.snapshot())
 
 
+async def damaged(here: Scene) -> None:
+    """The same with a result whose bytes have changed."""
+    for key in (NODE1, NODE2, E2E):
+        await here.put(key, str(key).encode(), JSON)
+    (here.layout.blobs / here.store.entry(NODE1).record.digest).write_bytes(b"?")
+    await here.store.advance_run(Phase.POST_PROCESSING)
+    await pack(here)
+
+
+async def pack(here: Scene) -> None:
+    """Bring a run that takes nothing more to its end, as control does."""
+    try:
+        tar = await here.finish.package(here.store.snapshot())
+    except BodiesLost as error:
+        for key in error.keys:
+            here.intake._step("row of the lost")
+            await here.store.lose(key, "damaged", at=NOW)
+        tar = await here.finish.package(here.store.snapshot())
+    await here.store.advance_run(Phase.CLOSED, tar=tar)
+    await here.finish.clear(here.store.snapshot())
+
+
 async def load(here: DiskScene) -> None:
     """A result for every key of a plan with many, several at once, each of its own bytes."""
     print("begun", flush=True)
@@ -124,7 +147,7 @@ async def _acknowledged(here: Scene, kind: str) -> None:
     print("stored", verdict.digest, flush=True)
 
 
-STORIES = {story.__name__: story for story in (opaque, archive, late, tarball, load)}
+STORIES = {story.__name__: story for story in (opaque, archive, late, tarball, damaged, load)}
 
 
 def crash(root: Path, story: str, step: str, nth: int) -> tuple[int, str]:

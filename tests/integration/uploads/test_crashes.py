@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import tarfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from reporter.core.run.entry import State
+from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase
-from tests.integration.uploads.crashing import GOOD, OPAQUE, DiskScene, crash
+from tests.integration.uploads.crashing import GOOD, OPAQUE, DiskScene, crash, pack
 from tests.integration.uploads.scene import ARCHIVE, JSON, NODE1, held, sha, stored
 
 BODIES = {"opaque": (OPAQUE, JSON), "archive": (GOOD, ARCHIVE), "late": (OPAQUE, JSON)}
@@ -111,6 +113,32 @@ def test_c6_after_the_answer(tmp_path: Path, story: str) -> None:
         assert sha(body) == here.store.entry(NODE1).record.digest
         assert {sha(body)} == here.blobs()
         assert FILES[story] == here.files()
+
+    restart(tmp_path, found)
+
+
+@pytest.mark.parametrize(
+    ("step", "nth"),
+    [
+        ("package lose", 1),
+        ("row of the lost", 1),
+        ("package rename", 1),
+    ],
+)
+def test_killed_while_a_damaged_result_is_given_up(tmp_path: Path, step: str, nth: int) -> None:
+    """Found damaged, removed, written down: the next process loses it too, and only it."""
+    assert -signal.SIGKILL == crash(tmp_path, "damaged", step, nth)[0]
+
+    async def found(here: DiskScene) -> None:
+        await pack(here)
+        run = here.store.snapshot()
+        assert (Phase.CLOSED, Cause.LOST) == (run.phase, run.entries[NODE1].record.cause)
+        with tarfile.open(here.layout.output / run.tar.name) as packed:
+            names = {name for name in packed.getnames() if name.endswith(".json")}
+        results = {
+            f"plugins/{name}/a.json" for name in ("e2e/results/global", "sysd/results/node2")
+        }
+        assert results | {"plugins/sysd/errors/node1/error.json"} <= names
 
     restart(tmp_path, found)
 

@@ -68,7 +68,7 @@ def test_blob_row_answer(tmp_path: Path, journal: list[str]) -> None:
 def test_the_tarball_is_synced_before_and_after_its_rename(
     tmp_path: Path, journal: list[str]
 ) -> None:
-    """The bytes, then the name."""
+    """The bytes, then that they are ours, then the name."""
     seen: list[str] = []
 
     async def story(here: Scene) -> None:
@@ -81,6 +81,8 @@ def test_the_tarball_is_synced_before_and_after_its_rename(
     assert [
         *["package member"] * 4,  # two directories and two files, as there are no results
         "fsync .gz",
+        "fsync .new",
+        "fsync state",
         "package rename",
         "package sync directory",
         "fsync output",

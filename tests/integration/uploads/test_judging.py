@@ -10,23 +10,29 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import pytest
+import yaml
 
+from reporter.aggregator.finish import summary
 from reporter.aggregator.judging import child, process
 from reporter.aggregator.judging.process import Judge
-from reporter.aggregator.judging.task import Judgement, Task
+from reporter.aggregator.judging.task import Budget, Judgement, Task
 from reporter.aggregator.uploads import judging as uploads
 from reporter.aggregator.uploads.judging import Judging
 from reporter.core.launch.aggregator_pod import aggregator_pod
 from reporter.core.run.error_report import INVALID
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.record import Record, ResultVerdict
+from reporter.core.run.snapshot import Phase
+from reporter.core.run.upload_head import Meta
 from tests.archives import tars
 from tests.integration.uploads.scene import ARCHIVE, PLAIN, REPORT, Scene, play, sha, stored
 
@@ -187,13 +193,15 @@ def read(
     archive: bool = False,
     result_format: str = "junit",
     listing: IO[bytes] | None = None,
+    budget: Budget | None = None,
 ) -> Judgement:
     """Judge one body, whose digest is `digest`."""
+    budget = budget or Budget()
     task = Task(result_format, (), archive, len(data), "r", "results/global")
     with tempfile.TemporaryFile() as body:
         body.write(data)
         body.seek(0)
-        return judge.judge(task, body, listing, digest="digest")
+        return judge.judge(task, body, listing, budget=budget, digest="digest")
 
 
 def test_an_archive_of_very_many_reports() -> None:
@@ -245,10 +253,11 @@ def test_a_result_that_takes_the_aggregator_with_it_each_time(tmp_path: Path) ->
         import os
         from pathlib import Path
         from reporter.aggregator.judging import process
-        from reporter.aggregator.judging.task import Task
+        from reporter.aggregator.judging.task import Budget, Task
         process.subprocess.Popen = lambda *_, **__: os.kill(os.getpid(), 9)
         judge = process.Judge(Path(os.environ["BEGUN"]))
-        judge.judge(Task("junit", (), False, 1, "r", "results/global"), None, digest="digest")
+        task = Task("junit", (), False, 1, "r", "results/global")
+        judge.judge(task, None, budget=Budget(), digest="digest")
     """
     environment = {
         **os.environ,
@@ -300,7 +309,8 @@ def tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Ca
 
 KILL = "    sys.stdin.buffer.read(); os.write(int(sys.argv[2]), b'half'); os.kill(os.getpid(), %d)"
 KILLED = Judgement(note="the process that read it was killed 3 times", complete=False)
-TOO_MUCH = Judgement(note="it takes too much memory or time to read", complete=False)
+TOO_MUCH = Judgement(note="it takes too much memory to read", complete=False)
+SPENT = Judgement(note="judging budget used up", complete=False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -316,13 +326,106 @@ def test_a_reader_that_somebody_kills(tries, number: int, kills: int, found: Jud
     assert (3, b"before\n", found is not KILLED) == (tried(), said[:7], b"half" not in said)
 
 
+SPIN = """
+import xml.parsers.expat, time
+made = xml.parsers.expat.ParserCreate
+def slow(*words, **options):
+    end = time.process_time() + {}
+    while time.process_time() < end: pass
+    time.sleep({})
+    return made(*words, **options)
+xml.parsers.expat.ParserCreate = slow
+"""
+
+
 def test_a_reader_that_takes_too_long(tries) -> None:
-    """The kernel ends it at its limit; once is enough to know."""
-    tried = tries(
-        "from reporter.aggregator.judging import child; child.SECONDS = 1; child.limit()\n"
-        "while True: pass"
-    )
-    assert (TOO_MUCH, 1) == (read(Judge(), PASSING), tried())
+    """The kernel ends it where the budget ends; once is enough, and the next one is not read."""
+    tried = tries(SPIN.format(100, 0))
+    budget = Budget(seconds=1)
+    found = [read(Judge(), PASSING, budget=budget) for _ in range(2)]
+    assert ([SPENT, SPENT], 1) == (found, tried())
+
+
+def test_time_that_a_reader_has_only_waited(tries) -> None:
+    """The machine is busy: that costs no verdict. What it has worked is taken off, no start."""
+    tries(SPIN.format(0.5, 2))
+    budget = Budget(seconds=1)
+    assert Judgement({"passed": 1}) == read(Judge(), PASSING, budget=budget)
+    assert 0.3 < budget.seconds <= 0.5
+
+
+def test_a_reader_without_memory(tries) -> None:
+    """That says nothing of the others: what it took is taken off, and not all there is."""
+    tries(f"{SPIN.format(0.5, 0)}\nimport sys\nsys.argv[1] = ''\nslow()\n")
+    budget = Budget()
+    assert TOO_MUCH == read(Judge(), PASSING, budget=budget)
+    assert 100 < budget.seconds < 120
+
+
+def test_more_to_unpack_than_the_budget_has(tmp_path: Path) -> None:
+    """Also of files that do not count; what was read before stays read."""
+    archive = packed(("a.xml", PASSING), ("b.bin", bytes(600)))
+    budget = Budget(unpacked=2 * (len(PASSING) + 600) - 1)
+    judge = Judge()
+    assert Judgement({"passed": 1}) == read(judge, archive, archive=True, budget=budget)
+    assert SPENT == read(judge, archive, archive=True, budget=budget)
+    assert SPENT == read(judge, PASSING, budget=budget)
+    assert SPENT == read(judge, PASSING, budget=Budget(unpacked=len(PASSING) - 1))
+
+
+MANY = Plan(
+    "run-1",
+    (
+        Plugin("many", tuple(f"n{n}" for n in range(8)), result_format="junit"),
+        Plugin("one", result_format="junit"),
+    ),
+)
+
+
+def test_a_plugin_with_little_does_not_wait_for_one_with_much(tmp_path: Path) -> None:
+    """Judging goes round between plugins."""
+    order: list[str] = []
+
+    class Ordered(Judge):
+        def judge(self, task: Task, *words: object, **options: object) -> Judgement:
+            order.append(task.name)
+            return super().judge(task, *words, **options)
+
+    async def story(here: Scene) -> None:
+        for key in MANY.keys:
+            await here.put(key, PASSING + b" " * len(order), Meta(filename=key.plugin))
+        async with judging(here, MANY, Ordered()):
+            await judged(here, *MANY.keys)
+
+    play(tmp_path, story, plan=MANY)
+    assert (9, True) == (len(order), "one" in order[:2])
+
+
+def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path, monkeypatch) -> None:
+    """With its reason, in the tarball too; the other plugin's budget is its own."""
+    room = partial(Budget, unpacked=5 * len(PASSING))
+    monkeypatch.setattr(uploads, "Budget", room)
+    monkeypatch.setattr(summary, "Budget", room)
+
+    async def story(here: Scene) -> None:
+        for key in MANY.keys:
+            await here.put(key, PASSING)
+        async with judging(here, MANY):
+            found = await judged(here, *MANY.keys)
+        unread = ("unknown", "JudgingBudgetUsedUp", "judging budget used up", {"unknown": 1})
+        assert [("passed", "", "", {"passed": 1})] * 5 + [unread] * 3 == [
+            said(record) for record in found[:8]
+        ]
+        assert "passed" == found[8].verdict
+        await here.store.advance_run(Phase.POST_PROCESSING)
+        await here.finish.package(here.store.snapshot())
+
+    done = play(tmp_path, story, plan=MANY)
+    (tarball,) = done.layout.output.glob("*.tar.gz")
+    with tarfile.open(tarball) as tar:
+        listed = yaml.safe_load(tar.extractfile("plugins/many/sonobuoy_results.yaml"))
+    errors = [node["items"][0]["meta"].get("error") for node in listed["items"]]
+    assert [None] * 5 + ["judging budget used up"] * 3 == errors
 
 
 def test_a_signal_to_our_group_does_not_reach_the_reader(tries) -> None:

@@ -14,10 +14,12 @@ import subprocess
 import tarfile
 import threading
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from reporter.aggregator.finish.package import PackageFailed
+from reporter.aggregator.finish.package import BodiesLost, PackageFailed
+from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Phase, Tar
 from tests.archives.packed import OURS
 from tests.archives.tars import file, gnu_name, link, tgz
@@ -27,6 +29,7 @@ from tests.integration.uploads.scene import (
     JSON,
     NODE1,
     NODE2,
+    REPORT,
     Scene,
     play,
     sha,
@@ -170,6 +173,106 @@ def test_it_can_be_made_twice(tmp_path: Path) -> None:
     assert [NAME] == [path.name for path in done.layout.output.glob("*.tar.gz")]
 
 
+def test_another_run_has_the_name(tmp_path: Path) -> None:
+    """The same run, minute and directory, and a state that knows nothing of it: left as it is."""
+    tars: list[Tar] = []
+
+    async def story(here: Scene) -> None:
+        await fill(here)
+        (here.layout.output / NAME).write_bytes(b"of another run")
+        tars.append(await here.finish.package(here.store.snapshot()))
+        tars.append(await here.finish.package(here.store.snapshot()))
+
+    done = play(tmp_path, story, wall=clock)
+
+    name = NAME.replace(".tar.gz", "-2.tar.gz")
+    assert [name] * 2 == [tar.name for tar in tars]
+    assert {NAME, name} == {path.name for path in done.layout.output.glob("*.tar.gz")}
+    assert b"of another run" == (done.layout.output / NAME).read_bytes()
+    assert b"A" == members(done.layout.output / name)["plugins/e2e/results/global/d/a.txt"][2]
+
+
+async def packed_without(here: Scene) -> list[Key]:
+    """Pack, and again without the results that were damaged; their keys."""
+    with pytest.raises(BodiesLost) as found:
+        await here.finish.package(here.store.snapshot())
+    for key in found.value.keys:
+        assert await here.store.lose(key, "damaged", at=clock())
+    await here.finish.package(here.store.snapshot())
+    return sorted(found.value.keys)
+
+
+def test_every_damaged_body_goes_at_once(tmp_path: Path) -> None:
+    """One that two have sent, one that is missing; the sound one and the others' places stay."""
+    sound = tgz(file(b"a.txt", b"A"))
+
+    async def story(here: Scene) -> None:
+        await here.put(E2E, sound, ARCHIVE)
+        await here.put(NODE1, b'{"error": "x"}', REPORT)
+        await here.put(NODE1, b"1", JSON)
+        await here.put(NODE2, b"1", JSON)
+        for body in (b"1", b'{"error": "x"}'):
+            (here.layout.blobs / sha(body)).write_bytes(b"?")
+        await here.store.advance_run(Phase.POST_PROCESSING)
+        assert [NODE1, NODE2] == await packed_without(here)
+        assert {sha(sound)} == here.blobs()
+
+    done = play(tmp_path, story)
+
+    found = members(done.layout.output / NAME)
+    assert b"A" == found["plugins/e2e/results/global/a.txt"][2]
+    for path in ("plugins/sysd/errors/node1", "plugins/sysd/errors/node2", "superseded/sysd/node1"):
+        assert f"{path}/error.json" in found
+
+
+class Worn:
+    """A blob on a disk that does not read it."""
+
+    def __init__(self, file: IO[bytes], times: list[int]) -> None:
+        self._file, self._times = file, times
+
+    def __enter__(self) -> Worn:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self, size: int) -> bytes:
+        if self._times:
+            raise OSError(self._times.pop(), "Input/output error")
+        return self._file.read(size)
+
+    def seek(self, at: int) -> int:
+        return self._file.seek(at)
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_body_that_cannot_be_read(tmp_path: Path, monkeypatch, lasting: bool) -> None:
+    """Only for good it is lost; else packing is tried again, and it is in the tarball."""
+
+    async def story(here: Scene) -> None:
+        await here.put(NODE1, b"1", JSON)
+        errors = [errno.EIO]
+        real = here.bodies.open
+        monkeypatch.setattr(here.bodies, "open", lambda digest: Worn(real(digest), errors))
+        if lasting:
+
+            def measured(path: Path, stopping: object) -> None:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+            monkeypatch.setattr("reporter.aggregator.finish.finish.measure", measured)
+            assert [NODE1] == await packed_without(here)
+            return
+        with pytest.raises(PackageFailed, match="cannot be read: Input/output error"):
+            await here.finish.package(here.store.snapshot())
+        await here.finish.package(here.store.snapshot())
+
+    done = play(tmp_path, story)
+
+    path = f"plugins/sysd/{'errors/node1/error.json' if lasting else 'results/node1/a.json'}"
+    assert path in members(done.layout.output / NAME)
+
+
 @pytest.mark.parametrize("step", ["package member", "package rename", "package sync directory"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_a_failing_disk_leaves_no_half_file(tmp_path: Path, step: str, code: int) -> None:
@@ -224,7 +327,7 @@ def test_a_tarball_whose_name_may_not_last_is_made_again(tmp_path: Path) -> None
 
 
 def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
-    """A member would lie about its content: none is made."""
+    """A member would lie about its content: that result is lost."""
     victim = Scene(tmp_path).layout.blobs / sha(bytes(10))
     members = 0
 
@@ -237,7 +340,7 @@ def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         await here.put(NODE1, bytes(10), JSON)
-        with pytest.raises(PackageFailed, match="is shorter than it was"):
+        with pytest.raises(BodiesLost, match="is shorter than it was"):
             await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story, step=shrink)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.finish.package import Interrupted, PackageFailed
+from reporter.aggregator.finish.content import BodyDamaged
+from reporter.aggregator.finish.package import Interrupted
 from reporter.core.run.definition import Definition, definition_document
-from reporter.core.run.record import Cause, Rank
-from reporter.untar import BadArchive
+from reporter.core.run.record import Cause, Rank, Record
 from tests.archives.packing import Packing, archive, opaque
 from tests.archives.tars import file, folder, gnu_name, tgz
 
@@ -66,33 +68,48 @@ def test_a_definition_that_is_too_deep(tmp_path: Path) -> None:
 def test_bytes_that_are_gone(tmp_path: Path, rank: Rank) -> None:
     """No tarball pretends to be whole without them."""
     packing = Packing(tmp_path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(BodyDamaged, match="missing"):
         packing.make(archive(b"gone", rank))
 
     assert packing.nothing_is_left()
 
 
-def test_a_blob_that_was_damaged_since(tmp_path: Path) -> None:
-    """It was checked when it came; a disk may forget."""
-    body = tgz(file(b"a", b"1"), file(b"b", os.urandom(1000)))
+SOUND = tgz(file(b"a", b"1"), file(b"b", os.urandom(1000)))
+
+
+@pytest.mark.parametrize(
+    ("record", "bytes_now", "why"),
+    [
+        (archive(SOUND), SOUND[:-200], "cut off"),
+        # In the header of the gzip, whose time its checksum does not cover.
+        (archive(SOUND), SOUND[:4] + bytes([SOUND[4] ^ 1]) + SOUND[5:], "SHA-256"),
+        (archive(SOUND), SOUND + b"more", "SHA-256"),
+        (opaque(b"12345"), b"1234", "shorter"),
+        (opaque(b"12345"), b"12344", "SHA-256"),
+        (opaque(b"12345"), b"123456", "SHA-256"),
+        (archive(SOUND, Rank.WORKER, document="{}"), SOUND[:-1] + b"?", "damaged"),
+        (replace(opaque(b"1"), rank=Rank.WORKER, document="{}"), b"2", "SHA-256"),
+    ],
+)
+def test_a_blob_that_was_damaged_since(
+    tmp_path: Path, record: Record, bytes_now: bytes, why: str
+) -> None:
+    """It was checked when it came; a disk may forget, wherever the row has a copy of it too."""
+    packing = Packing(tmp_path)
+    packing.blobs[record.digest] = bytes_now
+    with pytest.raises(BodyDamaged, match=why):
+        packing.make(record)
+
+    assert packing.nothing_is_left()
+
+
+@pytest.mark.parametrize("body", [SOUND, b"12345"])
+def test_each_body_is_read_once(tmp_path: Path, body: bytes) -> None:
+    """For its copy and its SHA-256; also that of the snapshot, which goes to two places."""
     packing = Packing(tmp_path, body)
-    record = archive(body)
-    packing.blobs[record.digest] = body[:-200]
-    with pytest.raises(BadArchive, match="cut off"):
-        packing.make(record)
+    packing.make(archive(body) if body is SOUND else opaque(body), taken_by="e2e")
 
-    assert packing.nothing_is_left()
-
-
-def test_a_file_that_is_shorter_than_its_row_says(tmp_path: Path) -> None:
-    """A member would lie about its content."""
-    packing = Packing(tmp_path, b"12345")
-    record = opaque(b"12345")
-    packing.blobs[record.digest] = b"1234"
-    with pytest.raises(PackageFailed, match="shorter"):
-        packing.make(record)
-
-    assert packing.nothing_is_left()
+    assert [hashlib.sha256(body).hexdigest()] == packing.opened
 
 
 def test_stopped_at_any_moment(tmp_path: Path) -> None:
@@ -127,7 +144,7 @@ def test_stopped_at_any_moment(tmp_path: Path) -> None:
 def test_what_an_earlier_try_left_is_not_in_the_way(tmp_path: Path) -> None:
     """A try that could not even clean up."""
     packing = Packing(tmp_path, b"1")
-    (packing.unfinished / packing.target.name).write_bytes(b"half" * 1000)
+    packing.target.write_bytes(b"half" * 1000)
 
     assert b"1" == packing.make(opaque(b"1"))["plugins/e2e/results/global/a.json"]
 

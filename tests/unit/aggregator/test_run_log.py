@@ -8,14 +8,20 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reporter.aggregator.entry_log import EntryLog
 from reporter.aggregator.run_log import RunLog
 from reporter.aggregator.store.kept import KeptDocuments
 from reporter.aggregator.store.layout import Layout
+from reporter.core.run.entry import Entry
+from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
+from reporter.core.run.record import Cause, Rank, Record
+from reporter.core.run.snapshot import Phase, Snapshot
 from reporter.runtime import log
 
 
@@ -111,8 +117,46 @@ def test_a_log_that_is_too_long(tmp_path: Path) -> None:
 
     *numbers, last = [line for line in lines(path) if "number" in line or "level" in line]
     assert {"number": 0} == numbers[0]
-    assert "Log truncated: size limit reached" == last["message"]
+    assert "Log truncated: size limit reached, only verdicts follow" == last["message"]
     assert path.stat().st_size < 500
+
+
+def test_a_verdict_is_in_a_log_that_somebody_has_filled(tmp_path: Path) -> None:
+    """A tenth is kept for those on entries and on the run, also for the next process."""
+    path, key = tmp_path / "run.log", Key("check", GLOBAL)
+    records = [
+        Record(Rank.AGGREGATOR, 1.0, cause=Cause.DEADLINE, text="late"),
+        Record(Rank.WORKER, 2.0, text="boom"),
+        Record(Rank.RESULT, 3.0, digest="ab"),
+        Record(Rank.RESULT, 3.0, digest="ab", verdict="failed"),
+        Record(Rank.LOST, 4.0, text="the blob is gone"),
+    ]
+    run = Snapshot(Plan("r", (Plugin("check"),)), 1, Phase.RUNNING, 0.0, {key: Entry(key)}, {}, {})
+    entry_log = EntryLog(run, lambda _: (key,), lambda: 0.0)
+    for _ in range(2):
+        with kept(path, largest=20_000) as run_log:
+            log.keep(run_log.write)
+            try:
+                for number in range(500):
+                    log.get().warning("Request refused", number=number)
+                for record in records:
+                    [*entry_log.look(replace(run, entries={key: Entry(key, record)}))]
+            finally:
+                log.keep(None)
+
+    verdicts = [line["message"] for line in lines(path) if "key" in line]
+    assert (
+        2
+        * [
+            "Result given up",
+            "Worker reported an error",
+            "Result stored",
+            "Result judged",
+            "Result lost",
+        ]
+        == verdicts
+    )
+    assert path.stat().st_size < 20_000
 
 
 def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:

@@ -68,19 +68,25 @@ class TestRateLimitedLog:
 
         assert ["a", "b"] == said
 
-    def test_there_is_an_end_to_what_is_remembered(self):
-        """Peers by the thousand do not fill the memory; the oldest are forgotten."""
+    def test_things_by_the_thousand(self):
+        """They fill neither the log nor the memory; the oldest are forgotten."""
         said, limited = [], RateLimitedLog()
-        for about in [*range(2_000), 1_999, 0]:
-            limited.say(0.0, said.append, "Trouble", about=about)
 
-        assert 2_001 == len(said)
+        def write(event: str, **fields: object) -> None:
+            said.append((event, fields))
+
+        for about in range(2_000):
+            limited.say(0.0, write, "Trouble", about=about)
+        limited.say(0.0, write, "Other trouble")
+        assert [*[("Trouble", {})] * 20, ("Other trouble", {})] == said
+        limited.say(60.0, write, "Trouble", about=1_999)
+        assert ("Trouble", {"repeated": 1}) == said[-1]
         assert 1_024 == len(limited._said)
 
 
 def watched(first: Snapshot) -> Callable[[Snapshot], None]:
     """An entry log that has seen a run, to be shown others."""
-    entry_log = EntryLog(first, lambda _: PLAN.keys)
+    entry_log = EntryLog(first, lambda _: PLAN.keys, lambda: 0.0)
     return lambda snapshot: [*entry_log.look(snapshot)]
 
 
@@ -159,7 +165,7 @@ class TestEntryLog:
                 Entry(E2E, Record(Rank.LOST, 1.0, cause=Cause.LOST, text="gone")),
                 {
                     "level": "error",
-                    "message": "Result lost, send it again",
+                    "message": "Result lost",
                     "key": "e2e/global",
                     "text": "gone",
                 },
@@ -210,12 +216,22 @@ class TestEntryLog:
             return keys if since < 50 else ()
 
         with log.capture() as events:
-            entry_log = EntryLog(first, changes)
+            entry_log = EntryLog(first, changes, lambda: 0.0)
             counts = [len(events) for _ in entry_log.look(last)]
             assert [] == list(entry_log.look(last))
 
         assert [20, 40, 50] == counts
         assert [0, 50] == asked
+
+    def test_a_worker_that_fails_again_and_again(self):
+        """A line a minute; how many tries there were is in the next one."""
+        with log.capture() as events:
+            look = watched(snapshot())
+            for attempts in range(1, 500):
+                entry = Entry(E2E, window=Window(0.0, 120.0, "bad archive"), attempts=attempts)
+                look(replace(snapshot(E2E=entry), revision=attempts))
+
+        assert [1] == [each["attempts"] for each in events]
 
     def test_what_only_moves_is_no_event(self):
         """A deadline that is set, a window that a restart has made longer."""
@@ -267,6 +283,25 @@ class TestTraffic:
         assert 'status_aggregator_requests_total{code="403",route="results"} 2.0' in page
         assert 'status_aggregator_tls_failures_total{reason="certificate"} 2.0' in page
 
+    def test_a_worker_that_invents_names_of_plugins(self):
+        """Refused for one reason, with one certificate: one line, and how many there were."""
+        now = [0.0]
+        with log.capture() as events:
+            traffic = Traffic(Metrics("1", Now), lambda: now[0])
+            for number in range(5_000):
+                what, peer = f"result p{number}/global", f"10.0.{number % 250}.1"
+                traffic.refused(what, "unexpected", peer, "sysd/*")
+            traffic.refused("result e2e/global", "not permitted", "10.0.0.9", "sysd/*")
+            now[0] = 60.0
+            traffic.refused("result p/global", "unexpected", "10.0.0.9", "sysd/*")
+
+        shown = [(each["request"], each.get("repeated")) for each in events]
+        assert [
+            ("result p0/global", None),
+            ("result e2e/global", None),
+            ("result p/global", 4_999),
+        ] == shown
+
 
 class TestHealth:
     """Probes and the facts of a scrape."""
@@ -317,18 +352,6 @@ class TestHealth:
         now = self.health(world).now()
 
         assert ({("e2e", "failed"): 1}, "failed") == (dict(now.results), now.result_status)
-
-    @pytest.mark.parametrize(
-        ("age", "shown"),
-        [(899, [("e2e", "global", "complete", "failed")]), (900, [])],
-    )
-    def test_a_verdict_is_shown_for_15_minutes_after_its_pod(self, world, age, shown):
-        """From when the result came; the counts stay."""
-        record = replace(RESULT, verdict="failed")
-        world.snapshot, world.wall = snapshot(E2E=Entry(E2E, record)), record.at + age
-        now = self.health(world).now()
-
-        assert (shown, {("e2e", "failed"): 1}) == (list(now.ended), dict(now.results))
 
     @pytest.mark.parametrize(
         ("change", "problem"),

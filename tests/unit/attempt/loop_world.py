@@ -76,12 +76,16 @@ class World:
         self.api_away = False
         self.answer_takes = 0.0
         """Of requests to the Job; those to the Pod take no time."""
+        self.patch_takes = 0.0
+        """Of a PATCH of the Job; one that is given less time is not carried out."""
         self.hangs = False
         """No request of any kind is answered."""
         self.errors: list[KubeError] = []
         """Each request to the Job takes one, as long as there are any."""
         self.errors_of: dict[str, list[KubeError]] = {"GET": [], "PATCH": [], "POST": []}
         """The same for requests of one method."""
+        self.webhook: Callable[[Object], object] = lambda _: None
+        """Changes the Job as it is patched, before it is stored."""
         self.requests: list[tuple[float, str]] = []
         self.events: list[Object] = []
         self.event_patience: list[float] = []
@@ -212,7 +216,7 @@ class World:
     # The API
 
     def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> Object:
-        self._ask("GET", timeout)
+        self._ask("GET", timeout, name)
         assert self.job is not None
         found: Object = json.loads(json.dumps(self.job))
         return found
@@ -220,12 +224,14 @@ class World:
     def patch_job_status(
         self, namespace: str, name: str, body: Object, *, timeout: float = 5.0
     ) -> Object:
-        self._ask("PATCH", timeout)
+        self._ask("PATCH", timeout, name)
         assert self.job is not None
         try:
-            self.job, _ = patched(self.job, json.dumps(body).encode(), "Strict")
+            changed, _ = patched(self.job, json.dumps(body).encode(), "Strict")
         except ApiError as error:
             raise Conflict(str(error)) from None
+        self.webhook(changed)
+        self.job = changed
         version = int(self.job["metadata"]["resourceVersion"]) + 1
         self.job["metadata"]["resourceVersion"] = str(version)
         return self.get_copy()
@@ -240,16 +246,17 @@ class World:
         found: Object = json.loads(json.dumps(self.job))
         return found
 
-    def _ask(self, method: str, timeout: float) -> None:
+    def _ask(self, method: str, timeout: float, name: str = "") -> None:
         self.requests.append((self.now, method))
-        self.now += timeout if self.hangs else min(self.answer_takes, timeout)
-        if self.api_away or self.hangs or self.answer_takes > timeout:
+        takes = max(self.answer_takes, self.patch_takes if method == "PATCH" else 0.0)
+        self.now += timeout if self.hangs else min(takes, timeout)
+        if self.api_away or self.hangs or takes > timeout:
             raise Unavailable("away")
         for errors in (self.errors, self.errors_of[method]):
             if errors:
                 raise errors.pop(0)
         if self.job is None:
-            raise NotFound("no Job")
+            raise NotFound("no Job", name=name)
 
     # What stands on the Job
 

@@ -24,12 +24,17 @@ from tests.unit.attempt.loop_world import (
 )
 
 
-@pytest.mark.parametrize(("form", "longest"), [("native", 1.0), ("classic", 0.15)])
-def test_idle_ends_with_sigterm(form: str, longest: float) -> None:
-    """After a last short look for what contradicts the verdict."""
+@pytest.mark.parametrize(
+    ("form", "deleted", "longest"),
+    [("classic", False, 0.15), ("native", True, 0.15), ("native", False, 28.0)],
+)
+def test_idle_ends_with_sigterm(form: str, deleted: bool, longest: float) -> None:
+    """After a last look for what contradicts the verdict, where one can still be shown."""
     world = World(form=form)
     world.at(5.0, world.result)
     world.run()
+    if deleted:
+        world.at(99.0, world.delete)
     world.at(100.0, world.sigterm)
     world.loop.idle(lambda _: False)
 
@@ -42,11 +47,11 @@ def test_an_end_that_a_busy_node_shows_late_is_noted() -> None:
     world.at(5.0, world.result)
     assert LoopOutcome.FINAL == world.run()
     world.at(50.0, world.sigterm)
-    world.at(50.8, lambda: world.end(137, "OOMKilled"))
+    world.at(60.0, lambda: world.end(137, "OOMKilled"))
     world.loop.idle(lambda _: False)
 
     assert "OOMKilled" == after(world)["reason"]
-    assert world.now < 51.0
+    assert world.now < 60.2
 
 
 def test_idle_notes_a_contradiction_once() -> None:
@@ -68,6 +73,32 @@ def test_idle_notes_a_contradiction_once() -> None:
     )
 
 
+def test_a_contradiction_right_after_the_verdict_is_noted_at_once() -> None:
+    world = World()
+    world.at(5.0, world.result)
+    assert LoopOutcome.FINAL == world.run()
+    world.at(5.2, lambda: world.end(1, "Error"))
+    world.at(5.3, world.sigterm)
+    world.loop.idle(lambda _: after(world) != {})
+
+    assert 5.2 == world.now
+
+
+def test_a_contradiction_that_something_takes_out_again_is_sent_once() -> None:
+    world = World()
+    world.at(5.0, world.result)
+    assert LoopOutcome.FINAL == world.run()
+    assert world.job is not None
+    kept = dict(world.job["metadata"]["annotations"])
+    world.webhook = lambda job: job["metadata"].update(annotations=dict(kept))
+    before = len(world.requests)
+    world.at(50.0, lambda: world.end(1, "Error"))
+    world.at(100.0, world.sigterm)
+    world.loop.idle(lambda _: False)
+
+    assert [(50.0, "GET"), (50.0, "PATCH")] == world.requests[before:]
+
+
 def ends_badly(world: World) -> None:
     """A success is on the Job; then the adapter fails, and SIGTERM comes with its end."""
     world.at(5.0, world.result)
@@ -75,11 +106,11 @@ def ends_badly(world: World) -> None:
     world.at(50.0, lambda: world.end(1, "Error"), world.sigterm)
 
 
-def after(world: World) -> Object:
+def after(world: World, member: str = "after") -> Object:
     """What was added to the annotation."""
     assert world.job is not None
     note = json.loads(world.job["metadata"]["annotations"]["status-reporter.io/Available"])
-    found: Object = note.get("after", {})
+    found: Object = note.get(member, {})
     return found
 
 
@@ -138,6 +169,40 @@ def test_a_contradiction_is_added_after_a_restart_of_the_reporter() -> None:
     assert before == world.condition
 
 
+def test_a_result_after_the_timeout_is_noted_and_announced_once() -> None:
+    """The verdict stays; a restarted reporter finds the note."""
+    world = World(wait=60.0)
+    assert LoopOutcome.FINAL == world.run()
+    before = len(world.requests)
+    world.at(90.0, world.result)
+    world.at(91.0, lambda: world.result(reason="AllBetter"))
+    world.at(100.0, world.sigterm)
+    world.loop.idle(lambda _: False)
+    world.restart()
+    assert LoopOutcome.FINAL == world.run()
+    world.at(101.0, world.sigterm)
+    world.loop.idle(lambda _: False)
+
+    added = ("PATCH", "POST")
+    assert [(90.0, "PATCH"), (90.0, "POST")] == [
+        each for each in world.requests[before:] if each[1] in added
+    ]
+    assert {
+        "observedAt": stamp(90),
+        "status": "True",
+        "reason": "AllGood",
+        "message": "fine",
+    } == after(world, "late")
+    assert "AdapterTimeout" == world.condition["reason"]
+    first, second = world.events
+    assert first["metadata"]["name"] != second["metadata"]["name"]
+    assert (
+        "Warning",
+        "LateResult",
+        "Result received after the verdict AdapterTimeout: True AllGood: fine",
+    ) == (second["type"], second["reason"], second["note"])
+
+
 def test_nothing_is_added_to_the_verdict_of_a_newer_attempt() -> None:
     """Its own adapter is what contradicts it."""
     world = World()
@@ -155,7 +220,7 @@ def test_idle_sleeps() -> None:
     world.at(5.0, world.result)
     assert LoopOutcome.FINAL == world.run()
     before = len(world.passes)
-    world.at(1005.0, world.sigterm)
+    world.at(1005.0, world.end, world.sigterm)
     world.loop.idle(lambda _: False)
 
     assert len(world.passes) - before <= 125

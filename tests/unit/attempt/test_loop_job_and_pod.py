@@ -1,15 +1,21 @@
 """When the loop looks at the Job and the Pod, on a clock of the test's own."""
 
+import json
 from collections.abc import Callable
 
 import pytest
 
 from reporter.attempt.publish import LoopOutcome
+from reporter.core.condition import Attempt, Statement
 from reporter.core.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
-from reporter.errors import Gone
+from reporter.core.rows import Report
+from reporter.core.verdict import Settled
+from reporter.errors import Gone, NotFound, Unavailable
 from reporter.sources.inotify import DirectoryWatch
 from tests.fakekube import make_job
-from tests.unit.attempt.loop_world import World, rows
+from tests.unit.attempt.loop_world import EPOCH, World, rows
+
+ANNOTATION = "status-reporter.io/Available"
 
 # The Job
 
@@ -50,6 +56,33 @@ def test_a_job_that_was_deleted_after_it_was_seen() -> None:
     world.at(10.0, lambda: setattr(world, "job", None), world.result)
 
     assert LoopOutcome.JOB_GONE == world.run()
+
+
+def test_one_404_that_does_not_name_the_job_ends_nothing() -> None:
+    """An API server that starts does not know the path yet."""
+    world = World("classic")
+    world.errors = [NotFound("404 page not found")]
+    world.at(10.0, lambda: world.errors.append(NotFound("404 page not found")), world.result)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert ("True", "AllGood") == (world.condition["status"], world.condition["reason"])
+
+
+def test_a_404_that_does_not_name_the_job_ends_the_work_after_five_seconds() -> None:
+    world = World("classic")
+    world.at(10.0, lambda: world.errors.extend([NotFound("404")] * 100), world.result)
+
+    assert LoopOutcome.JOB_GONE == world.run()
+    assert 15.0 <= world.now <= 20.0
+
+
+def test_404s_with_another_failure_between_them_begin_anew() -> None:
+    """An API server that is restarted for longer than five seconds says 404 before and after."""
+    world = World("classic")
+    missing, away = NotFound("404"), Unavailable("connection refused", retry_after=6.0)
+    world.at(10.0, lambda: world.errors.extend([missing, away, missing]), world.result)
+
+    assert LoopOutcome.FINAL == world.run()
 
 
 def test_another_job_of_that_name_is_not_touched() -> None:
@@ -193,3 +226,56 @@ def test_a_directory_that_appears_is_looked_into_at_once() -> None:
 
     assert LoopOutcome.FINAL == world.run()
     assert [(0.0, "A", False), (10.5, "R", True)] == world.history
+
+
+# Completion indexes
+
+
+def indexed(form: str = "native", *, failed: int | None = None, completions: int = 3) -> World:
+    """A Pod of index 1; `failed` is the index of an earlier one that has reported a failure."""
+    world = World(form)
+    assert world.job is not None
+    world.job["spec"] |= {"completions": completions, "completionMode": "Indexed"}
+    world.pod["metadata"]["annotations"] = {"batch.kubernetes.io/job-completion-index": "1"}
+    if failed is not None:
+        before = Attempt("job-0", "uid-0", EPOCH - 60, EPOCH - 59, index=failed)
+        report = Report("R", "False", "QuotaLow", f"index {failed}: no quota")
+        world.sink.read()
+        world.sink.write(Statement(report, True, before, {}, EPOCH - 30))
+        world.requests.clear()
+    return world
+
+
+@pytest.mark.parametrize(
+    ("completions", "message"), [(3, "index 1: fine"), (1, "fine")], ids=["several", "one"]
+)
+def test_a_verdict_names_its_index(completions: int, message: str) -> None:
+    world = indexed(completions=completions)
+    world.at(5.0, world.result)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert message == world.condition["message"]
+    assert 1 == json.loads(world.job["metadata"]["annotations"][ANNOTATION])["attempt"]["index"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("form", ["native", "classic"])
+def test_an_index_that_failed_is_not_hidden_by_a_later_one(form: str) -> None:
+    """The loop goes on until its own verdict is known: the classic form exits by it."""
+    world = indexed(form, failed=0)
+    world.at(5.0, world.result)
+
+    assert LoopOutcome.OTHER_INDEX_FAILED == world.run()
+    assert ("False", "index 0: no quota") == (
+        world.condition["status"],
+        world.condition["message"],
+    )
+    assert Settled(Report("R", "True", "AllGood", "index 1: fine")) == world.loop.verdict
+    assert (5.0, []) == (world.now, [method for _, method in world.requests if method != "GET"])
+
+
+def test_a_second_try_of_an_index_replaces_its_failure() -> None:
+    world = indexed(failed=1)
+    world.at(5.0, world.result)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert "index 1: fine" == world.condition["message"]

@@ -48,12 +48,12 @@ def test_the_first_tries_of_a_new_process() -> None:
 
 
 def test_retry_after_is_a_floor_with_a_cap() -> None:
-    """A server's wish counts up to half a minute: a verdict is waiting."""
+    """A server's wish counts up to half a minute, and half of it more: a verdict is waiting."""
     world = World()
     world.errors = [Unavailable("x", retry_after=7.0), Unavailable("x", retry_after=3600.0)]
 
     assert world.run(100) is None
-    assert [0.0, 7.0, 37.0, 37.0] == [at for at, _ in world.requests]
+    assert [0.0, 10.5, 55.5, 55.5] == [round(at, 1) for at, _ in world.requests]
 
 
 def test_sigterm_does_not_sit_out_an_old_back_off() -> None:
@@ -171,11 +171,11 @@ def test_one_failure_long_after_the_wait_time_is_no_reason_to_give_up() -> None:
 def test_the_native_form_never_gives_up() -> None:
     """Ending would only bring a restart."""
     world = World(wait=100.0)
-    world.errors = [Forbidden("x")] * 1_000
+    world.errors = [Forbidden("x")] * 100
     world.at(5.0, world.result)
 
     assert LoopOutcome.FINAL == world.run()
-    assert world.now > 1000.0
+    assert world.now > 5000.0
 
 
 @pytest.mark.parametrize("error", [Forbidden("x"), InvalidRequest("x")])

@@ -37,7 +37,7 @@ def test_the_pod_is_asked_for_at_a_steady_pace_after_sigterm(watched: bool, paus
     """Half a second where a watch seems healthy, 50 ms without; never at each pass."""
     world = World(watched=watched)
     world.at(10.0, world.sigterm)
-    world.run()
+    world.run(12.0)
     asked = [at for at in world.pod_asked if at >= 10.0]
     pauses = [later - earlier for earlier, later in itertools.pairwise(asked)]
 
@@ -45,14 +45,43 @@ def test_the_pod_is_asked_for_at_a_steady_pace_after_sigterm(watched: bool, paus
     assert all(pause - 0.001 <= each <= 2 * pause for each in pauses[:-1]), pauses
 
 
-def test_sigterm_alone_is_revisable_after_two_seconds() -> None:
-    """Two seconds of answers that show no reason: the reporter alone was stopped."""
-    world = World()
+@pytest.mark.parametrize(("form", "until"), [("native", 38.0), ("classic", 12.0)])
+def test_sigterm_alone_is_revisable_after_two_seconds(form: str, until: float) -> None:
+    """The native form looks on until 2 s before the kill, and asks no more than once a second."""
+    world = World(form)
     world.at(10.0, world.sigterm)
 
     assert LoopOutcome.STOPPED == world.run()
     assert (12.0, "N", False) == world.history[-1]
-    assert world.now <= 12.1
+    assert until == pytest.approx(world.now, abs=0.1)
+    assert len([at for at in world.pod_asked if at > 12.1]) <= until - 12
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_an_end_that_is_shown_late_replaces_the_interruption(watched: bool) -> None:
+    """The kubelet could not report it at once, and reports it again before it kills."""
+    world = World(watched=watched)
+    world.at(10.0, world.sigterm)
+    world.at(20.5, lambda: world.end(1))
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [(12.0, "N", False), (True, "X", True)] == [
+        world.history[-2],
+        (20.5 <= world.history[-1][0] <= 21.5, *world.history[-1][1:]),
+    ]
+
+
+@pytest.mark.parametrize(("shown", "row"), [("deletion", "N"), ("deadline", "D")])
+def test_a_reason_that_is_shown_late_settles_the_interruption(shown: str, row: str) -> None:
+    """SIGTERM of a Pod that ends, and an API that says so seconds later."""
+    world = World()
+    if shown == "deadline":
+        world.job["spec"]["activeDeadlineSeconds"] = 9
+    world.at(10.0, world.sigterm)
+    world.at(15.0, lambda: world.delete(30))
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [(12.0, "N", False), (15.0, row, True)] == world.history[-2:]
 
 
 def test_sigterm_while_the_api_is_away() -> None:

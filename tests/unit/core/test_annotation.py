@@ -6,13 +6,15 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
+from reporter.core import rows
 from reporter.core.annotation import (
     SIZE_LIMIT,
-    add_after,
+    amend,
     contradiction,
     decode_note,
     encode_note,
     evidence,
+    late,
 )
 from reporter.core.condition import Attempt, Note
 from reporter.core.facts import (
@@ -28,7 +30,7 @@ from reporter.core.facts import (
     Terminated,
     Waiting,
 )
-from reporter.core.payloads import FileInvalid
+from reporter.core.payloads import FileInvalid, ResultPayload
 from reporter.core.rows import REASONS, Report
 from reporter.wire.schema import load
 from tests.situations import (
@@ -102,7 +104,7 @@ CROWDED = observed(
 def written(o, report=DONE, *, final=True, after=None, attempt=ATTEMPT):
     """The annotation's value, with what was added later."""
     value = encode_note(attempt, report, evidence(o, at(o.now)), final=final)
-    return value if after is None else add_after(value, after)
+    return value if after is None else amend(value, "after", after)
 
 
 def undocumented(value, schema, path="$"):
@@ -173,7 +175,7 @@ def test_what_the_end_said_later():
         "startedAt": "2026-01-02T03:04:06Z",
         "finishedAt": "2026-01-02T03:04:15Z",
     } == json.loads(value)["after"]
-    assert decode_note(value).contradicted
+    assert decode_note(value).amended
 
 
 def test_what_a_later_version_wrote_is_kept_when_something_is_added():
@@ -181,9 +183,24 @@ def test_what_a_later_version_wrote_is_kept_when_something_is_added():
     value = written(OBSERVED["runs"])
     stands = json.loads(value) | {"later": [1, 2]}
 
-    added = json.loads(add_after(json.dumps(stands), {"exitCode": 1}))
+    added = json.loads(amend(json.dumps(stands), "after", {"exitCode": 1}))
 
     assert stands | {"after": {"exitCode": 1}} == added
+
+
+def test_a_result_that_came_after_the_timeout():
+    value = amend(
+        written(OBSERVED["runs"], rows.timeout(300)),
+        "late",
+        late(ResultPayload(True, "A", SAID), at(90)),
+    )
+
+    assert [] == faults(value)
+    assert ("True", "A") == (
+        json.loads(value)["late"]["status"],
+        json.loads(value)["late"]["reason"],
+    )
+    assert decode_note(value).amended
 
 
 @pytest.mark.parametrize(("name", "ended"), [("runs", False), ("waits", False), ("OOM kill", True)])
@@ -201,7 +218,7 @@ def test_evidence_that_does_not_fit_is_left_out():
     assert {"observedAt": "2026-01-02T03:04:16Z", "omitted": True} == json.loads(value)["evidence"]
     assert [] == faults(value)
     assert len(value.encode()) <= SIZE_LIMIT
-    assert Note(ATTEMPT, final=True, row="R", contradicted=True) == decode_note(value)
+    assert Note(ATTEMPT, final=True, row="R", amended=True) == decode_note(value)
 
 
 @pytest.mark.parametrize(
@@ -210,6 +227,7 @@ def test_evidence_that_does_not_fit_is_left_out():
         ATTEMPT,
         Attempt("job-x7k2p", "", None, at(0)),
         Attempt("job-x7k2p", "pod-uid", at(-1), at(0), None, 0),
+        Attempt("job-x7k2p", "pod-uid", at(-1), at(0), None, 0, index=0),
     ],
 )
 def test_what_was_written_is_read_back(attempt):

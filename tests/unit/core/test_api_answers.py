@@ -105,6 +105,19 @@ def test_a_404_that_is_no_status_says_nothing_about_the_object(body: bytes) -> N
     assert Unavailable is type(refusal("GET it", 404, {}, body, NOW))
 
 
+@pytest.mark.parametrize(
+    ("details", "name"),
+    [({"name": "validate", "kind": "jobs"}, "validate"), ({}, ""), (None, ""), ([], "")],
+)
+def test_a_404_says_what_is_missing_where_the_server_says_it(details: object, name: str) -> None:
+    """An unknown path has a Status, too, and names nothing."""
+    body = json.dumps({"kind": "Status", "reason": "NotFound", "details": details}).encode()
+    found = refusal("GET it", 404, {}, body, NOW)
+
+    assert isinstance(found, NotFound)
+    assert name == found.name
+
+
 def test_the_text_of_a_refusal_is_short_and_on_one_line() -> None:
     """A 422 repeats the whole patch, with whatever control characters it has."""
     message = "bad patch:\x1b[31m\n" + "{" * 100_000

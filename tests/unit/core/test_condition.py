@@ -30,6 +30,7 @@ OLDER = Attempt("job-a", "uid-a", AT - 60, AT - 58)
 NEWER = Attempt("job-c", "uid-c", AT + 60, AT + 62)
 RUNS = Report("A", "Unknown", "AdapterRunning", "Adapter container is running")
 DONE = Report("R", "True", "AllChecked", "12 of 12")
+FAILED = Report("R", "False", "QuotaLow", "2 of 12 failed")
 
 
 def standing(report=RUNS, attempt=OURS, *, final=False):
@@ -97,6 +98,27 @@ def test_the_order_of_attempts_is_total():
     ]
     for one, other in itertools.product(some, some):
         assert one.same(other) is not (one.older_than(other) or other.older_than(one))
+
+
+@pytest.mark.parametrize(
+    ("report", "final", "index", "expected"),
+    [
+        pytest.param(FAILED, True, 0, Owner.FAILED_INDEX, id="a final False of another index"),
+        pytest.param(FAILED, True, 1, Owner.OLDER, id="of an earlier try of this index"),
+        pytest.param(FAILED, True, None, Owner.OLDER, id="of a Job without indexes"),
+        pytest.param(FAILED, False, 0, Owner.OLDER, id="it may still change"),
+        pytest.param(DONE, True, 0, Owner.OLDER, id="a True of another index"),
+        pytest.param(replace(RUNS, row="N"), True, 0, Owner.OLDER, id="an Unknown of another one"),
+    ],
+)
+def test_an_index_that_failed_keeps_its_verdict(report, final, index, expected):
+    stands = standing(report, replace(OLDER, index=index), final=final)
+
+    assert expected is owner(stands, replace(OURS, index=1))
+    assert (expected is Owner.OLDER) is worth_writing(
+        stands, replace(OURS, index=1), DONE, final=True
+    )
+    assert Owner.NEWER is owner(standing(report, NEWER, final=final), replace(OURS, index=1))
 
 
 @pytest.mark.parametrize(
@@ -239,6 +261,7 @@ JOBS = {
         Job("u", AT, 600.0, suspended=True, deleting=True, parallel=True),
     ),
     "one Pod at a time": ({"spec": {"parallelism": 1, "suspend": False}}, Job()),
+    "several completions": ({"spec": {"completions": 3}}, Job(completions=3)),
     "failing": (
         {
             "status": {
@@ -294,3 +317,10 @@ def test_what_stands_is_read_by_type():
         job, "Available", note
     )
     assert Standing(Job("u"), "7") == read_standing(job, "Other", None)
+
+
+def test_a_final_annotation_without_its_condition_is_no_final_verdict():
+    """Something removes the condition: it is written again."""
+    stands = read_standing({}, "Available", Note(OURS, final=True, row="R"))
+
+    assert worth_writing(stands, OURS, DONE, final=True)

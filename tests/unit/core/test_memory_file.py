@@ -11,7 +11,8 @@ from reporter.core.facts import (
     PodUnknown,
     Running,
 )
-from reporter.core.payloads import FileInvalid
+from reporter.core.memory import Memory
+from reporter.core.payloads import FileInvalid, FirstLook
 from tests.situations import (
     ABSENT,
     LOOPING,
@@ -19,6 +20,7 @@ from tests.situations import (
     ON_FAILURE,
     START_ERROR,
     again,
+    at,
     ended,
     first,
     invalid,
@@ -201,6 +203,71 @@ WHOSE = {
 def test_a_file_counts_only_for_the_run_that_can_have_written_it(looks, expected):
     """By ctime and start in whole seconds, and by what was there when an earlier run had ended."""
     assert expected is counts(*looks)
+
+
+def on_shared_volume(*looks, before=None, at_second=0.5):
+    """Whether the last look's file counts where the volume may be older than the Pod.
+
+    `before` is what was there when the reporter began, in that second.
+    """
+    start = FirstLook(before and before.identity, at(at_second))
+    memory = Memory(waiting_since=0.0, waiting_since_at=at(0), first_look=start)
+    shared = [(second, replace(shown, shared_volume=True), *file) for second, shown, *file in looks]
+    return observed(*shared, memory=memory).file != ABSENT
+
+
+SHARED = {
+    "not started, written since the reporter's start": ([(9, pod(), valid(5))], {}, False),
+    "not started, cannot be read": ([(9, pod(), FileInvalid("is on fire", None))], {}, False),
+    "misfit: no start is ever shown": ([(9, pod(adapter=None), valid(5))], {}, False),
+    "another file than before": ([(9, pod(running(5)), valid(6))], {"before": valid(-9)}, True),
+    "the file server is 3 s behind": ([(9, pod(ended(0, start=5)), valid(2))], {}, True),
+    "the file server is an hour behind": ([(9, pod(running(5)), valid(-3600))], {}, True),
+    "the same file as before": (
+        [(9, pod(running(5)), valid(-9))],
+        {"before": valid(-9)},
+        False,
+    ),
+    "the same file as before, the file server is ahead": (
+        [(9, pod(running(5)), valid(7))],
+        {"before": valid(7)},
+        False,
+    ),
+    "replaced by one of the same time": (
+        [(9, pod(running(5)), valid(-9, inode=8))],
+        {"before": valid(-9)},
+        True,
+    ),
+    "the reporter began in the second of the start: its times decide": (
+        [(9, pod(running(5)), valid(2))],
+        {"at_second": 5.5},
+        False,
+    ),
+    "the reporter was restarted after the start: its times decide": (
+        [(9, pod(running(5)), valid(6))],
+        {"before": valid(6), "at_second": 8},
+        True,
+    ),
+    "second run: its times decide": (
+        [(11, first, valid(9)), (21, again(running(20)), valid(15))],
+        {},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("looks", "start", "expected"), SHARED.values(), ids=SHARED.keys())
+def test_on_a_volume_that_outlives_the_pod_a_first_run_must_have_changed_the_file(
+    looks, start, expected
+):
+    assert expected is on_shared_volume(*looks, **start)
+
+
+def test_what_the_reporter_found_when_it_began_may_be_unknown():
+    shared = pod(running(5), shared_volume=True)
+
+    assert counts((9, shared, valid(6)))
+    assert not counts((9, shared, valid(2)))
 
 
 def test_no_file_is_nobodys():

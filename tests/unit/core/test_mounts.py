@@ -2,7 +2,6 @@
 
 import pytest
 
-from reporter.core.mounts import born_with_pod
 from reporter.core.pod import Names, read_pod
 
 PATH = "/results/adapter-result.json"
@@ -120,5 +119,20 @@ def classic(*others, volumes=(EMPTY,)):
 )
 def test_what_lies_there_comes_from_this_pods_regular_containers(spec, path, expected):
     """The volume of our own mount is an emptyDir that no other init container can write to."""
-    assert expected is born_with_pod(spec, US, path)
     assert expected is read_pod({"spec": spec}, Names(results_path=path)).own_volume
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(native(), False, id="an emptyDir"),
+        pytest.param(
+            native(container("prepare", MOUNT)), False, id="an emptyDir that others write to"
+        ),
+        pytest.param(native(volumes=[CLAIM]), True, id="a claim"),
+        pytest.param(classic(volumes=[CLAIM]), True, id="classic: a claim"),
+        pytest.param(native(us=[]), True, id="not known"),
+    ],
+)
+def test_a_volume_that_is_not_born_with_the_pod_may_be_shared(spec, expected):
+    assert expected is read_pod({"spec": spec}, Names(results_path=PATH)).shared_volume

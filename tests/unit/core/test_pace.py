@@ -6,9 +6,9 @@ from reporter.core.case import Observation
 from reporter.core.condition import TEXT_PAUSE
 from reporter.core.facts import PodUnknown
 from reporter.core.memory import Memory
-from reporter.core.pace import FIRST_PATIENCE, REPEAT_PAUSE, Pace
+from reporter.core.pace import FIRST_PATIENCE, PAUSE, Pace
 from reporter.core.payloads import FileAbsent
-from reporter.errors import Conflict, InvalidRequest, KubeError, Unavailable
+from reporter.errors import Conflict, Denied, Forbidden, InvalidRequest, KubeError, Unavailable
 
 START = 100.0
 
@@ -38,34 +38,45 @@ def test_the_first_try_may_be_made_at_once_and_the_adapter_may_still_be_about_to
     assert float("inf") == pace.since_write(at(START))
 
 
-def test_after_a_write_the_next_moments_are_those_of_the_two_pauses() -> None:
+def test_after_a_write_only_what_is_revisable_waits() -> None:
     pace = Pace(START, longest)
     pace.put_off(START, Unavailable("no"), None)
     pace.written(START + 7)
 
-    assert pace.due(at(START + 7))
+    assert START + 7 + PAUSE == pace.next_try
+    assert not pace.due(at(START + 7.9))
+    assert pace.due(at(START + 7.9), final=True)
+    assert pace.due(at(START + 8))
     assert 3.0 == pace.since_write(at(START + 10))
-    assert [START + FIRST_PATIENCE, START + 7 + REPEAT_PAUSE, START + 7 + TEXT_PAUSE] == (
-        pace.moments()
-    )
+    assert [START + FIRST_PATIENCE, START + 7 + TEXT_PAUSE] == pace.moments()
+
+
+def test_after_a_write_nothing_waits_while_stopping() -> None:
+    pace = Pace(START, longest)
+    for second in range(3):
+        now = START + second / 10
+        assert pace.due(at(now, stopping_since=START))
+        pace.written(now)
 
 
 @pytest.mark.parametrize(
     ("error", "left", "seconds"),
     [
         (Unavailable("no"), None, 0.1),
-        (Unavailable("no", retry_after=4.0), None, 4.0),
+        (Unavailable("no", retry_after=4.0), None, 6.0),
         (Unavailable("no", retry_after=4.0), 1.5, 1.5),
         (Unavailable("no"), 0.0, 0.0),
         (Conflict("meanwhile"), None, 0.02),
-        (InvalidRequest("wrong"), None, 5.0),
-        (InvalidRequest("wrong"), 10.0, 0.5),
+        (InvalidRequest("wrong"), None, 1.5),
+        (Forbidden("no Role"), None, 1.5),
+        (Denied("webhook"), None, 1.5),
+        (InvalidRequest("wrong"), 10.0, 0.75),
     ],
 )
 def test_a_failure_puts_the_next_try_off(
     error: KubeError, left: float | None, seconds: float
 ) -> None:
-    """A conflict hardly, what is wrong for long; never beyond the time that is left."""
+    """A conflict hardly, what is refused for long; never beyond the time that is left."""
     pace = Pace(START, longest)
     pace.put_off(START, error, left)
 
@@ -74,21 +85,35 @@ def test_a_failure_puts_the_next_try_off(
     assert pace.due(at(START + seconds + 0.01))
 
 
-def test_each_failure_in_a_row_doubles_the_delay() -> None:
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (Unavailable("no"), [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]),
+        (Forbidden("no"), [1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]),
+    ],
+)
+def test_each_failure_in_a_row_doubles_the_delay(error: KubeError, expected: list[float]) -> None:
     pace = Pace(START, longest)
     delays = []
     for _ in range(8):
-        pace.put_off(START, Unavailable("no"), None)
+        pace.put_off(START, error, None)
         delays.append(round(pace.next_try - START, 3))
 
-    assert [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0] == delays
+    assert expected == delays
 
 
-def test_sigterm_cuts_one_back_off_short_and_no_second() -> None:
+@pytest.mark.parametrize("by", [{"final": True}, {"stopping_since": START + 1}])
+def test_a_final_verdict_and_sigterm_cut_one_back_off_short_and_no_second(by: dict) -> None:
     pace = Pace(START, longest)
-    pace.put_off(START, InvalidRequest("wrong"), None)
+    for _ in range(8):
+        pace.put_off(START, InvalidRequest("wrong"), None)
+    stopping = by.get("stopping_since")
+
+    def due(now: float) -> bool:
+        return pace.due(at(now, stopping), final="final" in by)
 
     assert not pace.due(at(START + 1))
-    assert pace.due(at(START + 1, stopping_since=START + 1))
-    pace.put_off(START + 1, InvalidRequest("wrong"), 10.0)
-    assert not pace.due(at(START + 1.1, stopping_since=START + 1))
+    assert due(START + 1)
+    pace.put_off(START + 1, InvalidRequest("wrong"), 10.0 if stopping else None)
+    assert not due(START + 1.1)
+    assert pace.next_try <= START + 2.5

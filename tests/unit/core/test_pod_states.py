@@ -1,5 +1,7 @@
 """Reading the API's Pod: states, times and restart policies."""
 
+from dataclasses import replace
+
 import pytest
 
 from reporter.core.facts import (
@@ -11,7 +13,7 @@ from reporter.core.facts import (
     Waiting,
 )
 from reporter.core.objects import epoch, number, stamp
-from reporter.core.pod import read_pod
+from reporter.core.pod import Names, read_pod
 from tests.unit.core.api_pods import AT, NAMES, NATIVE_US, START, US, container, pod_with, shown
 
 
@@ -114,6 +116,71 @@ def test_restart_policies(declared, spec, expected):
     pod = pod_with(declared, init=[NATIVE_US], **spec)
 
     assert expected == read_pod(pod, NAMES).restart
+
+
+def restarting(name, *codes, operator="In", **fields):
+    """A container whose end with one of these codes has all of them started again."""
+    rule = {
+        "action": "RestartAllContainers",
+        "exitCodes": {"operator": operator, "values": list(codes)},
+    }
+    return container(name, restartPolicy="Never", restartPolicyRules=[rule], **fields)
+
+
+WATCHER = restarting("watcher", 88)
+SIDECAR = restarting("watcher", 88) | {"restartPolicy": "Always"}
+RUNS = {"running": {}}
+
+
+def exits(code):
+    return {"terminated": {"exitCode": code}}
+
+
+@pytest.mark.parametrize(
+    ("regular", "init", "states", "expected"),
+    [
+        pytest.param([US, WATCHER], [], {"watcher": RUNS}, True, id="the other one runs"),
+        pytest.param([US, WATCHER], [], {"watcher": {}}, True, id="it has not started"),
+        pytest.param([US, WATCHER], [], {"watcher": exits(88)}, True, id="it asks for it"),
+        pytest.param([US, WATCHER], [], {"watcher": exits(0)}, False, id="it has ended well"),
+        pytest.param(
+            [US, restarting("watcher", 0, operator="NotIn")],
+            [],
+            {"watcher": exits(1)},
+            True,
+            id="any code but this",
+        ),
+        pytest.param([US, container("other")], [], {"other": RUNS}, False, id="without a rule"),
+        pytest.param([restarting(US["name"], 88)], [], {}, False, id="the reporter has it"),
+        pytest.param(
+            [US, container("other")],
+            [SIDECAR],
+            {"watcher": RUNS, "other": RUNS},
+            True,
+            id="a sidecar beside a regular container",
+        ),
+        pytest.param([US], [SIDECAR], {"watcher": RUNS}, False, id="a sidecar of a Pod that ends"),
+    ],
+)
+def test_an_adapter_has_ended_for_good_when_nothing_can_restart_all_containers(
+    regular, init, states, expected
+):
+    """RestartAllContainers of another one starts the adapter again, whatever its own policy."""
+    pod = pod_with(*regular, container("adapter"), init=init, restartPolicy="Never")
+    adapter = {"name": "adapter", "state": exits(1)}
+    shown = [{"name": name, "state": state} for name, state in states.items()]
+    pod["status"] = {"containerStatuses": [adapter, *shown], "initContainerStatuses": shown}
+
+    assert expected is not read_pod(pod, Names(adapter="adapter")).ended_for_good
+
+
+def test_a_result_is_revisable_while_another_container_can_restart_all():
+    """A later run of the adapter replaces it; the end of the Pod settles it."""
+    pod = pod_with(US, WATCHER, container("adapter"), restartPolicy="Never")
+    found = read_pod(pod, Names(adapter="adapter"))
+
+    assert found.may_run_again
+    assert not replace(found, phase="Failed").may_run_again
 
 
 def test_our_own_restart_policy():

@@ -21,11 +21,21 @@ def test_first_and_longest_are_the_callers():
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"), [(None, 0.05), (0.0, 0.05), (7.0, 7.0), (21_600.0, RETRY_AFTER_CAP)]
+    ("wish", "expected"),
+    [(None, 0.05), (0.0, 0.05), (8.0, 10.0), (21_600.0, 1.25 * RETRY_AFTER_CAP)],
 )
 def test_the_servers_wish_is_a_floor_with_a_cap(wish, expected):
     """Retry-After of six hours would cost the Job its verdict."""
     assert expected == next_delay(1, lambda: 0.5, retry_after=wish)
+
+
+def test_a_herd_with_one_wish_is_spread_over_half_of_it():
+    """Whoever was told one second would come back together, again and again."""
+    delays = [next_delay(1, lambda roll=roll: roll / 100, retry_after=1.0) for roll in range(100)]
+
+    assert 1.0 == min(delays)
+    assert 1.49 < max(delays) <= 1.5
+    assert 100 == len(set(delays))
 
 
 def test_a_wish_shorter_than_the_back_off_changes_nothing():

@@ -242,13 +242,32 @@ CASES = {
         final(*FAILED),
     ),
     # the Pod cannot be read
-    "Pod refused": (observed((3, PodRefused(), valid())), revisable(*SUCCESS)),
-    "Pod refused after it was shown": (
-        observed((3, pod(running())), (5, PodRefused(), valid())),
+    "Pod refused for less than 30 s": (
+        observed((3, PodRefused()), (32, PodRefused(), valid())),
+        going_on("container cannot be observed; result received: AllChecked"),
+    ),
+    "Pod refused for 30 s": (
+        observed((3, PodRefused()), (33, PodRefused(), valid())),
         revisable(*SUCCESS),
     ),
+    "Pod refused when SIGTERM comes": (
+        observed((3, PodRefused(), valid()), stopped=3),
+        revisable(*SUCCESS),
+    ),
+    "Pod refused for less than 30 s after it was shown, the wait time is over": (
+        observed((3, pod(running())), (299, PodRefused()), (301, PodRefused(), valid())),
+        going_on("container is running; result received: AllChecked"),
+    ),
+    "Pod refused for 30 s after it was shown": (
+        observed((3, pod(running())), (5, PodRefused()), (35, PodRefused(), valid())),
+        revisable(*SUCCESS),
+    ),
+    "Pod refused after exit 1 was shown": (
+        observed((11, pod(ended(1)), valid()), (12, PodRefused(), valid())),
+        final(*FAILED),
+    ),
     "Pod refused at the end of the wait time": (
-        observed((300, PodRefused(), valid())),
+        observed((270, PodRefused()), (300, PodRefused(), valid())),
         final(*SUCCESS),
     ),
     "Pod never seen": (observed((3, PodNeverSeen(), valid())), revisable(*SUCCESS)),

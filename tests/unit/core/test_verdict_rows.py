@@ -66,6 +66,12 @@ UNPULLED = (
 STARTS = ("A", "Unknown", "AdapterRunning", "Adapter container has not started yet")
 
 
+FORBIDDEN = (*TIMEOUT[:3], f"{TIMEOUT[3]} (the Pod could not be read: forbidden)")
+
+
+REFUSED_FOR_LONG = ((270, PodRefused()),)
+
+
 UNSEEN = ("A", "Unknown", "AdapterRunning", "Adapter container cannot be observed")
 
 
@@ -160,8 +166,20 @@ ROWS = {
     ),
     "Pod refused: result": (observed((3, PodRefused(), valid())), revisable(*SUCCESS)),
     "Pod refused: result at the end of the wait time": (
-        observed((300, PodRefused(), valid())),
+        observed(*REFUSED_FOR_LONG, (300, PodRefused(), valid())),
         final(*SUCCESS),
+    ),
+    "Pod refused for a moment: result at the end of the wait time": (
+        observed((271, PodRefused()), (300, PodRefused(), valid())),
+        revisable(*SUCCESS),
+    ),
+    "Pod refused after it was shown: its policy is known": (
+        observed((3, pod(running())), (5, PodRefused(), valid())),
+        final(*SUCCESS),
+    ),
+    "OnFailure, Pod refused after it was shown": (
+        observed((3, pod(running(), restart=ON_FAILURE)), (5, PodRefused(), valid())),
+        revisable(*SUCCESS),
     ),
     "Pod not shown yet: result": (observed((3, PodUnknown(), valid())), revisable(*SUCCESS)),
     "Pod not shown during the wait time: result": (
@@ -326,10 +344,43 @@ ROWS = {
     "misfit, invalid file": (observed((300, misfit, invalid())), final(*EMPTY)),
     "Pod never seen when the wait time is over": (observed((300, PodNeverSeen())), final(*NO_POD)),
     "Pod refused until the wait time is over": (
-        observed((300, PodRefused())),
-        final(*TIMEOUT[:3], f"{TIMEOUT[3]} (the Pod could not be read: forbidden)"),
+        observed(*REFUSED_FOR_LONG, (300, PodRefused())),
+        final(*FORBIDDEN),
     ),
-    "Pod refused, invalid file": (observed((300, PodRefused(), invalid())), final(*EMPTY)),
+    "Pod refused, invalid file": (
+        observed(*REFUSED_FOR_LONG, (300, PodRefused(), invalid())),
+        final(*EMPTY),
+    ),
+    "Pod refused for less than 30 s when the wait time is over": (
+        observed((270.1, PodRefused()), (300, PodRefused())),
+        revisable(*UNSEEN),
+    ),
+    "Pod shown, then refused for less than 30 s when the wait time is over": (
+        observed((3, pod(running())), (299, PodRefused()), (300, PodRefused(), invalid())),
+        revisable(*RUNS),
+    ),
+    "Pod shown, then refused for 30 s": (
+        observed((3, pod(running())), (299, PodRefused()), (329, PodRefused())),
+        final(*FORBIDDEN),
+    ),
+    "OnFailure, Pod shown, then refused for 30 s": (
+        observed((3, pod(running(), restart=ON_FAILURE)), (299, PodRefused()), (329, PodRefused())),
+        final(*FORBIDDEN),
+    ),
+    "Pod refused, shown and refused again": (
+        observed(
+            (3, PodRefused()), (290, pod(running())), (299, PodRefused()), (310, PodRefused())
+        ),
+        revisable(*RUNS),
+    ),
+    "misfit, then refused for less than 30 s": (
+        observed((3, misfit), (299, PodRefused()), (300, PodRefused())),
+        revisable(*MISFIT),
+    ),
+    "an end that was shown before the Pod was refused": (
+        observed((11, pod(ended(1))), (12, PodRefused())),
+        final(*FAILED),
+    ),
     "Pod not shown until the wait time is over": (
         observed((300, PodUnknown())),
         revisable(*TIMEOUT),

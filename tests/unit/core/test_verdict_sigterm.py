@@ -40,9 +40,9 @@ from tests.unit.core.stopping import BEFORE, DELETED, STOPPED, going, runs
 # SIGTERM to the reporter alone.
 
 
-@pytest.mark.parametrize("form", [Form.NATIVE, Form.CLASSIC])
-def test_sigterm_alone_waits_two_seconds_for_the_api_to_say_why(form):
-    """Then N, revisable, and there is nothing more to wait for."""
+@pytest.mark.parametrize(("form", "more"), [(Form.NATIVE, True), (Form.CLASSIC, False)])
+def test_sigterm_alone_waits_two_seconds_for_the_api_to_say_why(form, more):
+    """Then N, revisable; the native form goes on looking for what replaces it."""
     o = in_form(observed((30, runs), stopped=30), form)
 
     assert PENDING == verdict(o)
@@ -50,7 +50,45 @@ def test_sigterm_alone_waits_two_seconds_for_the_api_to_say_why(form):
     assert PENDING == verdict(later(o, 31.99))
     assert not nothing_more(later(o, 31.99), Policy())
     assert revisable(*STOPPED) == verdict(later(o, 32))
-    assert nothing_more(later(o, 32), Policy())
+    assert more is not nothing_more(later(o, 32), Policy())
+
+
+@pytest.mark.parametrize(
+    ("o", "until"),
+    [
+        pytest.param(observed((30, runs)), 58, id="until 2 s before the kill"),
+        pytest.param(observed((30, replace(runs, grace=120.0))), 60, id="30 s at most"),
+        pytest.param(
+            observed((30, PodSeen(replace(runs, grace=120.0), current=False))),
+            148,
+            id="the API is away",
+        ),
+        pytest.param(
+            observed(
+                (30, PodSeen(replace(runs, grace=120.0), current=False)),
+                (50, replace(runs, grace=120.0)),
+            ),
+            80,
+            id="30 s of answers after an outage",
+        ),
+        pytest.param(observed((30, PodRefused())), 32, id="Pod refused"),
+        pytest.param(observed((30, PodNeverSeen())), 32, id="Pod never seen"),
+    ],
+)
+def test_native_form_looks_on_after_sigterm_for_an_end_that_is_shown_late(o, until):
+    """The kubelet reports an end again on a 10 s tick, before it kills."""
+    o, policy = replace(o, stopping_since=30), Policy(form=Form.NATIVE)
+
+    assert not nothing_more(later(o, until - 0.01), policy)
+    assert nothing_more(later(o, until), policy)
+
+
+def test_end_that_is_shown_twelve_seconds_after_sigterm_replaces_the_interruption():
+    """The native form has written N by then."""
+    looks = [(30, runs), (33, runs), (42, pod(ended(1, end=30)))]
+    said = [verdict(observed(*looks[: n + 1], stopped=30)) for n in range(3)]
+
+    assert ["-", "N", "X!"] == rows_of(said)
 
 
 def test_sigterm_at_a_natural_end():
@@ -233,12 +271,13 @@ def test_before_sigterm_there_is_no_end():
     assert not nothing_more(case.o, Policy())
 
 
-def test_after_its_two_seconds_a_stopped_reporter_polls_no_more():
-    """Nothing but the end of the wait time could still change what it says."""
+def test_after_its_two_seconds_a_stopped_reporter_looks_once_a_second():
+    """In the classic form nothing but the end of the wait time could still change what it says."""
     o = later(observed((30, runs), stopped=30), 33)
 
-    assert 57 == decide(o, Policy()).next_look
-    assert 301 == decide(later(o, 58), Policy()).next_look
+    assert 34 == decide(o, Policy(form=Form.NATIVE)).next_look
+    assert 57 == decide(o, Policy(form=Form.CLASSIC)).next_look
+    assert 301 == decide(later(o, 58), Policy(form=Form.NATIVE)).next_look
 
 
 # When a classic reporter may end.
@@ -262,7 +301,16 @@ def test_after_its_two_seconds_a_stopped_reporter_polls_no_more():
         pytest.param(observed((30, PodGone(runs))), False, id="gone"),
         pytest.param(observed((30, runs)), False, id="Never"),
         pytest.param(observed((30, PodRefused())), True, id="refused, wait time not over"),
-        pytest.param(observed((300, PodRefused())), False, id="refused, wait time over"),
+        pytest.param(
+            observed((270, PodRefused()), (300, PodRefused())),
+            False,
+            id="refused, wait time over",
+        ),
+        pytest.param(
+            observed((271, PodRefused()), (300, PodRefused())),
+            True,
+            id="refused for less than 30 s, wait time over",
+        ),
         pytest.param(observed((300, PodNeverSeen())), False, id="never seen, wait time over"),
         pytest.param(observed((300, PodUnknown())), False, id="no answer, wait time over"),
         pytest.param(

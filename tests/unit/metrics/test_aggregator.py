@@ -18,7 +18,6 @@ FULL = metrics.Now(
     heartbeat_age={"sysd": 17.5},
     expiry={"ca": 2e9, "server": 2e9},
     results={("sysd", "passed"): 4, ("sysd", "failed"): 1},
-    ended=(metrics.EndedEntry("sysd", "n1", "complete", "failed"),),
     result_status="failed",
     status="running",
     final=True,
@@ -84,7 +83,6 @@ def test_everything_told_is_shown(accept: str):
     assert 0.0 == shown["run_status", "failed"]
     assert [0.0, 1.0, 0.0] == [shown["run_result", result] for result in metrics.RESULTS]
     assert [4.0, 1.0, 0.0] == [shown["results", "sysd", result] for result in metrics.RESULTS]
-    assert 1.0 == shown["entry_result", "n1", "sysd", "failed", "complete"]
     assert 1.0 == shown["run_final",]
     assert 42.0 == shown["revision",]
     assert 3.0 == shown["connections",]
@@ -122,6 +120,15 @@ def test_a_page_shows_one_moment():
     assert b"status_aggregator_revision 1.0" in first.body
     assert b"status_aggregator_revision 2.0" in second.body
     assert [False, True] == [first.final, second.final]
+
+
+def test_nodes_are_not_named():
+    """Scrapes need no credentials: of the plan they show the plugins alone."""
+    families = text_string_to_metric_families(used().render().body.decode())
+    labels = {name for family in families for sample in family.samples for name in sample.labels}
+
+    of_runs = {"plugin", "state", "status", "result", "certificate"}
+    assert labels == of_runs | {"route", "code", "le", "reason", "version", "python"}
 
 
 def test_no_label_from_outside():

@@ -107,13 +107,12 @@ class TestComponents:
         assert {"JOB_NAME", "JOB_NAMESPACE", "POD_NAME"} <= names
 
     def test_defaults_of_the_settings_fit(self, container):
-        """Name, port and results directory are what the settings take when nothing is set."""
+        """Name and results directory are what the settings take when nothing is set."""
         fields = Settings.model_fields
         mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
         results = Path(fields["results_path"].default).parent
 
         assert fields["reporter_container_name"].default == container["name"]
-        assert fields["metrics_port"].default == container["ports"][0]["containerPort"]
         assert (str(results), True) == (
             mounts["results"]["mountPath"],
             mounts["results"]["readOnly"],

@@ -14,6 +14,7 @@ from reporter.core.condition import Attempt
 from reporter.core.rows import Report
 from reporter.metrics import aggregator
 from reporter.metrics.reaper import ReaperMetrics
+from reporter.settings.sidecar import Settings
 from tests.promtool import promtool
 from tests.unit.repository.manifests import DEPLOY, load
 from tests.unit.repository.test_docs import full_metrics, section
@@ -32,7 +33,6 @@ NOW = aggregator.Now(
     heartbeat_age={"e2e": 1.0},
     expiry={"run": 1.0},
     disk_free=1,
-    ended=[aggregator.EndedEntry("e2e", "n1", "complete", "passed")],
 )
 
 
@@ -183,18 +183,27 @@ def test_what_the_reporter_writes_becomes_labels(status, final):
 
 def test_scrapes_find_the_containers_of_the_manifests():
     """Names of containers, ports and labels are one."""
-    reporters, aggregators, reapers = yaml.safe_load_all(
+    monitored, aggregators, reapers = yaml.safe_load_all(
         (FOLDER / "podmonitors.yaml").read_text(encoding="utf-8")
     )
     (container,) = load("components/native/job.yaml")["spec"]["template"]["spec"]["initContainers"]
     deployed = load("aggregator/statefulset.yaml")["spec"]["template"]
-    (endpoint,) = reporters["spec"]["podMetricsEndpoints"]
+    (endpoint,) = monitored["spec"]["podMetricsEndpoints"]
     (status,) = aggregators["spec"]["podMetricsEndpoints"]
 
     assert [container["name"]] == [
         step["regex"] for step in endpoint["relabelings"] if step.get("action") == "keep"
     ]
-    assert endpoint["port"] in {port["name"] for port in container["ports"]}
+    (reporters, *_) = load("monitoring/prometheus.yaml")["scrape_configs"]
+    assert "port" not in endpoint, "the container declares none"
+    assert "ports" not in container
+    assert (
+        f"$1:{Settings.model_fields['metrics_port'].default}"
+        == (endpoint["relabelings"][2]["replacement"])
+    )
+    assert reporters["relabel_configs"][:4] == [
+        {snake(name): value for name, value in step.items()} for step in endpoint["relabelings"][:4]
+    ]
     assert aggregators["spec"]["selector"]["matchLabels"] == {
         "app.kubernetes.io/name": deployed["metadata"]["labels"]["app.kubernetes.io/name"]
     }

@@ -330,28 +330,25 @@ def test_only_the_given_environment_counts(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("environ", "named"),
+    ("environ", "differs"),
     [
-        ({**NAMES, "METRICS_PORT": "x"}, ("team-a", "check", "check-x7k2p", "Available", False)),
-        ({**NAMES, "CONDITION_TYPE": "Ready"}, ("team-a", "check", "check-x7k2p", "Ready", False)),
-        (
-            {**NAMES, "CONDITION_TYPE": "Failed"},
-            ("team-a", "check", "check-x7k2p", "Available", False),
-        ),
-        ({**NAMES, "POD_NAME": " "}, ("team-a", "check", None, "Available", False)),
-        ({**NAMES, "POD_NAME": "a/b"}, ("team-a", "check", None, "Available", False)),
-        (
-            {**NAMES, "LOG_FORMAT": "x", "KUBERNETES_RELAX_X509_STRICT": "True"},
-            ("team-a", "check", "check-x7k2p", "Available", True),
-        ),
-        ({**NAMES, "JOB_NAME": "a/b"}, None),
-        ({**NAMES, "JOB_NAMESPACE": ""}, None),
-        ({}, None),
+        ({"CONDITION_TYPE": "Ready"}, {"condition_type": "Ready"}),
+        ({"CONDITION_TYPE": "Failed", "REPORTER_FORM": "native"}, {"reporter_form": "native"}),
+        ({"REPORTER_FORM": "sidecar", "METRICS_PORT": "1"}, {"metrics_port": 1}),
+        ({"METRICS_PORT": "x", "METRICS_ADDRESS": "here"}, {}),
+        ({"POD_NAME": " "}, {"pod_name": ""}),
+        ({"POD_NAME": "a/b", "JOB_NAME": "a/b"}, {"pod_name": "", "job_name": ""}),
+        ({"JOB_NAMESPACE": ""}, {"job_namespace": ""}),
+        ({"KUBERNETES_RELAX_X509_STRICT": "True"}, {"kubernetes_relax_x509_strict": True}),
+        # Good beside the setting that is bad, but not beside the default in its place.
+        ({"MAX_WAIT_TIME_SECONDS": "soon", "POLL_INTERVAL_SECONDS": "600"}, {}),
     ],
 )
-def test_the_job_is_named_as_far_as_it_can_be(environ, named):
-    """Bad settings are shown on the Job if namespace and name are usable."""
-    assert named == settings.named_job(environ)
+def test_what_is_good_of_bad_settings(environ, differs):
+    """It says whose Job they belong to and how the reporter runs."""
+    found = settings.salvage({**NAMES, "EXIT_POLICY": "maybe", **environ})
+
+    assert settings.load(NAMES).model_dump() | differs == found.model_dump()
 
 
 def test_every_variable_is_described():

@@ -3,20 +3,23 @@
 import pytest
 
 from reporter.attempt.publish import LoopOutcome
-from reporter.core.case import Observation, Policy
+from reporter.core.case import Case, Observation, Policy
 from reporter.core.condition import Attempt, Note, Standing
 from reporter.core.facts import Form, Job, PodGone, PodLook, PodRefused, PodUnknown
+from reporter.core.rows import Report
+from reporter.core.verdict import Settled
 from reporter.link.policy import LEAST_TRY
 from reporter.sidecar.ending import (
     BAD_SETTINGS,
     LAST_TRY,
     LAST_WORD,
     LEAVE,
+    code_after_crash,
     delivery_end,
     exit_code,
     linger_end,
 )
-from tests.situations import deleted, ended, in_form, observed, pod
+from tests.situations import ON_FAILURE, deleted, ended, in_form, observed, pod, running
 
 POLICIES = ("infrastructure", "failure", "never")
 ROWS_OF_OUR_OWN = ("T", "O", "I", "X", "W1", "W2", "W3", "C", "D", "E", "N", "M", "A")
@@ -46,6 +49,21 @@ def test_a_verdict_that_was_written(row: str, status: str, codes: tuple[int, ...
     assert codes == found
 
 
+@pytest.mark.parametrize(
+    ("own", "codes"),
+    [
+        (Settled(Report("R", "True", "AllGood", "index 1: fine")), (0, 0, 0)),
+        (Settled(Report("X", "False", "AdapterMissingResults", "index 1: none")), (1, 1, 0)),
+    ],
+)
+def test_beside_the_verdict_of_another_index_its_own_decides(own, codes) -> None:
+    stands = standing("R", "False")
+
+    assert codes == tuple(
+        exit_code(LoopOutcome.OTHER_INDEX_FAILED, stands, policy, own) for policy in POLICIES
+    )
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(
     ("outcome", "code"),
@@ -68,6 +86,47 @@ def test_an_end_without_a_verdict(outcome: LoopOutcome, code: int, policy: str) 
 def test_stopped_before_anything_was_written(policy: str) -> None:
     """There is no verdict to be good."""
     assert 1 == exit_code(LoopOutcome.STOPPED, None, policy)
+
+
+RUNS = observed((30, pod(running())))
+
+
+@pytest.mark.parametrize(
+    ("o", "form", "code"),
+    [
+        pytest.param(RUNS, Form.CLASSIC, 1, id="classic, never restarted"),
+        pytest.param(RUNS, Form.NATIVE, 0, id="native"),
+        pytest.param(
+            observed((30, pod(running(), restart=ON_FAILURE))), Form.CLASSIC, 0, id="OnFailure"
+        ),
+        pytest.param(observed((30, PodRefused())), Form.CLASSIC, 0, id="policy not known"),
+        pytest.param(None, None, 0, id="nothing seen"),
+    ],
+)
+def test_the_last_try_after_crashes_ends_with_a_code_that_fails_no_job(
+    o: Observation | None, form: Form | None, code: int
+) -> None:
+    """A code other than 0 is left to those whom nobody restarts."""
+    case = Case(o, Policy(form=form)) if o else None
+
+    assert code == code_after_crash(case, began=0, now=30, last=True)
+    assert code_after_crash(case, began=0, now=30, last=False) is None
+
+
+@pytest.mark.parametrize(
+    ("form", "began", "end"),
+    [(Form.CLASSIC, 0, 361), (Form.CLASSIC, 500, 560), (Form.NATIVE, 0, float("inf"))],
+    ids=["a minute after the wait time", "a minute after the start", "native: no end"],
+)
+def test_a_reporter_that_crashes_again_and_again_holds_a_classic_pod_no_longer_than_a_verdict(
+    form: Form, began: float, end: float
+) -> None:
+    """The adapter started at 1 and has 300 s; a native reporter holds up nothing."""
+    case = Case(RUNS, Policy(form=form))
+
+    assert code_after_crash(case, began=began, now=min(end - 0.1, 1e9), last=False) is None
+    if end < float("inf"):
+        assert 1 == code_after_crash(case, began=began, now=end, last=False)
 
 
 def test_bad_settings_have_a_code_of_their_own() -> None:

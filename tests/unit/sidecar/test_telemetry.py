@@ -11,7 +11,7 @@ from reporter.core.facts import Container, Job, Pod, PodSeen, PodUnknown, Runnin
 from reporter.core.memory import Memory
 from reporter.core.payloads import FileAbsent, FileIdentity, FileValid, Progress, ResultPayload
 from reporter.core.rows import Report
-from reporter.errors import Conflict, Forbidden, Unavailable
+from reporter.errors import Conflict, Denied, Forbidden, Unavailable
 from reporter.metrics.sidecar import Metrics
 from reporter.runtime import log
 from reporter.sidecar.telemetry import REPEAT, Telemetry
@@ -75,6 +75,19 @@ def test_another_failure_is_said_at_once(listener: Listener) -> None:
     assert [("job", "unavailable"), ("job", "forbidden"), ("getPod", "forbidden")] == [
         (event["request"], event["failure"]) for event in listener.said("Request failed")
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"), [(Forbidden("no"), "Role"), (Denied("no"), "admission policy or webhook")]
+)
+def test_a_refusal_names_what_to_look_at(listener: Listener, error: Forbidden, hint: str) -> None:
+    """No Role helps against an admission webhook."""
+    listener.telemetry.failed("job", error)
+
+    (event,) = listener.said("Request failed")
+    assert hint in event["hint"]
+    assert ("Role" in event["hint"]) == (type(error) is Forbidden)
+    assert f'failures_total{{failure="{error.failure}"}} 1.0' in listener.page
 
 
 def test_a_conflict_is_no_warning(listener: Listener) -> None:
@@ -154,6 +167,16 @@ def test_remarks_are_said_once(listener: Listener) -> None:
         listener.telemetry.observed(replace(odd, file=file, job=Job(parallel=True)))
 
     assert 4 == len([event for event in listener.logs if event["level"] == "warning"])
+
+
+@pytest.mark.parametrize(("index", "count"), [(None, 1), (0, 0)])
+def test_several_completions_without_an_index_are_warned_about(
+    listener: Listener, index: int | None, count: int
+) -> None:
+    look = seen(Container("a", Running()), index=index)
+    listener.telemetry.observed(replace(look, job=Job(completions=3)))
+
+    assert count == len([event for event in listener.logs if event["level"] == "warning"])
 
 
 def test_progress_becomes_metrics(listener: Listener) -> None:

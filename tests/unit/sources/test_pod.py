@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -182,6 +183,18 @@ def test_a_refused_pod(subject: Subject) -> None:
     assert isinstance(subject.source.look(), PodRefused)
     assert 1 == subject.api.gets
     assert [("getPod", Forbidden)] == [(what, type(error)) for what, error in subject.failures]
+
+
+def test_a_pod_that_stays_refused_is_asked_for_once_a_minute(subject: Subject) -> None:
+    """A Role may be missing for days."""
+    subject.api.answer = Forbidden("no")
+    pauses = []
+    for _ in range(8):
+        before = time.monotonic()
+        subject.source.look(fresh=True)
+        pauses.append(round(subject.source.next_look() - before, -1))
+
+    assert [10, 20, 30, 40, 50, 60, 60, 60] == pauses
 
 
 def test_a_server_that_asks_for_time_is_given_it(subject: Subject) -> None:

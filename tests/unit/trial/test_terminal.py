@@ -79,7 +79,7 @@ def test_the_annotation_alone_leaves_the_condition(job, sink):
     """As when the adapter's end contradicts its result."""
     sink.write(statement(FINE, 1000.0))
     before = job.shown["status"]
-    sink.annotate({"exitCode": 1})
+    sink.annotate("after", {"exitCode": 1})
 
     assert before == job.shown["status"]
     note = yaml.safe_load(job.shown["metadata"]["annotations"]["status-reporter.io/Available"])

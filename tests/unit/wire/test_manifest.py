@@ -186,7 +186,9 @@ DEEP = "".join(f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in ran
     [
         pytest.param(f"{HEAD}a: 1\na: 2\n", "4: a: appears more than once", id="a key twice"),
         pytest.param(
-            f"{HEAD}a:\n  <<: 5\n", "3: a: a merge key that stands for no object", id="merged text"
+            f"{HEAD}a:\n  <<: 5\n",
+            "3: a: a merge key whose value is not a mapping",
+            id="merged text",
         ),
         pytest.param(
             f"{HEAD}a: &a\n  <<: *a\n", "1: nested more than 100 levels deep", id="merged in itself"

@@ -26,8 +26,9 @@ def test_every_sentence_that_is_looked_for_is_logged():
         logged("Not delivered to the aggregator", text="403 Forbidden"),
         logged("Not allowed to create Events", "debug", error="403 Forbidden"),
         failed("unavailable", "503: the proxy is forbidden to reach the server"),
+        "[warning] Request failed failure='denied' error='PATCH it: 403 Forbidden: by a webhook'",
     ],
-    ids=["the adapter's words", "a registry's", "an aggregator's", "Events", "another failure"],
+    ids=["the adapter's", "a registry's", "an aggregator's", "Events", "another", "a webhook's"],
 )
 def test_only_a_refused_request_of_the_reporter_is_a_missing_right(line):
     """Other lines carry words that others have written; the true cause is told."""
@@ -36,6 +37,14 @@ def test_only_a_refused_request_of_the_reporter_is_a_missing_right(line):
 
     assert "missing-rights" not in found
     assert "NetworkPolicy" in found["not-written"].todo
+
+
+def test_a_denial_by_admission_is_no_missing_permission():
+    lines = failed("denied", 'PATCH it: 403 Forbidden: admission webhook "x" denied the request')
+    found = {each.code: each for each in explain(job(), pod(), logs={POD: lines})}
+
+    assert "missing-rights" not in found
+    assert "admission policy or webhook" in found["not-written"].todo
 
 
 def test_a_refusal_is_told_with_its_own_words():

@@ -81,6 +81,11 @@ CASES = {
         job(FALSE, spec={"backoffLimit": 0, "completions": 2}),
         JobOutcome.OPEN,
     ),
+    "success of one of several": (job(TRUE, spec={"completions": 2}), JobOutcome.OPEN),
+    "success of the last of several": (
+        job(TRUE, spec={"completions": 2}, status=ends("Complete")),
+        JobOutcome.GOOD,
+    ),
     "several Pods at once": (
         job(FALSE, spec={"backoffLimit": 0, "parallelism": 2}),
         JobOutcome.OPEN,

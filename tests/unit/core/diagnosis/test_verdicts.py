@@ -267,6 +267,16 @@ def test_a_success_that_was_contradicted():
     assert "after that the adapter ended: exit code 137 (OOMKilled)" in first.evidence
 
 
+def test_a_result_that_came_after_the_timeout():
+    late = {"observedAt": "2030-01-01T12:06:00Z", "status": "True", "reason": "AllChecked"}
+    first, *_ = explain(job(rows.timeout(300), late=late), pod())
+
+    assert (
+        "a result came after the verdict: True AllChecked (2030-01-01T12:06:00Z)" in first.evidence
+    )
+    assert first.todo.startswith("The adapter needs more time: raise MAX_WAIT_TIME_SECONDS")
+
+
 def test_a_condition_of_an_older_reporter():
     """Without an annotation it counts by its type; whether it is final nobody knows."""
     made = job()

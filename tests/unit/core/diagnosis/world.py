@@ -24,7 +24,7 @@ FAILED = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", 
 COMPLETE = {"type": "Complete", "status": "True", "reason": "CompletionsReached", "message": ""}
 
 
-def job(*reports, final=True, evidence=None, after=None, spec=None, pod=POD, **status):
+def job(*reports, final=True, evidence=None, after=None, late=None, spec=None, pod=POD, **status):
     """A Job on which these reports stand, or none yet."""
     seen_at = "2030-01-01T12:00:30Z"
     return with_verdicts(
@@ -34,6 +34,7 @@ def job(*reports, final=True, evidence=None, after=None, spec=None, pod=POD, **s
         since=seen_at,
         details={"observedAt": seen_at, **(evidence or {})},
         after=after,
+        late=late,
         spec=spec,
         status=status,
     )

@@ -74,6 +74,7 @@ class TestWhatIsAdded:
         ("changes", "given", "port", "remark"),
         [
             ({}, {}, 9464, ""),
+            ({}, {"METRICS_PORT": "9999"}, 9999, ""),
             ({"hostNetwork": True}, {}, 0, "no metrics: the Pod uses the node's network"),
             ({"hostNetwork": True}, {"METRICS_PORT": "9999"}, 9999, ""),
             ({}, {"METRICS_PORT": "0"}, 0, ""),
@@ -96,7 +97,8 @@ class TestWhatIsAdded:
         value, wishes = job(changes), Wishes("i", environment=given)
         ports = reporter(made(value, wishes)).get("ports", [])
 
-        assert ([port] if port else []) == [each["containerPort"] for each in ports]
+        # The usual one is not declared: on the node's network it would become the node's.
+        assert ([] if port in (0, 9464) else [port]) == [each["containerPort"] for each in ports]
         assert (None if port == 9464 else str(port)) == environment(made(value, wishes)).get(
             "METRICS_PORT"
         )
@@ -128,6 +130,49 @@ class TestWhatIsAdded:
         (remark,) = (each for each in said(job(spec={field: 3})).remarks if field in each)
 
         assert f"{field} is 3: the verdict is that of its newest Pod" == remark
+
+    def test_completions_with_an_index_are_remarked_on(self):
+        spec = {"completions": 3, "completionMode": "Indexed"}
+        (remark,) = (each for each in said(job(spec=spec)).remarks if "completions" in each)
+
+        assert remark.startswith("completions is 3: a failed index keeps its verdict")
+
+    @pytest.mark.parametrize(
+        ("limit", "resources", "remarked"),
+        [
+            ("", {"requests": {"cpu": "50m", "memory": "48Mi"}, "limits": {"memory": "64Mi"}}, 1),
+            ("500m", {key: {"cpu": "500m", "memory": "64Mi"} for key in ("requests", "limits")}, 0),
+        ],
+    )
+    def test_a_guaranteed_pod_stays_one_with_a_cpu_limit(self, limit, resources, remarked):
+        whole = {"limits": {"cpu": "1", "memory": "1Gi"}}
+        value = job({"containers": [{"name": "main", "resources": whole}]})
+        wishes = Wishes("i", cpu_limit=limit)
+
+        assert resources == reporter(made(value, wishes))["resources"]
+        found = [each for each in said(value, wishes).remarks if "Guaranteed" in each]
+        assert remarked == len(found)
+        assert not [each for each in said(job()).remarks if "Guaranteed" in each]
+
+    @pytest.mark.parametrize(
+        ("stated", "expected", "remarked"), [(None, False, 0), (True, True, 1), (False, False, 0)]
+    )
+    def test_the_reporter_alone_has_a_token_where_that_is_asked_for(
+        self, stated, expected, remarked
+    ):
+        """Unless the Pod says that its containers get one."""
+        own = {"serviceAccountName": "mine", "automountServiceAccountToken": stated}
+        value = job({key: each for key, each in own.items() if each is not None})
+        wishes = Wishes("i", own_token_only=True)
+
+        once = made(value, wishes)
+
+        assert expected == pod(once)["automountServiceAccountToken"]
+        assert [bool(remarked)] * 2 == [
+            SAME_ACCOUNT in said(value, wishes).remarks,
+            "automountServiceAccountToken is true: the Pod's other containers keep their token"
+            in said(value, wishes).remarks,
+        ]
 
     def test_a_token_of_the_same_account_is_remarked_on(self):
         """Whoever has it may write the verdict."""

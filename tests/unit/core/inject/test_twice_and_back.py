@@ -47,6 +47,14 @@ class TestTwiceAndBack:
             once, Wishes("other", Form.CLASSIC)
         )
 
+    @pytest.mark.parametrize("value", [*BEFORE, job({"automountServiceAccountToken": False})])
+    def test_a_token_for_the_reporter_alone_can_be_taken_back(self, value):
+        """By removing the reporter, and by injecting without the option."""
+        once = made(value, Wishes("image", own_token_only=True))
+
+        assert value == apply(once, uninject(once, one(once)))
+        assert made(value) == made(once)
+
     def test_what_the_server_has_added_is_no_change(self):
         """Its defaults are not ours."""
         once = made(job())

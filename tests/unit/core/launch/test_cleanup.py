@@ -120,11 +120,6 @@ def test_where_there_are_no_logs_nobody_waits_for_them(pods):
     assert ((), (NAME,)) == (made.take_logs, made.delete)
 
 
-def test_a_clock_that_was_set_back_keeps_no_job():
-    made = decided().look(-3600, jobs=[JOB])
-    assert ((), (NAME,)) == (made.take_logs, made.delete)
-
-
 def test_a_pod_that_is_not_of_our_job_has_no_logs_of_ours():
     forged = api_pod(CHECK, running(), running(), job_uid="forged")
     made = decided().look(10, jobs=[JOB], pods=[forged])
@@ -221,6 +216,24 @@ def test_the_run_goes_on_without_what_does_not_go():
     assert (False, NOW + 60) == (made.through, made.next_look)
     made = launcher.look(60, **look)
     assert (True, {f"Job {NAME}": "it is being deleted"}) == (made.through, made.stays)
+
+
+def test_the_end_has_no_hurry_while_the_run_is_open_for_an_upload():
+    """The 60 seconds begin with its end: until then its Job stays, and the launcher with it."""
+    launcher = failed(Cause.POD_FAILED)
+    look = {"jobs": [JOB], "pods": [BUSY], "taken_logs": TAKEN}
+    assert not launcher.look(0, **look, uploading=TAKEN).through
+    assert not launcher.look(100, **look, uploading=TAKEN).through
+    assert not launcher.look(101, **look).through
+    assert not launcher.look(160.9, **look).through
+    assert launcher.look(161, **look).through
+
+
+def test_an_upload_of_what_is_stored_already_does_not_hold_up_the_end():
+    launcher = decided()
+    look = {"jobs": [JOB], "pods": [BUSY], "taken_logs": TAKEN, "uploading": TAKEN}
+    assert not launcher.look(0, **look).through
+    assert launcher.look(60, **look).through
 
 
 def test_logs_that_do_not_come_hold_up_the_end_for_a_while():

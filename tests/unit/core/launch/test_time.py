@@ -70,6 +70,14 @@ def test_the_clock_of_a_node_is_wrong(told, counts):
     assert {CHECK: NOW + counts} == fresh().look(9, **seen(pod)).start
 
 
+@pytest.mark.parametrize("skew", [-3_600, 3_600])
+def test_a_container_begins_at_the_same_moment_after_the_wall_clock_was_set(skew):
+    """The kubelet's time is by the new one."""
+    pod = api_pod(CHECK, running(NOW + 7 - skew), running(), phase="Running")
+    made = fresh().look(9, **seen(pod), skew=skew)
+    assert ({CHECK: NOW + 7}, NOW + 7) == (made.start, made.shown[CHECK].since)
+
+
 def test_a_container_without_a_start_time_has_not_begun():
     pod = api_pod(CHECK, {"running": {}}, running(), phase="Running")
     assert {} == fresh().look(9, **seen(pod)).start
@@ -247,16 +255,6 @@ def test_a_launcher_that_was_stopped_for_a_while():
     assert {} == launcher.late(2_000).fail
     assert NOW + 2_280 == launcher.memory.next_look
     assert {} == launcher.look(2_279, **seen(pulling())).fail
-
-
-def test_a_clock_that_is_set_back_makes_nothing_worse():
-    """What stands does so since then at the latest."""
-    launcher = fresh()
-    launcher.look(0, **seen(pulling()))
-    launcher.restart()
-    launcher.look(100, **seen(pulling()))
-    launcher.late(10)
-    assert CHECK in launcher.look(310, **seen(pulling())).fail
 
 
 def test_the_end_waits_for_an_api_that_is_away_but_not_for_ever():

@@ -184,7 +184,7 @@ def test_the_message_names_what_lacks():
     (found,) = lint(job(), role(REPORTER[1:]), binding(ACCOUNT))
 
     assert (
-        "By the RBAC rules of the files, the service account 'checks' may not get "
+        "By the RBAC rules of the files, the service account 'checks' has no permission to get "
         "jobs.batch/status, patch jobs.batch/status."
     ) == found.what
     assert "serviceAccountName" == found.place[-1]

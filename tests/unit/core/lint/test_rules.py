@@ -61,6 +61,15 @@ def results_volume(**source):
     return pod(volumes=[{"name": "results", **source}])
 
 
+METRICS = {"name": "metrics", "containerPort": 9999}
+EQUAL = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1000m", "memory": "1024Mi"}}
+
+
+def whole_adapter(**resources):
+    """Give the adapter these resources."""
+    return lambda value: pod_of(value)["containers"][0].update(resources=resources)
+
+
 @pytest.mark.parametrize("form", ["native", "classic"])
 @pytest.mark.parametrize("kind", ["Job", "CronJob"])
 def test_nothing_is_wrong_with_what_we_ship(form, kind):
@@ -136,6 +145,18 @@ MISTAKES = [
     ("memory-limit", container(resources={"limits": {"memory": "32Mi"}}), "memory"),
     ("memory-limit", container(resources={"limits": {"memory": 33554432}}), "memory"),
     ("parallel", spec(parallelism=3), "parallelism"),
+    ("completions", spec(completions=3), "completions"),
+    ("completions", spec(completions=3, completionMode="NonIndexed"), "completions"),
+    (
+        "host-network",
+        all_of(pod(hostNetwork=True), env(METRICS_PORT="9999"), container(ports=[METRICS])),
+        "ports",
+    ),
+    ("host-network", pod(hostNetwork=True), "env"),
+    ("not-guaranteed", whole_adapter(**EQUAL), "resources"),
+    ("not-guaranteed", whole_adapter(limits={"cpu": 1, "memory": "1Gi"}), "resources"),
+    ("token-shared", pod(automountServiceAccountToken=True), "automountServiceAccountToken"),
+    ("token-shared", pod(automountServiceAccountToken=None), "automountServiceAccountToken"),
     (
         "token",
         lambda value: own(value)["volumeMounts"].pop(),
@@ -325,7 +346,22 @@ def test_what_the_manifest_does_not_show_is_not_judged(change):
         pytest.param(results_volume(ephemeral={}), id="a volume of this Pod"),
         pytest.param(results_volume(emptyDir=None), id="an emptyDir without a value"),
         pytest.param(results_volume(), id="a volume without a source is an emptyDir"),
-        pytest.param(pod(automountServiceAccountToken=True), id="token by the account"),
+        pytest.param(spec(completions=3, completionMode="Indexed"), id="completions by index"),
+        pytest.param(
+            all_of(pod(hostNetwork=True), env(METRICS_PORT="0")), id="no metrics on the node"
+        ),
+        pytest.param(
+            all_of(pod(hostNetwork=True), env(METRICS_PORT=SECRET)), id="a port from elsewhere"
+        ),
+        pytest.param(container(ports=[METRICS]), id="a port of the Pod"),
+        pytest.param(
+            all_of(whole_adapter(**EQUAL), container(resources=EQUAL)), id="a Guaranteed Pod"
+        ),
+        pytest.param(
+            all_of(whole_adapter(**EQUAL), pod(resources={"limits": {"cpu": "2"}})),
+            id="resources of the whole Pod",
+        ),
+        pytest.param(whole_adapter(limits=EQUAL["limits"], requests={"cpu": "1m"}), id="Burstable"),
         pytest.param(lambda value: pod_of(value)["initContainers"].append(5), id="no container"),
         pytest.param(lambda value: own(value)["env"].append("X=1"), id="no variable"),
         pytest.param(env(METRICS_PORT="tcp://10.0.0.1:9090"), id="a Service's variable"),
@@ -385,9 +421,9 @@ def test_an_account_that_mounts_no_token():
         "automountServiceAccountToken": False,
     }
 
-    assert [] == ids(lint(value))
+    assert ["token-shared"] == ids(lint(value))
     assert ["token"] == ids(lint(value, account))
-    assert [] == ids(lint(value, account | {"metadata": {"name": "other"}}))
+    assert ["token-shared"] == ids(lint(value, account | {"metadata": {"name": "other"}}))
 
 
 def test_an_account_by_the_older_name():

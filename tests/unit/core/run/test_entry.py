@@ -298,6 +298,20 @@ def test_an_entry_whose_next_try_is_here(entry, moment, cause):
 
 
 @pytest.mark.parametrize(
+    ("entry", "excused", "cause"),
+    [
+        pytest.param(LAUNCHED, False, None, id="no window"),
+        pytest.param(RETRYING, False, Cause.UPLOAD_FAILED, id="its window counts"),
+        pytest.param(replace(RETRYING, deadline=START + 60), True, None, id="both are over"),
+    ],
+)
+def test_an_entry_whose_upload_was_in_the_queue_at_its_deadline(entry, excused, cause):
+    """It waits for us, in time: its deadline does not end it."""
+    failure = due(entry, START + 10**9, excused=excused, queued=True)
+    assert cause is (failure and failure.cause)
+
+
+@pytest.mark.parametrize(
     ("back_at", "until"),
     [
         pytest.param(10.0, 120.0, id="C11 enough is left"),

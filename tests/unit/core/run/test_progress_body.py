@@ -255,9 +255,9 @@ def test_what_is_parsed_at_once_is_short():
 
 @pytest.mark.parametrize("unit", ["[],", "[[[[[]]]]],", '{"":{}},', '"a":{},', "[[[{},"])
 def test_the_longest_body_that_is_parsed_at_once(unit):
-    """No body takes its parser more time than its length explains."""
+    """No body takes its parser more time than its length explains; ten times that ends the test."""
     body = filled('{"x":[', unit, "", AT_ONCE)
-    assert any(seconds(lambda: tried(body)) < 0.005 for _ in range(20))
+    assert any(seconds(lambda: tried(body)) < 0.05 for _ in range(20))
 
 
 @pytest.mark.parametrize("cut", range(14))

@@ -8,10 +8,12 @@ import pytest
 from reporter.core.run.beats import Beat
 from reporter.core.run.entry import Entry, Window, receive, silence
 from reporter.core.run.entry import fail as failed
+from reporter.core.run.launched import LauncherShown, LauncherTrouble, PodShown, Step
 from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase, Tar
 from reporter.core.run.status import entry_document, rfc3339
+from reporter.core.run.tar_upload import TarUpload, UploadState
 from tests.unit.core.run.world import (
     E2E,
     EVICTED,
@@ -377,3 +379,18 @@ def test_the_end_of_a_run():
 def test_times_have_six_decimals():
     """So that they sort as text."""
     assert "2026-01-01T00:00:00.500000Z" == rfc3339(START + 0.5)
+
+
+def test_a_wall_clock_that_was_set_back_an_hour_shows_the_times_as_it_tells_them():
+    def run(at, skew):
+        return snapshot(
+            {NODE1: replace(RESULT, at=at)},
+            entries={E2E: Entry(E2E, window=Window(at, at + 120, "bad archive"))},
+            progress={NODE2: sent(at)},
+            upload=TarUpload("store.example", UploadState.UPLOADING, at),
+            pods={NODE2: PodShown("sysd-x7k2p", "node2", "Running", "", "", at, 0)},
+            launcher=LauncherShown(Step.WATCHING, LauncherTrouble(at, "watching Jobs")),
+            skew=skew,
+        )
+
+    assert shown(run(START, 0)) == shown(run(START + 3_600, 3_600))

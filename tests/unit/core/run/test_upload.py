@@ -56,3 +56,20 @@ def test_the_time_counts_from_the_later_of_the_deadline_and_its_turn(began, dead
 def test_who_holds_the_run_open(upload, deadline, now, expected):
     """Rows 1 and 12: whoever was there at the deadline, and late ones only for a while."""
     assert expected is upload.holds(deadline, now, Allowance())
+
+
+@pytest.mark.parametrize(
+    ("upload", "deadline", "expected"),
+    [
+        pytest.param(Upload(10.0, 1), None, False, id="no deadline"),
+        pytest.param(Upload(10.0, 1), DEADLINE, True, id="waits since before it"),
+        pytest.param(Upload(10.0, 1, 1_010.0), DEADLINE, True, id="read since it had its turn"),
+        pytest.param(Upload(10.0, 1, 11.0), DEADLINE, False, id="read since before it"),
+        pytest.param(Upload(1_001.0, 1), DEADLINE, False, id="came later and waits"),
+        pytest.param(Upload(1_001.0, 1, 1_002.0), DEADLINE, False, id="came later and is read"),
+        pytest.param(Upload(1_001.0, 1, retry=True), DEADLINE, False, id="a later retry"),
+    ],
+)
+def test_whose_deadline_does_not_count(upload, deadline, expected):
+    """That of who had come in time and got no slot; how long it takes after that is our doing."""
+    assert expected is upload.queued_at(deadline)

@@ -235,10 +235,12 @@ def test_the_verdict_by_sonobuoys_annotation_alone(entries, verdict, good):
 @pytest.mark.parametrize(
     ("document", "good"),
     [
-        ({"status": "complete"}, True),
-        ({"status": "complete", "result_status": "passed"}, True),
-        ({"status": "complete", "result_status": "unknown"}, True),
-        ({"status": "complete", "result_status": "failed"}, False),
+        ({"status": "complete", "plugins": [{}]}, True),
+        ({"status": "complete", "plugins": [{}], "result_status": "passed"}, True),
+        ({"status": "complete", "plugins": [{}], "result_status": "unknown"}, True),
+        ({"status": "complete", "plugins": [{}], "result_status": "failed"}, False),
+        ({"status": "complete", "plugins": []}, False),
+        ({"status": "running", "plugins": []}, True),
         ({"status": "failed"}, False),
         ({"status": "running", "plugins": [{"result_status": "failed"}]}, False),
         ({"status": "complete", "plugins": [{"result_status": "unknown"}]}, False),
@@ -246,7 +248,7 @@ def test_the_verdict_by_sonobuoys_annotation_alone(entries, verdict, good):
     ],
 )
 def test_a_run_that_passed(document, good):
-    """What nobody judges is no failure; what was judged and says neither is no pass."""
+    """What nobody judges is no failure; a run that says neither, or had no plugins, is no pass."""
     assert good is passed(document)
 
 

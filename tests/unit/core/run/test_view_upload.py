@@ -27,6 +27,7 @@ def test_what_is_said(case):
     state = case.removesuffix(" again").removesuffix(" doubtfully")
     document = {
         "status": "complete",
+        "plugins": [{}],
         "upload": {"host": "store", "state": state, "error": error or None, "at": ""},
     }
     assert words == upload_words(document)
@@ -40,5 +41,6 @@ def test_what_is_said(case):
 
 def test_a_run_that_uploads_nothing():
     """Or an aggregator that does not know of it."""
-    for document in ({"status": "complete", "upload": None}, {"status": "complete"}):
+    for more in ({"upload": None}, {}):
+        document = {"status": "complete", "plugins": [{}], **more}
         assert ("", True) == (upload_words(document), good(document, delivery_only=False))

@@ -1,0 +1,71 @@
+"""Standard output whose reader leaves, as `| head` does: nothing is cut off without an error."""
+
+import fcntl
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+BOUND = 60.0
+NOBODY_READS = 141  # 128 + SIGPIPE
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: many}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}}}
+"""
+
+
+def start(command, *arguments, stdout, unbuffered, **settings):
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / "cmd" / f"{command}.py"), *arguments],
+        env={**os.environ, **settings, "PYTHONUNBUFFERED": unbuffered},
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_a_manifest_that_is_cut_off_in_the_middle_is_no_success(unbuffered, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("---\n".join([JOB] * 20))
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+
+    with start(
+        "status-ctl", "inject", "-f", str(file), unbuffered=unbuffered, stdout=writer
+    ) as ctl:
+        # A blocked writer has filled the pipe, and gets a short count when the reader leaves.
+        full = select.poll()
+        full.register(writer, select.POLLOUT)
+        while ctl.poll() is None and full.poll(0):
+            select.select([reader], [], [], 0.05)
+        os.close(reader)
+        os.close(writer)
+        said = ctl.communicate(timeout=BOUND)[1].decode()
+
+    assert (NOBODY_READS, False) == (ctl.returncode, "Traceback" in said)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [("status-aggregator", ("run", "--check")), ("status-reporter", ("--check",))],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_settings_that_nobody_reads_are_no_success(command, arguments, unbuffered, tmp_path):
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"run": "first", "timeout_seconds": 60, "plugins": [{"name": "a"}]}')
+    settings = {"JOB_NAME": "job", "JOB_NAMESPACE": "checks", "POD_NAME": "pod"}
+    settings |= {"PLAN": str(plan), "STATE": str(tmp_path), "OUTPUT": str(tmp_path)}
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    with start(command, *arguments, unbuffered=unbuffered, stdout=writer, **settings) as process:
+        os.close(writer)
+        said = process.communicate(timeout=BOUND)[1].decode()
+
+    assert (NOBODY_READS, "") == (process.returncode, said)
