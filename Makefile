@@ -42,7 +42,7 @@ need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ 
 .PHONY: help install demo test test-cluster test-long test-long-local test-browser test-long-cluster \
   test-python \
   test-coverage test-coverage-html lint fmt \
-  verify bench lock image image-dev image-push image-archive binary release-check cluster cluster-down clean
+  verify bench soak lock image image-dev image-push image-archive binary release-check cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 24
@@ -189,6 +189,10 @@ binary: $(READY) .venv-release/.ready ## pack status-ctl into one file: OUT=dist
 release-check: $(READY) .venv-release/.ready ## build what a release publishes into dist/ and check it: RELEASE=0.1.0
 	@$(bed)
 	.venv-release/bin/python scripts/release_check.py $(RELEASE)
+
+soak: $(READY) ## play drawn Jobs and faults on a real node: MINUTES=3 SEED=any
+	@$(bed)
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),3) $(if $(SEED),--seed $(SEED))
 
 cluster: $(READY) ## start a real cluster on this machine and print its kubeconfig: DIR=directory
 	@$(call need,DIR,/tmp/cluster)

@@ -1,0 +1,49 @@
+"""Players side by side, each with some games at a time, until the first contradiction."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Protocol
+
+
+class Player(Protocol):
+    """Who draws and plays one kind of game. `counts` says what was played, and how it ended."""
+
+    at_once: int
+    counts: Counter[str]
+
+    def play(self, number: int) -> None:
+        """Play one game, the n-th; raises Contradiction."""
+
+
+def play(players: Sequence[Player], until: float) -> None:
+    """Begin games until the time (monotonic) is over, then wait for the last ones.
+
+    Raises the first Contradiction once what is under way has ended.
+    """
+    over = threading.Event()
+
+    def games(player: Player, first: int) -> None:
+        number = first
+        while time.monotonic() < until and not over.is_set():
+            try:
+                player.play(number)
+            except BaseException:
+                over.set()
+                raise
+            number += player.at_once
+
+    lanes = [(player, lane) for player in players for lane in range(player.at_once)]
+    with ThreadPoolExecutor(len(lanes), "soak") as pool:
+        for done in as_completed([pool.submit(games, *lane) for lane in lanes]):
+            done.result()
+
+
+def summary(players: Sequence[Player]) -> str:
+    """What was played, by kind, fault and end."""
+    counts: Counter[str] = sum((player.counts for player in players), Counter[str]())
+    return "soak: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))

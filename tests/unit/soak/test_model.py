@@ -1,0 +1,121 @@
+"""The soak's model of the contract: what it allows where there is only one answer, or two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.soak.draw import Plan, draw
+from tests.soak.model import (
+    EVICTED,
+    FAILED,
+    INTERRUPTED,
+    INVALID,
+    MEMORY,
+    MISSING,
+    NEVER,
+    SUCCEEDED,
+    TIMEOUT,
+    AdapterRun,
+    Attempt,
+    Verdict,
+    Written,
+    finals,
+    owes,
+)
+
+PASSED: Verdict = ("True", "success-0-0-pod")
+REFUSED: Verdict = ("False", "failure-0-1-pod")
+PLAN = replace(
+    draw("any", 0),
+    policy="Never",
+    at_exit=False,
+    required=True,
+    wait=60,
+    trouble="",
+)
+AT_EXIT = replace(PLAN, at_exit=True)
+AGAIN = replace(PLAN, policy="OnFailure")
+
+
+def run(
+    *verdicts: Verdict,
+    began: float = 100.0,
+    ended: float | None = 150.0,
+    code: int | None = 0,
+    out_of_memory: bool = False,
+) -> AdapterRun:
+    """A run that writes so many results, ten seconds apart."""
+    places = enumerate(verdicts, 1)
+    writes = tuple(Written(began + 10 * n, began + 10 * n, each) for n, each in places)
+    return AdapterRun(began, writes, ended, code, out_of_memory)
+
+
+def pod(*runs: AdapterRun, **changes: object) -> Attempt:
+    """A Pod to which nothing happened but these changes."""
+    plain = Attempt(
+        created=98.0,
+        up=99.0,
+        runs=runs,
+        removed=None,
+        deadline=NEVER,
+        evicted=False,
+        deleted=False,
+        thrown=False,
+        downs=(),
+        delayed=0.0,
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+SITUATIONS: list[tuple[Plan, Attempt, set[Verdict]]] = [
+    (PLAN, pod(run(PASSED)), {PASSED}),
+    (PLAN, pod(run(PASSED, code=3)), {PASSED}),
+    (PLAN, pod(run(PASSED, REFUSED)), {PASSED}),
+    (PLAN, pod(run(INVALID, REFUSED)), {REFUSED}),
+    (PLAN, pod(run(INVALID)), {INVALID}),
+    (PLAN, pod(run()), {MISSING}),
+    (replace(PLAN, required=False), pod(run()), {SUCCEEDED}),
+    (PLAN, pod(run(code=3)), {FAILED}),
+    (PLAN, pod(run(INVALID, code=137, out_of_memory=True)), {MEMORY}),
+    (PLAN, pod(run(ended=None, code=None)), {TIMEOUT}),
+    (PLAN, pod(run(INVALID, ended=None, code=None)), {INVALID}),
+    (replace(PLAN, wait=8), pod(run(PASSED)), {PASSED, TIMEOUT}),
+    (replace(PLAN, wait=5), pod(run(PASSED)), {TIMEOUT}),
+    (PLAN, pod(run(ended=159.0)), {MISSING, TIMEOUT}),
+    (AT_EXIT, pod(run(PASSED, REFUSED)), {REFUSED}),
+    (AT_EXIT, pod(run(PASSED, code=3)), {FAILED}),
+    (AT_EXIT, pod(run(REFUSED, code=3)), {REFUSED}),
+    (AT_EXIT, pod(run(PASSED, code=3), removed=130.0, deleted=True), {PASSED}),
+    (PLAN, pod(run(), removed=130.0, deleted=True), {INTERRUPTED}),
+    (PLAN, pod(run(), removed=130.0, evicted=True), {EVICTED}),
+    (PLAN, pod(run(), removed=130.0, deadline=130.0), {TIMEOUT}),
+    (PLAN, pod(run(), removed=149.0, deleted=True), {INTERRUPTED, MISSING}),
+    (PLAN, pod(run(PASSED), removed=130.0, deleted=True), {PASSED}),
+    (AGAIN, pod(run(PASSED, code=3), run(began=152.0, ended=158.0)), {MISSING, TIMEOUT}),
+    (AGAIN, pod(run(code=3, ended=110.0), run(PASSED, began=112.0, ended=130.0)), {PASSED}),
+    (AGAIN, pod(run(PASSED, code=3), removed=152.0, thrown=True), {PASSED}),
+    (
+        replace(PLAN, trouble="config"),
+        pod(removed=115.0, deadline=115.0),
+        {("False", "AdapterConfigError")},
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(SITUATIONS)))
+def test_what_may_be_said(number: int) -> None:
+    """Exactly the verdicts that the contract has for it."""
+    plan, attempt, allowed = SITUATIONS[number]
+
+    assert allowed == finals(plan, attempt)
+
+
+def test_who_was_there_to_see_the_end() -> None:
+    """Neither a reporter that was gone then, nor one that had hardly started."""
+    assert owes(pod(run()))
+    assert owes(pod(run(), downs=((110.0, 120.0),)))
+    assert not owes(pod(run(), downs=((140.0, NEVER),)))
+    assert not owes(pod(run(), removed=105.0))
+    assert not owes(pod(removed=130.0, up=NEVER))
