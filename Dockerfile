@@ -27,8 +27,8 @@ COPY LICENSE scripts/image_bytecode.py /app/
 COPY cmd /app/cmd
 COPY reporter /app/reporter
 # Readable for any user: a Pod may set runAsUser to the adapter's. `/sonobuoy` is where a Sonobuoy
-# run calls its worker, and `sonobuoy retrieve` what packs the results. What the agent runs on a node
-# lies in `/gatherers.d`, so that an image made from this one can add to it.
+# run calls its worker, and `sonobuoy retrieve` the command that packs the results. The agent runs the
+# programs in `/gatherers.d` on a node, so an image made from this one can add to them.
 RUN set -eu; \
     chmod -R u=rwX,go=rX /app; \
     mkdir -p /build/root/usr/local/bin; \
@@ -45,8 +45,8 @@ FROM ${RUNTIME_IMAGE}
 
 COPY --from=build /app /app
 COPY --from=build /build/root/ /
-# PYTHONSAFEPATH keeps the directories of scripts out of the module path: /app/cmd must never stand
-# in for the standard module `cmd`. Bytecode is complete and the root file system is read-only.
+# PYTHONSAFEPATH keeps the directories of scripts out of the module path: /app/cmd must never replace
+# the standard module `cmd`. Bytecode is complete and the root file system is read-only.
 ENV PYTHONPATH=/app:/app/site \
     PYTHONSAFEPATH=1 \
     PYTHONNOUSERSITE=1 \

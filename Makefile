@@ -16,7 +16,7 @@ UNIT := tests/unit tests/property
 PYTEST_ARGS ?=
 # Most tests wait for something: three of them share a processor.
 WORKERS ?= $(shell expr 3 \* $$(nproc))
-# Unit tests wait for nothing, and each worker collects them anew.
+# Unit tests wait for nothing, and each worker collects them again.
 UNIT_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell nproc))
 # Series and fleets load a machine by themselves.
 LONG_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell expr 2 \* $$(nproc)))
@@ -80,7 +80,7 @@ test-python: $(READY) ## run the unit and property tests on another Python, 3.13
 	fi
 	name=$$("$$other" -c 'import sys; print("%d%d" % sys.version_info[:2])')
 	$(MAKE) -s .venv-$$name/.ready OTHER="$$other"
-	# What is packed, deployed and documented is the same there.
+	# Packages, manifests and documents are the same there.
 	.venv-$$name/bin/python -m pytest -q $(PYTEST_ARGS) -n $(UNIT_WORKERS) --dist worksteal -m "not cluster and not node and not long" $(UNIT) \
 	  --ignore tests/unit/repository
 

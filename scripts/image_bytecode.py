@@ -18,7 +18,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-# What the standard library has for developers; never imported by us.
+# For developers, in the standard library; never imported by us.
 NEVER_IMPORTED = re.compile(
     r"/(ensurepip|idlelib|lib2to3|pydoc_data|test|tkinter|turtledemo|unittest|dist-packages)/"
 )

@@ -3,14 +3,14 @@
     python3 image_prune.py SITE
 
 Lives in the build stage of the Dockerfile. Licences and METADATA stay: scanners and lawyers
-read them. What is cut too deep shows in image_bytecode.py, which imports everything of ours.
+read them. A cut that is too deep shows in image_bytecode.py, which imports everything of ours.
 """
 
 import shutil
 import sys
 from pathlib import Path
 
-# What dependencies of ours need for things that no program here does: the asynchronous twin of the
+# Dependencies of ours need these for things that no program here does: the asynchronous twin of the
 # Kubernetes client, exec, compilers of C bindings, time zones by name.
 UNUSED = {
     "aiohttp_retry": ["aiohttp_retry"],
@@ -23,7 +23,7 @@ UNUSED = {
 PARTS = ("cffi", "kubernetes/aio", "pydantic/v1")
 # Modules for each resource (30 MB); the client sends plain dicts.
 GENERATED = ("kubernetes/client/api", "kubernetes/client/models")
-# What compilers and type checkers read, no interpreter.
+# Compilers and type checkers read these, no interpreter does.
 SOURCES = ("*.c", "*.h", "*.pxd", "*.pyi", "*.pyx")
 
 

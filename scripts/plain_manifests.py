@@ -2,7 +2,7 @@
 
 deploy/plain is for people without kustomize, the components' patches of CronJobs are those of Jobs.
 
-Run by `make fmt` and checked by `make lint`. sed fills in what stands in `<...>`.
+Run by `make fmt` and checked by `make lint`. sed fills in the parts in `<...>`.
 """
 
 import sys

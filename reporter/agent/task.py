@@ -37,7 +37,7 @@ class Work:
 class TaskFailure:
     """Why the output is not a result: words for people, a token for programs.
 
-    What is in the directory is delivered along with it.
+    The files in the directory are delivered along with it.
     """
 
     text: str

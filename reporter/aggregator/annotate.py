@@ -73,7 +73,7 @@ class Cadence:
         self._repair_at = now + REPAIR
 
     def failed(self, status: Hashable, now: float, retry_after: float | None = None) -> None:
-        """Take note of a failure; `retry_after` is what the server wished for."""
+        """Take note of a failure; `retry_after` is what the server asked for."""
         self._tried = status
         self._failures += 1
         delay = next_delay(

@@ -1,6 +1,7 @@
-"""The aggregator's parts, made from settings and given to each other. What runs when is `service`.
+"""The aggregator's parts, made from settings and given to each other. `service` decides what runs
+when.
 
-The order of the calls is the one in which parts can be had: the store before those who use it.
+The calls are in the order of dependence: the store before the parts that use it.
 """
 
 from __future__ import annotations

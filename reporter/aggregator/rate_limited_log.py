@@ -31,7 +31,7 @@ class RateLimitedLog:
     ) -> None:
         """Log `event` by `write`, unless it was said about the same thing a moment ago.
 
-        `now` is monotonic. What was swallowed is told with the next one as `repeated`.
+        `now` is monotonic. The next one has the number of those that were left out as `repeated`.
         """
         known = (event, about)
         last, swallowed = self._said.get(known, (-inf, 0))

@@ -1,7 +1,7 @@
 """What the log says of a run, kept in a file of the state directory for `meta/run.log`.
 
-A thread of its own writes it: a disk may be slow, and nobody waits for a line of a log. What does
-not fit, in memory or on the disk, is left out and counted.
+A thread of its own writes it: a disk may be slow, and nobody waits for a line of a log. A line that
+does not fit, in memory or on the disk, is left out and counted.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class RunLog:
         try:
             if self._fd < 0:
                 self._fd, self._size = _open(path)
-            if self._missing:
+            if self._missing and not self._truncated:
                 missing = self._missing
                 self._append(_own("Lines are missing here", lines=missing))
                 self._missing -= missing

@@ -1,6 +1,6 @@
 """The run plan, from its file or from the run itself, and what is launched with it.
 
-What they may say is decided in `core` and `wire`.
+Their rules are in `core` and `wire`.
 """
 
 import json

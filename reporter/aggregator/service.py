@@ -173,7 +173,7 @@ class Service:
         shown = make.status_app(store, health)
         parts.callback(shown.close)
         gate.open(shown)
-        # What is here now stays: without it in every search, cycles left by connections are found
+        # These objects stay: without them in every search, cycles left by connections are found
         # early, before many of them hold memory.
         gc.collect()
         gc.freeze()

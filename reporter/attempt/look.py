@@ -138,7 +138,7 @@ class Looker:
     def write_end(self) -> float:
         """Return until when a write that is under way at SIGTERM may go on; -inf before it.
 
-        What is left then is enough for another.
+        The rest is enough for another one.
         """
         case = self._stopping()
         deadline = case.stop_deadline if case else None

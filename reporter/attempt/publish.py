@@ -2,7 +2,7 @@
 
 When it is time for one is `core/pace.py`'s.
 
-One write is: read what stands, look and decide again, and patch what was read. What is written is
+One write is: read what stands, look and decide again, and patch what was read. The patch is
 therefore never older than the answer it is based on.
 """
 
@@ -134,6 +134,7 @@ class Publisher:
                 self._accepted(began)
             o = self._look_again()
             if isinstance(self.verdict, Pending) or not self._worth_it(o):
+                self.pace.unneeded(self._clock())
                 return self._stands()
             if self._hidden(o):
                 raise Unavailable("the Pod cannot be read now")
@@ -177,11 +178,13 @@ class Publisher:
         if not self.pace.due(o):
             return True
         try:
-            self._sink.read(timeout=self._looker.timeout())
+            note = self._sink.read(timeout=self._looker.timeout()).note
             if found := self._contradiction(o):
                 self._sink.annotate(*found, timeout=self._looker.timeout())
+            # Where it is there already, the answer to an earlier try got lost.
+            if note is not None and (found or note.amended):
                 self._unnotable = True
-                if isinstance(o.file, FileValid) and found[0] == "late":
+                if isinstance(o.file, FileValid) and note.row == "T":
                     report = rows.late_result(o.file.result)
                     said = Statement(report, True, self._looker.attempt(), {}, self._wall())
                     self._announce(said, late=True)
@@ -232,7 +235,7 @@ class Publisher:
                 return float("inf")
 
     def _withhold(self, o: Observation) -> None:
-        """Tell others of a final verdict that may not be written, or not in time."""
+        """Report to others a final verdict that cannot be written, or not in time."""
         if isinstance(self.verdict, Settled):
             self._telemetry.withheld(self.verdict.report, evidence(o, self._wall()))
 

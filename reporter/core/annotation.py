@@ -2,8 +2,8 @@
 
 Evidence is every fact that a rule used, small enough for an annotation and a log line.
 
-Published as `schemas/verdict.v1.schema.json`. What is read back is only what decides who may write
-next; an annotation that does not fit is treated as none.
+Published as `schemas/verdict.v1.schema.json`. Only the fields that decide who may write next are
+read back; an annotation that does not fit is treated as none.
 """
 
 import json
@@ -109,6 +109,8 @@ def decode_note(value: str) -> Note | None:
         ),
         final=final,
         row=text(shown, "rule"),
+        status=text(shown, "status"),
+        reason=text(shown, "reason"),
         ended=text(section(shown, "evidence", "adapter"), "state") == "terminated",
         amended=not AMENDMENTS.isdisjoint(shown),
     )

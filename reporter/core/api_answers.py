@@ -73,7 +73,7 @@ def refusal(
 ) -> KubeError:
     """Return the domain error for an answer that is no success and came `now`.
 
-    `request` says in words what was asked. `retry_after` is what the server wished for, not capped.
+    `request` says in words what was asked. `retry_after` is what the server asked for, not capped.
     """
     try:
         said = decode_json(data)

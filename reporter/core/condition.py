@@ -79,12 +79,14 @@ class Statement:
 class Note:
     """What our annotation says about the report on the Job.
 
-    Whose it is, whether it is final, which row.
+    Whose it is, whether it is final, which row; empty where it does not say.
     """
 
     attempt: Attempt
     final: bool
     row: str
+    status: str = ""
+    reason: str = ""
     ended: bool = False  # the evidence shows the adapter's end
     amended: bool = False  # what contradicts it was added later
 
@@ -162,14 +164,16 @@ def read_standing(job: Object, condition_type: str, note: Note | None) -> Standi
         ),
         {},
     )
-    if note is not None and not found:
-        # Something has removed the condition, or never let it in.
-        note = replace(note, final=False)
+    status, reason = text(found, "status"), text(found, "reason")
+    if note is not None:
+        same = (note.status, note.reason) == (status, reason)
+        # Something may have removed or changed the condition, or never let it in.
+        note = replace(note, final=note.final and same and bool(found))
     return Standing(
         job=read_job(job),
         resource_version=text(section(job, "metadata"), "resourceVersion"),
-        status=text(found, "status"),
-        reason=text(found, "reason"),
+        status=status,
+        reason=reason,
         message=text(found, "message"),
         transition=text(found, "lastTransitionTime"),
         note=note,

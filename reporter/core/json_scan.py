@@ -1,7 +1,7 @@
 """The JSON grammar (RFC 8259) over bytes: checks a whole document and says where its values stand.
 
 Nothing is built: a value is a span of bytes, so a hostile document costs no memory beyond its own
-bytes, and time in proportion to its length. What a span means is decided in `json_values.py`.
+bytes, and time in proportion to its length. The meaning of a span is decided in `json_values.py`.
 """
 
 import re

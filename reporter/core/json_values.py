@@ -1,6 +1,6 @@
 """What the spans of a scanned document mean: scalars, text in pieces, wanted members.
 
-Only small things are built. What is allowed in a field is the schema's word, not this module's.
+Only small things are built. The schema, not this module, says what is allowed in a field.
 """
 
 import json
@@ -36,8 +36,8 @@ def _unescaped(raw: bytes) -> str:
 def scalar(data: bytes, value: Span) -> object:
     """A value as far as a rule can ask for it.
 
-    Of a long string the first piece, of an object or array an empty one, of an integer beyond every
-    limit another one beyond every limit.
+    That is the first piece of a long string, an empty object or array, and for an integer beyond
+    every limit another such one.
     """
     match data[value.start : value.start + 1]:
         case b'"':

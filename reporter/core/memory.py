@@ -160,7 +160,7 @@ def _of_run(
     file: ResultLook, pod: Pod | None, run: _Run, first_look: FirstLook | None
 ) -> ResultLook:
     if isinstance(file, FileUnread) and file.before is not None:
-        # What was read of this run holds; an earlier run's may have been replaced meanwhile.
+        # A file that was read in this run holds; that of an earlier run may have been replaced.
         before = _of_run(file.before, pod, run, first_look)
         return before if isinstance(before, FileValid) else replace(file, before=None)
     if isinstance(run.state, Terminated) and run.state.never_started:

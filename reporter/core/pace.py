@@ -1,6 +1,6 @@
 """When to write: what is held back for a moment, and when to try again after a failure.
 
-Times are readings of the caller's clock, in seconds. What is written is not known here.
+Times are readings of the caller's clock, in seconds. The writes themselves are not known here.
 """
 
 from collections.abc import Callable
@@ -55,10 +55,16 @@ class Pace:
         self._failures = 0
         self._written_at, self.next_try = now, now if final else now + PAUSE
 
+    def unneeded(self, now: float) -> None:
+        """Note that a try found nothing to write: what is revisable waits as after a write."""
+        if not self._refused:
+            self._failures = 0
+        self.next_try = now + PAUSE
+
     def put_off(self, now: float, error: KubeError, left: float | None) -> None:
         """Back off after a failure; `left` are the seconds until the end, None before SIGTERM."""
         self._failures += 1
-        # What is forbidden or wrong may be so for days, and in thousands of Pods.
+        # A write may be forbidden or wrong for days, and in thousands of Pods.
         refused = self._refused = isinstance(error, Forbidden | InvalidRequest)
         longest = 0.5 if left is not None else 60.0 if refused else 5.0
         delay = next_delay(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-RETRY_AFTER_CAP = 30.0  # a server's wish beyond this is not obeyed: a verdict is waiting
+RETRY_AFTER_CAP = 30.0  # a longer Retry-After is not obeyed: a verdict is waiting
 
 
 def next_delay(

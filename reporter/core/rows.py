@@ -144,13 +144,13 @@ def after_deadline(report: Report, owner: str, seconds: float) -> Report:
     return replace(report, message=kept + ending)
 
 
-def of_index(report: Report, index: int) -> Report:
-    """Return a report that names the completion index that it is of.
+def of_index(report: Report, index: int | None, *, completions: int) -> Report:
+    """Return a report that names its completion index, where the Job has several.
 
     A message that names it already may be read back from the Job.
     """
     beginning = f"index {index}: "
-    if report.message.startswith(beginning):
+    if index is None or completions <= 1 or report.message.startswith(beginning):
         return report
     return replace(report, message=clean(beginning + report.message, MESSAGE_LIMIT))
 

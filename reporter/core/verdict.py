@@ -73,10 +73,10 @@ def decide(o: Observation, policy: Policy) -> Verdict:
         if verdict.report.row in {"I", "X", "S", "T"}:
             return Pending(_next_look(case))
         verdict = _provisional(case, verdict.report)
-    index = case.pod.index if case.pod else None
-    if isinstance(verdict, Pending) or index is None or o.job is None or o.job.completions <= 1:
+    if isinstance(verdict, Pending) or case.pod is None or o.job is None:
         return verdict
-    return replace(verdict, report=rows.of_index(verdict.report, index))
+    report = rows.of_index(verdict.report, case.pod.index, completions=o.job.completions)
+    return replace(verdict, report=report)
 
 
 def nothing_more(o: Observation, policy: Policy) -> bool:

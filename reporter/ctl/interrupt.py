@@ -55,7 +55,7 @@ def at_once() -> Iterator[None]:
 def termination_too() -> Iterator[Callable[[], None]]:
     """Let SIGTERM, and SIGHUP of a terminal that is closed, raise Terminated inside, once.
 
-    What is given is called before tidying up: one that comes later does not disturb that. Only in
+    The argument is called before tidying up: one that comes later does not disturb that. Only in
     the main thread, and neither where it is ignored, as SIGHUP by `nohup`, or handled otherwise.
     """
     tidying = False

@@ -154,7 +154,7 @@ def _file_name() -> str:
 def _wants_help(command: str, arguments: Sequence[str]) -> bool:
     """Return whether help is asked for, anywhere: whoever asks may not know what else is wrong."""
     own = list(arguments)
-    # What follows there is another program's.
+    # The arguments after it are another program's.
     if command == "try":
         own = list(takewhile(lambda each: each.startswith("-") and each != "--", own))
     elif "--" in own:

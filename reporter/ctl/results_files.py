@@ -1,6 +1,6 @@
 """What a run's plugins say: `sonobuoy_results.yaml` out of a tarball or a directory.
 
-The tarballs are the aggregator's or Sonobuoy's. What is in them came from outside: nothing is
+The tarballs are the aggregator's or Sonobuoy's. Their contents come from outside: nothing is
 unpacked, and what is kept of a file is bounded.
 """
 

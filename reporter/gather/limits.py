@@ -1,6 +1,6 @@
 """What a gatherer may leave: how much, how many files, and how they may look.
 
-What is over a limit is cut off, and nothing that it leaves may cost the others' output: an archive
+Output over a limit is cut off, and nothing that it leaves may cost the others' output: an archive
 is made of directories that can be entered and files that can be read.
 """
 
@@ -21,7 +21,7 @@ _FRAME = 2  # its directory and `gather.json`
 
 @dataclass(frozen=True, slots=True)
 class GathererLimits:
-    """Of one gatherer: seconds that it may take, bytes and files that it may write.
+    """Limits of one gatherer: seconds that it may take, bytes and files that it may write.
 
     The totals are those of all gatherers together. An aggregator with its default settings takes an
     archive of that size, whatever is in it.
@@ -186,7 +186,7 @@ class _Settling:
 def remove(directory: Path) -> None:
     """Remove a directory with all that is in it, however deep and whatever its modes.
 
-    What is deep is moved up first: the kernel takes no path of more than 4,096 bytes.
+    Deep directories are moved up first: the kernel takes no path of more than 4,096 bytes.
     """
     _allow(directory, directory.lstat().st_mode, _OWNER_ENTERS)
     waiting = [directory]

@@ -4,7 +4,7 @@ Objects go in and out as plain dicts; every failure is a domain error of `errors
 retries here but one: a 401 is tried again with a token read anew. Rights needed by the sidecar:
 `jobs/status: get, patch`, `pods: get, watch`, `events: create`; by the aggregator: `pods: list,
 patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods: list`,
-`events: list`, `pods/log: get`. What is asked of any kind of object is in `objects.py`.
+`events: list`, `pods/log: get`. Requests for any kind of object are in `objects.py`.
 """
 
 import os
@@ -250,7 +250,7 @@ def _server_address(environ: Mapping[str, str]) -> str:
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
     port = environ.get("KUBERNETES_SERVICE_PORT", "")
     if is_service_link("KUBERNETES_SERVICE_PORT", port):
-        # Of a Service `kubernetes-service` in our namespace; the other one says the same.
+        # It is set by a Service `kubernetes-service` in our namespace; the other one says the same.
         port = environ.get("KUBERNETES_SERVICE_PORT_HTTPS", "443")
     if not host or not port:
         raise SettingsError(

@@ -1,6 +1,6 @@
 """Any kind of object: create, get, delete, list, watch; and one request at a time.
 
-What a caller names by its kind (`"Job"`) is found in `KINDS`; `namespace` None means all of them
+A kind that a caller names (`"Job"`) is found in `KINDS`; `namespace` None means all of them
 in a list or a watch, and is right for kinds that have no namespace.
 """
 

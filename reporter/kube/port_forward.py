@@ -93,7 +93,7 @@ class PortForward:
             for end in (far, near):
                 selector.register(end, EVENT_READ)
             while True:
-                # What TLS has decrypted already makes no descriptor readable.
+                # Data that TLS has decrypted already makes no descriptor readable.
                 pending = far.pending()
                 ready = [far] if pending else [key.fileobj for key, _ in selector.select()]
                 if near in ready:

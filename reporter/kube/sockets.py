@@ -190,7 +190,7 @@ class _Connection(HTTPSConnection):
         try:
             if self.cutoff is not None:
                 self.cutoff.hold(sock)
-            # What is left over is the handshake's.
+            # The rest of the time is the handshake's.
             sock.settimeout(max(left(), 0.001))
         except OSError as error:
             sock.close()

@@ -1,7 +1,7 @@
 """An answer that goes on, on a connection of its own: a container's log, a watch.
 
-It ends when told to, and never just hangs. What comes after the end (a new watch, a back-off, a
-GET) is the caller's decision.
+It ends when told to, and never just hangs. The caller decides what follows (a new watch, a
+back-off, a GET).
 """
 
 from abc import ABC, abstractmethod

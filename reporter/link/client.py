@@ -78,7 +78,8 @@ class AggregatorClient:
         self._in_order = threading.Lock()
         self._epoch, self._seq = os.urandom(8).hex(), 0
         self._told_expiry = False
-        # What the aggregator can do beyond Sonobuoy's; None before it has answered a heartbeat.
+        # The features that Sonobuoy's aggregator does not have; None before it has answered a
+        # heartbeat.
         self._features: frozenset[str] | None = None
         self._told_by_hand = False
         self._warn_of_expiry()  # hours before a delivery fails for it

@@ -1,6 +1,6 @@
 """The loop of a delivery: try, see what the answer means, wait, try again, stop.
 
-What an answer means and how long to wait is in `policy.py`; what a try does is the caller's.
+The meaning of an answer and the time to wait are in `policy.py`; what a try does is the caller's.
 """
 
 import math
@@ -16,7 +16,7 @@ from reporter.link.source import SourceChanged
 from reporter.link.trust import TrustError
 
 LEAVE_SECONDS = 2.0
-"""Of the grace period, for the process to end in."""
+"""Seconds of the grace period in which the process ends."""
 
 SLICE_SECONDS = 0.25
 """How often a wait after a stop looks whether its end has moved: what the last try may lose."""

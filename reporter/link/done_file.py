@@ -139,7 +139,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _open(root: int, relative: Path, text: str, name: str) -> int:
-    """Open it, one directory after the other. What has become a link meanwhile is refused."""
+    """Open it, one directory after the other. A part that is a link by now is refused."""
     here = os.dup(root)
     try:
         *through, last = relative.parts or (".",)

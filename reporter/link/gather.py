@@ -1,7 +1,7 @@
 """From the plugin's done file to a delivered result: poll, let it settle, look again, send once.
 
-The loop sleeps on the stop event. What the done file may name is in `done_file.py`, how a result is
-sent in `client.py`.
+The loop sleeps on the stop event. The rules for the done file are in `done_file.py`, how a result
+is sent in `client.py`.
 """
 
 import json
@@ -26,11 +26,11 @@ POLL_SECONDS = 1.0
 HURRY_SECONDS = 0.2
 """Between two looks at first, and once the process was asked to end."""
 _LATER = 0.1
-"""Of the time so far: no plugin becomes slower by more, as long as that is less than a second."""
+"""The share of the time so far by which a plugin may become slower, as long as it is below 1 s."""
 SETTLED_SECONDS = 1.0
 """For which the done file and its result stay the same before they are taken for complete."""
 LAST_WORD_SECONDS = 5.0
-"""Of the grace period, for saying that there were no results."""
+"""Seconds of the grace period for reporting that there were no results."""
 ARCHIVE = "results.tar.gz"
 
 
@@ -118,7 +118,7 @@ class _Gathering:
     def _state(self) -> tuple[Path, int, int, int] | None:
         """Return what changes with the done file or its result; nothing unless both are there.
 
-        Of a directory too: it shows no change of what is in it.
+        This holds for a directory too: it shows no change of its contents.
         """
         try:
             with done_file.opened(self._config.results_dir) as target:

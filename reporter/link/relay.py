@@ -1,7 +1,7 @@
 """The relay: takes progress from a plugin on a loopback address and sends it to the aggregator.
 
-Updates are forwarded one at a time, in the order in which requests were complete. What is
-forwarded, and what is sent again, is in `forwarding.py`.
+Updates are forwarded one at a time, in the order in which requests were complete. `forwarding.py`
+decides what is forwarded and what is sent again.
 """
 
 import random

@@ -124,7 +124,7 @@ class Socket(ssl.SSLSocket):
             raise
 
     def _answered(self) -> bool:
-        """Return whether the peer has answered or hung up. What was read is kept."""
+        """Return whether the peer has answered or hung up. The bytes that were read are kept."""
         try:
             piece = self.recv(4096)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):

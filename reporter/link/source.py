@@ -121,7 +121,7 @@ class _Directory(ResultSource):
                 directory,
                 self._root,
                 self._exclude,
-                # What is carried must not meet a file of its name.
+                # The files that are sent along must not meet one of the same name.
                 prefix="output/" if self._beside else "",
                 beside=self._beside,
             )

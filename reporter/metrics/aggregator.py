@@ -1,6 +1,6 @@
 """The aggregator's metrics.
 
-What happens is counted by plain methods; what is the case now is given by `Now`, asked for at each
+Events are counted by plain methods; what is the case now is given by `Now`, asked for at each
 scrape. A fact that is not known has no series. Names of the plan's plugins are the only label
 values from outside the program: scrapes need no credentials, so nodes and texts are left out.
 """

@@ -1,6 +1,6 @@
 """Making certificates: a CA, its leaves, and the names they may hold.
 
-What a run needs of them is in `aggregator/certificates/`, what the readers of its status need in
+Those of a run are made in `aggregator/certificates/`, those of the readers of its status in
 `status.py`. No files here.
 """
 
@@ -36,7 +36,7 @@ class Pair:
 
 
 class Issuer:
-    """A CA. What it issues ends with it. Threads may use it at the same time."""
+    """A CA. Its certificates end with it. Threads may use it at the same time."""
 
     def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
         self._key, self._name = key, certificate.subject

@@ -128,7 +128,7 @@ def _lookup(host: str, port: int, left: Callable[[], float]) -> list[_Address]:
             lookup = _lookups[host, port] = _Lookup(host, port)
             try:
                 lookup.start()
-            except RuntimeError as error:  # no thread is to be had
+            except RuntimeError as error:  # no thread can be started
                 raise OSError(errno.EAGAIN, str(error)) from None
     while lookup.is_alive():
         pause = min(left(), SLICE_SECONDS)

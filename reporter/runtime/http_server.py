@@ -3,7 +3,7 @@
 The thread sleeps until a socket wants something, and never waits for one client while another is
 there: a slow or hostile client costs a few kilobytes for a few seconds. `http.server` was tried: a
 thread per client, with a time limit for each read only, lets clients that drip, or never hang up,
-keep all others out. What is asked and answered is the caller's. Standard library only.
+keep all others out. Requests and answers are the caller's. Standard library only.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ class Server:
 
     `at_head` answers a request by its head; where it returns None, `at_body` gets the body, of at
     most `longest_body` bytes. Both run on the server's thread, one after the other, and may take
-    their time. What they raise costs the connection and is told to `on_error`.
+    their time. An exception ends the connection and is passed to `on_error`.
 
     There are at most `most` connections; a newer one pushes out the oldest, since those who send
     their request at once are answered at once and only those who hold connections open suffer.

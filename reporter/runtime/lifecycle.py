@@ -24,6 +24,7 @@ _LONGEST_WAIT = 86_400.0
 """poll() takes milliseconds in 32 bits; a loop that wakes once a day for nothing does no harm."""
 NOBODY_READS = 141
 """The exit code of a command whose reader has left, as `| head` does: 128 + SIGPIPE."""
+_LONGER_THAN_ANY_HELP = 2**17
 _NO_FULL_COLLECTION = 10_000
 """Collections of the younger objects before one of all of them: while modules are imported it takes
 20 ms, and finds nothing that frees memory."""
@@ -157,12 +158,17 @@ def buffer_output() -> None:
     """Make a write to standard output complete, or fail; with `python -u` too.
 
     Unbuffered, Python drops what a short write has left, and a pipe whose reader leaves in the
-    middle of one gives no error.
+    middle of one gives no error. Argparse ignores errors while it writes its help, so that must
+    stay in the buffer until it is flushed.
     """
-    raw = getattr(sys.stdout, "buffer", None)
+    buffer = getattr(sys.stdout, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)
     if isinstance(raw, io.RawIOBase):
         sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(raw), sys.stdout.encoding, sys.stdout.errors, line_buffering=True
+            io.BufferedWriter(raw, _LONGER_THAN_ANY_HELP),
+            sys.stdout.encoding,
+            sys.stdout.errors,
+            line_buffering=buffer is raw or bool(sys.stdout.line_buffering),
         )
 
 

@@ -1,6 +1,6 @@
 """Files that only we may read, written whole or not at all, or nowhere but in memory.
 
-What is in them is not known here.
+Their contents are not known here.
 """
 
 import contextlib

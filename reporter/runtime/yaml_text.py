@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# What YAML 1.1 readers take for something else than a string.
+# Words that YAML 1.1 readers do not take for strings.
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _MAYBE_NUMBER = re.compile(r"[-+.0-9][-+.:_ 0-9A-Fa-fxXoOtTzZ]*|\.(?i:inf|nan)")  # or a time
 

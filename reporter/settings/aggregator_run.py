@@ -1,6 +1,6 @@
 """The aggregator's settings of the run it collects: files, addresses, certificates, times.
 
-What needs a look at a file to be judged (the plan, a certificate) is not judged here. How much it
+Settings that need a look at a file (the plan, a certificate) are not judged here. How much it
 takes at a time is `aggregator_limits`.
 """
 
@@ -193,7 +193,7 @@ class Run(Variables):
         "how long workers are still answered after the run is closed", 120, 0, 86_400
     )
     exit_when_finished: Boolean = setting(
-        "whether to end when the run is over: exit code 0 if it has passed, 1 if it has failed, "
+        "whether to end when the run is over: exit code 0 if it has passed, 1 if not, "
         "4 if the aggregator had to end before",
         False,
         "true or false",

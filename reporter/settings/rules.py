@@ -98,8 +98,8 @@ def setting(
     """Declare a variable; `shown` says an empty or computed default in words.
 
     `bad` is what becomes of a value that breaks the rule: it is `refused`, or, with a warning, the
-    `default` is used or what it is about is `off` (None). What cannot change the verdict must not
-    cost one.
+    `default` is used or what it is about is `off` (None). A setting that cannot change the verdict
+    must not cost one.
     """
     extra = {"rule": rule, "shown": shown, "bad": bad}
     options: dict[str, Any] = {"json_schema_extra": extra, **limits}

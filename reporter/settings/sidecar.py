@@ -1,6 +1,6 @@
 """The sidecar's settings: every environment variable, its default and its rule.
 
-What needs the Pod to be judged (container names) is not judged here.
+Settings that need the Pod (container names) are not judged here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The HTTP endpoint: `/metrics`, `/livez`, `/healthz`, `/readyz`.
 
-What the metrics are is decided by the callables of a `Site`, what is healthy by a `Health`: whether
+The callables of a `Site` decide about the metrics, a `Health` about health: whether
 the main loop turns, whether Job and Pod can be read.
 """
 

@@ -8,9 +8,12 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from itertools import chain, repeat
 from typing import Protocol, TypeVar
 
 from reporter import __version__
+from reporter.attempt.look import REQUEST_TIMEOUT
+from reporter.attempt.publish import SLOW_WRITES
 from reporter.core import rows
 from reporter.core.condition import Attempt, Statement, worth_writing
 from reporter.core.facts import Form, Pod
@@ -99,23 +102,23 @@ class Misconfigured:
         sink = JobCondition(api, known.job_namespace, known.job_name, known.condition_type)
         sink.expect(pod.job_uid if pod else "")
         wall = time.time()
-        index = pod.index if pod else None
         attempt = Attempt(
             pod=self._pod_name,
             pod_uid=pod.uid if pod else "",
             created_at=pod.created_at if pod else None,
             waiting_since_at=wall,
-            index=index,
+            index=pod.index if pod else None,
         )
+
+        patience = chain((REQUEST_TIMEOUT, *SLOW_WRITES), repeat(SLOW_WRITES[-1]))
 
         def write() -> None:
             began, standing = time.monotonic(), sink.read()
             report = rows.misfit("; ".join(self._problems))
-            if index is not None and standing.job.completions > 1:
-                report = rows.of_index(report, index)
+            report = rows.of_index(report, attempt.index, completions=standing.job.completions)
             statement = Statement(report, native, attempt, evidence={}, wall=wall)
             if worth_writing(standing, statement.attempt, statement.report, final=native):
-                sink.write(statement)
+                sink.write(statement, timeout=next(patience))
                 self._telemetry.published(statement, time.monotonic() - began)
 
         self._tried("job", write, float("inf") if native else BUDGET)

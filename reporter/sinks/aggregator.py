@@ -1,7 +1,7 @@
 """An aggregator as a place for reports: the adapter's progress, and at the end its result.
 
 Nothing in here is waited for: a thread of its own carries what it is handed, and the caller says
-how long it stays for the last delivery. What stands on the Job was written before.
+how long it stays for the last delivery. The condition on the Job was written before.
 """
 
 import random

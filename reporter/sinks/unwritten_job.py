@@ -1,4 +1,4 @@
-"""A Job whose status may not be written: what would be patched is kept in this process."""
+"""A Job whose status must not be written: what would be patched is kept in this process."""
 
 from collections.abc import Mapping
 from typing import Any

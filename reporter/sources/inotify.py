@@ -2,8 +2,8 @@
 
 MODIFY is among the events, because a writer that keeps its file open causes no other. A busy writer
 cannot flood us: equal events merge in the kernel's queue until it is drained, so a loop that waits
-a few milliseconds between two drains handles one event a turn. What causes no event (hard links,
-mmap stores, file systems without events, a directory that appears later) is left to polling.
+a few milliseconds between two drains handles one event a turn. A change without an event (hard
+links, mmap stores, file systems without events, a directory that appears later) is left to polling.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """A process of this machine in place of the adapter's container, seen as the API shows a Pod.
 
 As in a container everything ends with the first process: what that leaves behind is killed before
-its end is shown, so the result file is final then. What the Pod means is not decided here.
+its end is shown, so the result file is final then. The meaning of the Pod is not decided here.
 """
 
 import contextlib

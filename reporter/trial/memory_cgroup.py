@@ -19,7 +19,7 @@ _OWN = Path("/proc/self/cgroup")
 
 
 class NoMemoryCgroup(ReporterError):
-    """This process may not make a memory cgroup; the text says why."""
+    """This process has no permission to make a memory cgroup; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class MemoryCgroup:
             (required, value), *optional = self._version.limits
             (self._path / required).write_text(value.format(limit))
             for name, value in optional:
-                # What this kernel does not have, or has switched off, limits nothing.
+                # A file that this kernel does not have, or has switched off, limits nothing.
                 with contextlib.suppress(OSError):
                     (self._path / name).write_text(value.format(limit))
             _try_to_join(self.joiner())

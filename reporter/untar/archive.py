@@ -183,7 +183,7 @@ class Archive:
         self._pass(self._padding)
 
     def _pass(self, size: int) -> None:
-        # Of the last member it may be missing: some writers stop with the content.
+        # It may be missing after the last member: some writers stop with the content.
         self._stream.take(size)
 
 

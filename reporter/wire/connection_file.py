@@ -1,8 +1,8 @@
 """The connection file: where a run's status is served, and the certificates to read it with.
 
 `{host_address, created_at, ca_cert, client_cert, client_key}`, certificates and key as PEM text;
-and `server_name` where the server's certificate has another name than the address. What is in it
-and whether that can be used; where it lies and who may read it is not here.
+and `server_name` where the server's certificate has another name than the address. Its contents and
+whether they can be used; its place and who may read it are not here.
 """
 
 import json

@@ -49,7 +49,7 @@ def read_definitions(data: bytes) -> Read:
     if end is not None:
         mistakes.append(end)
     if not found and not mistakes:
-        mistakes.append(Mistake(1, "", "no plugin definition in it"))
+        mistakes.append(Mistake(1, "", "no plugin definition found"))
     return Read(tuple(found), tuple(mistakes))
 
 

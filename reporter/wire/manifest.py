@@ -24,8 +24,8 @@ _ABOUT: Final = "status-reporter"
 class Manifest:
     """One object of a file, and its place in its document.
 
-    Of a manifest that an object has as a text, `owner` is whose it is, for people, and `elsewhere`
-    the owner's namespace. Both are empty for others.
+    For a manifest that an object has as a text, `owner` is the name of that object, and `elsewhere`
+    its namespace. Both are empty for others.
     """
 
     value: Object
@@ -48,8 +48,8 @@ class Manifest:
 def read_manifests(data: bytes) -> tuple[list[Manifest], list[Mistake]]:
     """Read all objects of a file, and say what cannot be read. Never raises.
 
-    What is no object is left out: a directory may have files of any kind. So is what is wrong in
-    objects that no rule looks at.
+    Documents that are no objects are left out: a directory may have files of any kind. So are
+    mistakes in objects that no rule looks at.
     """
     documents, end = read_documents(data, MAX_BYTES, _MOST_VALUES, merge=True)
     found: list[Manifest] = []
@@ -63,7 +63,7 @@ def read_manifests(data: bytes) -> tuple[list[Manifest], list[Mistake]]:
     lines = data.decode(errors="replace").split("\n")
     said = [_hinted(each, lines[each.line - 1 : each.line]) for each in mistakes]
     if end is not None:
-        # What made it unreadable stands before the place where the parser gave up.
+        # The cause is before the place where the parser gave up.
         before = takewhile(lambda line: not line.startswith("---"), lines[end.line - 1 :: -1])
         said.append(_hinted(end, before))
     return found, said

@@ -1,7 +1,7 @@
 """A tree of items in YAML, as a plugin may write it itself: the first document counts.
 
-It is held as a whole, so it has a cap of its own. What stands for the same part several times costs
-as much as if it were written out.
+It is held as a whole, so it has a cap of its own. An alias costs as much as if its part were
+written out.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _MOST_VALUES: Final = 200_000  # of the written-out tree
 class Manual:
     """Reads one report into a tree. `feed` and `close` raise `UnreadableReport`.
 
-    What the root says of itself is in `details`.
+    The details of the root are in `details`.
     """
 
     def __init__(self, tree: Tree) -> None:

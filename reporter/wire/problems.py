@@ -85,7 +85,7 @@ def _problems(data: bytes, kind: _Kind) -> list[Problem]:
     wrong = set[str]()
     for field, text in schema.problems(kind.schema, instance).items():
         span = _span_of(data, spans, field)
-        # What is missing may stand behind the place where it is broken.
+        # A missing key may come after the place where the file is broken.
         if span is not None or not broken:
             wrong.add(field)
             found = f", found {_shown(data, span)}" if span is not None else ""

@@ -90,7 +90,7 @@ def field(path: Place) -> str:
 
 def nearest(unknown: str, known: Iterable[str]) -> str | None:
     """Return the known name that an unknown one is probably meant to be."""
-    # What a sidecar reads has no unknown members for it.
+    # A sidecar ignores unknown members, so it does not need this.
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(unknown, known, 1, _ALIKE)), None)

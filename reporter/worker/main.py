@@ -64,7 +64,7 @@ def _splat(directory: Path) -> int:
         sys.stdout.flush()
     except OSError as error:
         print(f"splat: {error}", file=sys.stderr)
-        # What is left in the buffer has nowhere to go, and Python would try again at its end.
+        # The rest of the buffer has nowhere to go, and Python would try again at its end.
         os._exit(NOT_DELIVERED)
     return DELIVERED
 

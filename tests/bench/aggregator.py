@@ -235,6 +235,8 @@ def main() -> int:
     chosen = parser.parse_args()
     others = []
     if chosen.other:
+        if not (chosen.ca and chosen.cert and chosen.key):
+            parser.error("--other needs --ca, --cert and --key")
         target = Target(chosen.other, chosen.ca, chosen.cert, chosen.key, PLUGIN)
         others = [Server(chosen.other, target, chosen.pid)]
     names = [OURS, BARE, BARE_KEEPS, *(server.name for server in others)]

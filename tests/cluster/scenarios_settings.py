@@ -56,7 +56,7 @@ SAYS_BAD_SETTINGS = (
 SAYS_EXITED = (
     "problem: The reporter's container 'status-reporter' of Pod <pod> exited: exit code 2 "
     "(Error). No verdict will come until the setting is fixed.",
-    "What to do: Its settings are invalid: its log lists them (so does `status-reporter --check`).",
+    "What to do: Its settings are invalid: its log and `status-reporter --check` list them.",
     '- Invalid setting: RESULTS_PATH="results/": must be the absolute path of a file',
     '- Invalid setting: MAX_WAIT_TIME_SECONDS="soon": must be an integer',
 )

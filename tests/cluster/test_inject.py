@@ -122,7 +122,7 @@ def test_the_component_gives_a_cron_job_its_reporter(
 @pytest.mark.parametrize(
     ("label", "said"),
     [
-        ("natve", "label status-reporter.io/inject=natve is none of native, classic and disabled"),
+        ("natve", "label status-reporter.io/inject=natve must be native, classic or disabled"),
         ("classic", "injected (classic form, adapter main)"),
     ],
     ids=["a typing error", "a component that is missing"],

@@ -156,7 +156,7 @@ def test_a_verdict_is_seen_by_jobs_watch(
     with ctl.started("jobs", "--watch", "-n", namespace, "-o", "json") as process:
         assert process.stderr is not None
         assert process.stdout is not None
-        assert b"has a status reporter; waiting" in process.stderr.readline()
+        assert b"no Jobs with a status reporter in namespace" in process.stderr.readline()
         make_job(controlplane, namespace, "seen")
         first = json.loads(process.stdout.readline())
         judge(controlplane, namespace, "seen", rows.timeout(300))

@@ -145,10 +145,10 @@ class Aggregator:
         """Send a progress update."""
         return self.worker("POST", f"progress/{key}", json.dumps(update).encode())
 
-    def get(self, path: str) -> Reply:
+    def get(self, path: str, **headers: str) -> Reply:
         """Ask the status listener."""
         connection = http.client.HTTPConnection("127.0.0.1", self.status_port, timeout=BOUND)
-        return ask(connection, "GET", path)
+        return ask(connection, "GET", path, headers=headers)
 
     def status(self) -> Object:
         """Return the run's status."""

@@ -97,7 +97,7 @@ class Collecting:
     def _each(
         self, resource: Resource, namespaces: Sequence[str], files: ListFiles, found: Collected
     ) -> None:
-        """Read a list in each namespace. What is refused in one costs the others nothing."""
+        """Read a list in each namespace. A refusal in one does not affect the others."""
         for namespace in namespaces:
             try:
                 self._whole(resource, namespace, files, found)
@@ -110,7 +110,7 @@ class Collecting:
     def _whole(
         self, resource: Resource, namespace: str | None, files: ListFiles, found: Collected
     ) -> None:
-        """Read all pages of a list. What took too long is restarted once, then goes on as is."""
+        """Read all pages of a list. One that took too long is restarted once, then goes on."""
         again, limit, more, redacted = True, LIMIT, "", found.redacted
         while True:
             ask = Ask(resource, namespace, limit, more, metadata_only=is_secrets(resource))

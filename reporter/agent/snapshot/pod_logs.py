@@ -60,7 +60,7 @@ def logged_pod(pod: Mapping[str, Any]) -> LoggedPod:
 
 
 def collect_logs(api: Streams, site: Site, most: int, pod: LoggedPod) -> Collected:
-    """Take the logs of a Pod, at most `most` bytes each. What is refused is told.
+    """Take the logs of a Pod, at most `most` bytes each. Refusals are reported.
 
     A container that has no log, because it never ran, is no reason to miss the others.
     """

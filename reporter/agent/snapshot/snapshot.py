@@ -1,7 +1,7 @@
 """The whole of a snapshot: what there is, then all of it four at a time, then the index.
 
-The index is written however it ends. What is there then is delivered, and the index says what is
-not.
+The index is written however it ends. The files that are there then are delivered, and the index
+says what is missing.
 """
 
 import time

@@ -41,7 +41,7 @@ def collect(_: argparse.Namespace, work: Work) -> TaskFailure | None:
 
 
 def snapshot(options: SnapshotOptions, work: Work, api: "KubeApi") -> TaskFailure | None:
-    """Collect from this API server. What there is at the end of time, or at a signal, stays."""
+    """Collect from this API server. The end of the time, or a signal, keeps the files so far."""
     from reporter.agent.snapshot.snapshot import Snapshot
 
     api.hurry_after(_first_seen(work.stop))

@@ -1,4 +1,4 @@
-"""TLS contexts of the two listeners. What certificates hold is `certificates.py`'s.
+"""TLS contexts of the two listeners. The contents of certificates are `run.py`'s matter.
 
 Always a bare context: what `ssl.create_default_context` adds depends on the Python version and on
 the environment (SSLKEYLOGFILE).
@@ -36,7 +36,7 @@ def worker_context(ca: bytes, server: Pair) -> ssl.SSLContext:
 def read_ca(path: Path) -> bytes:
     """Return the CA certificates of a PEM file. Raises CertificateError when it has none."""
     try:
-        # What bundles have between the blocks is anything.
+        # Bundles may have anything between the blocks.
         text = path.read_bytes().decode("ascii", "ignore")
         _server_context().load_verify_locations(cadata=text)
     except (OSError, ValueError) as error:

@@ -36,7 +36,7 @@ class UploadRefused(ReporterError):
 
 
 class UploadFailed(ReporterError):
-    """It has failed this time. `retry_after` is what the store wishes, in seconds."""
+    """It has failed this time. `retry_after` is what the store asks for, in seconds."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)

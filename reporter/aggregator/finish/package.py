@@ -75,11 +75,11 @@ def package(
     """Write the tarball of a run to the file `target`; return its SHA-256 in hexadecimal, and size.
 
     Each body is read once, and seen to be what was received. `open_blob` opens the bytes with a
-    digest, or raises FileNotFoundError. What is in the directories `podlogs` and `quarantine` is
-    taken over; `unfinished` is one for unfinished things; `summaries` makes what is in a plugin's
-    directory beside its results. `taken_by` names the plugin that took the cluster's snapshot,
-    which lies at the top; `run_log` is what was logged so far. Raises OSError, `BodyDamaged` and
-    `PackageFailed`: `Interrupted` once `stopping` says so.
+    digest, or raises FileNotFoundError. The contents of the directories `podlogs` and `quarantine`
+    are taken over; `unfinished` is one for unfinished things; `summaries` makes what is in a
+    plugin's directory beside its results. `taken_by` names the plugin that took the cluster's
+    snapshot, which is at the top; `run_log` is what was logged so far. Raises OSError,
+    `BodyDamaged` and `PackageFailed`: `Interrupted` once `stopping` says so.
     """
     go_on = partial(_go_on, stopping)
     plugins, superseded = homes(snapshot)
@@ -165,8 +165,8 @@ class _Writer:
     ) -> None:
         """Add a directory with all that is in it: its files, then its directories, by name.
 
-        `at` is Unix seconds. Of a record that is `replaced`, the bytes may be gone: nobody would
-        send them again. What belongs to the top of the record `top` is left to `add_top`.
+        `at` is Unix seconds. The bytes of a record that is `replaced` may be gone: no worker would
+        send them again. The files of the record `top` that belong to the top are left to `add_top`.
         """
         # No more than one path for each level: there may be very many, and long.
         levels: list[tuple[bytes, Iterator[tuple[bytes, Folder | Record]]]] = [

@@ -1,6 +1,6 @@
 """The aggregator's two HTTP listeners: connections with limits, who may speak, every answer.
 
-What is stored and how is not known here; `Store` and the intake decide.
+Storage is not known here; `Store` and the intake decide.
 """
 
 from reporter.aggregator.http.audience import Audience

@@ -1,4 +1,4 @@
-"""Answers as bytes: made once, sent in one write. What is answered when is not here."""
+"""Answers as bytes: made once, sent in one write. When to send which is not decided here."""
 
 import time
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""Reading a request's body with patience that ends. What the bytes mean is not known here."""
+"""Reading a request's body with patience that ends. The meaning of the bytes is not known here."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -62,8 +62,8 @@ class Body:
 
         They end with `UploadEnded` when the peer is silent too long or too slow on average, or the
         body ends before it is whole. Only time spent waiting for the peer counts. `late` gives the
-        seconds by which the time for all of it is over, which may move meanwhile. Of a body that
-        `waited` before it was read, the sender may have left before its turn.
+        seconds by which the time for all of it is over, which may move meanwhile. The sender of a
+        body that `waited` before it was read may have left before its turn.
         """
         if late is not None:  # a result, which may be long
             self._late = late

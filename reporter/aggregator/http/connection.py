@@ -1,7 +1,8 @@
 """One HTTP connection: aiohttp's, with our limits on heads and on what follows an early answer.
 
 aiohttp's parser has limits for single fields; those of a whole head, the 431, and a close that does
-not destroy the answer before its reader sees it are made here. What a request means is not known.
+not destroy the answer before its reader sees it are made here. The meaning of a request is not
+known.
 """
 
 import asyncio
@@ -103,7 +104,7 @@ class Connection(RequestHandler):
         if transport is not None:
             transport.abort()
 
-    # What comes in.
+    # Incoming data.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock of the first head."""
@@ -209,7 +210,7 @@ class Connection(RequestHandler):
         """Close right after the answer: nothing that may still come is worth waiting for."""
         self._lingering_time = 0.0
 
-    # What goes out.
+    # Outgoing data.
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None

@@ -1,4 +1,4 @@
-"""Heads that are too large or malformed. What is done about them is not here.
+"""Heads that are too large or malformed. How they are handled is decided elsewhere.
 
 aiohttp queues what its parser refuses among the requests, so that answers keep their order.
 """

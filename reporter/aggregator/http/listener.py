@@ -1,6 +1,6 @@
 """A listening socket: takes connections within limits, gives them TLS, and ends them.
 
-What is served on it is the handler's business.
+The handler decides what is served.
 """
 
 import asyncio

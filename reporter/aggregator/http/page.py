@@ -1,6 +1,6 @@
 """The live page: its few files, read once, with headers that let nothing else run in it.
 
-What it shows it asks for itself, so that hostile text never becomes part of a document here.
+It asks for the data itself, so that hostile text never becomes part of a document here.
 """
 
 from __future__ import annotations

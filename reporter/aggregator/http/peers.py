@@ -1,6 +1,6 @@
 """Who may come in: peers that have still to prove who they are, and connections that are kept.
 
-A peer that has said nothing costs a file and no more. Of those that speak, some may shake hands at
+A peer that has said nothing costs a file and no more. Some of those that speak may shake hands at
 one time. While there is room anybody may; when there is none, each address has its share.
 """
 

@@ -48,7 +48,7 @@ _SHARED = 64  # answers that are kept for other readers of the same revision
 _AGE, _LARGE_AGE, _FULL_AGE = 1.0, 10.0, 30.0  # seconds for which they are
 _LARGE = 2**20  # bytes
 _WHOLE = Part()
-_ROOM = 32 * 2**20  # bytes of whole documents that are kept, or on their way to slow readers
+_ROOM = 16 * 2**20  # bytes of whole documents that are kept, or on their way to slow readers
 
 
 class Health(Protocol):
@@ -235,19 +235,21 @@ class StatusApp:
         """
         wanted, revision = (part, answers.takes_gzip(request)), moment.snapshot.revision
         async with self._making:
-            full = part == _WHOLE and self._whole > _ROOM
             old, made_at, answer = self._made.get(wanted, (-1, -math.inf, _BUSY))
             age, large = moment.mono - made_at, len(answer.content) > _LARGE
-            # What is ahead of the revision is news to whoever asks for the run as it is now.
+            # Anything ahead of the revision is news to a client that asks for the run as it is now.
             same = old == revision and not (moment.snapshot.ahead and part.since is None)
-            if (same and age < (_LARGE_AGE if large else _AGE)) or (full and age < _FULL_AGE):
+            fresh = same and age < (_LARGE_AGE if large else _AGE)
+            if fresh or (self._full(part) and age < _FULL_AGE):
                 return answer
-            if full:
-                return _BUSY
             del answer
             shown = revision, self._readers.moment.snapshot.revision
             self._made = {name: made for name, made in self._made.items() if made[0] in shown}
             self._made.pop(wanted, None)
+            if self._full(part):
+                self._made.clear()  # what nobody reads any more makes room
+                if self._full(part):
+                    return _BUSY
             since = revision if part.since is None else part.since
             changed, heard_after = self._store.changes(since), self._readers.first_shown(since)
             made = await asyncio.to_thread(_made, moment, *wanted, changed, heard_after)
@@ -257,10 +259,9 @@ class StatusApp:
                 self._wholes.add(made)
             return made
 
-    @property
-    def _whole(self) -> int:
-        """The bytes of whole documents that are kept or on their way."""
-        return sum(len(answer.content) for answer in self._wholes)
+    def _full(self, part: Part) -> bool:
+        """Whether whole documents, kept or on their way, leave no room for another one."""
+        return part == _WHOLE and sum(len(answer.content) for answer in self._wholes) > _ROOM
 
 
 def _not_posted(request: web.BaseRequest) -> Answer | None:

@@ -1,7 +1,7 @@
 """TLS on an accepted connection: small buffers, and a handshake whose failure is seen.
 
-asyncio gives every TLS connection a receive buffer of 256 KiB for itself. What it receives is
-copied out of it before the call returns, so all connections of a loop can share one.
+asyncio gives every TLS connection a receive buffer of 256 KiB for itself. Received data is copied
+out of it before the call returns, so all connections of a loop can share one.
 """
 
 import asyncio

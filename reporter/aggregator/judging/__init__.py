@@ -1,4 +1,4 @@
 """Judging results in a process of its own: what is in them costs no time of the loop.
 
-What a parser holds, how long it takes and how it ends is the child's matter alone.
+The memory of a parser, its time and its end affect the child alone.
 """

@@ -19,7 +19,7 @@ SECONDS = 120  # of the processor
 
 
 def main() -> None:
-    """Read, answer, end. What cannot be done ends it with an error."""
+    """Read, answer, end. An error ends it."""
     task = read_task(sys.argv[1])
     limit(seconds=task.seconds)
     began = time.process_time()

@@ -37,7 +37,7 @@ class _Source(NamedTuple):
 
 
 def main() -> None:
-    """Look, answer, end. What cannot be done ends it with an error."""
+    """Look, answer, end. An error ends it."""
     limit(MEMORY)
     sources = (_Source(*json.loads(line)) for line in sys.stdin)
     found = {FACTS: _facts, SNAPSHOT: _snapshot}[sys.argv[1]](sources)

@@ -52,7 +52,7 @@ def read(task: Task, body: IO[bytes], listing: IO[str] | None) -> tuple[Findings
         if listing is not None:
             listing.writelines(lines(item, task.depth, counted=task.counted))
     wanted = " or ".join(task.files) or f"file of the format {task.result_format}"
-    findings.end(f"no {wanted} in it")
+    findings.end(f"no {wanted} found")
     return findings, files.unpacked
 
 

@@ -1,4 +1,4 @@
 """The launcher: it creates what a run starts in the cluster, watches it, and removes it.
 
-What to do is decided in `core.launch`; here it is looked at and carried out.
+`core.launch` decides what to do; here it is looked at and carried out.
 """

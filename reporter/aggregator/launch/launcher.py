@@ -222,8 +222,8 @@ class Launcher:
         old = mirrors.old(self._clock())
         world, now = self._world(mirrors, requests), self._now()
         entries, begun = self._store.snapshot().entries, self._store.launching
-        # With thousands of entries it takes long enough for workers to notice. What changes
-        # meanwhile is no harm: a failure gives way to a result, and nothing decided is created.
+        # With thousands of entries it takes long enough for workers to notice. A change
+        # meanwhile does no harm: a failure gives way to a result, and nothing decided is created.
         decision = await asyncio.to_thread(
             decide, run, entries, world, self._memory, now=now, begun=begun
         )

@@ -32,7 +32,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 class Logs:
     """Takes logs to `folder`, by way of `staging` on the same file system. Threads may share it.
 
-    Of each container at most `most` bytes are kept, of all together `room`, and none for which
+    At most `most` bytes of each container are kept, `room` of all together, and none for which
     `check_room` raises OSError, given its size: it would use the disk's reserve. Each is read for
     `seconds`: one that writes without end would keep up the logs of others until the run ends. What
     has not come to its end after half of them is asked for its last lines, as there the cause is.

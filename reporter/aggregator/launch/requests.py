@@ -1,9 +1,9 @@
 """The launcher's own requests: what makes Pods, and Secrets, so many at a time and a second.
 
 Each does one thing and remembers how it ended for the next look. Trouble with the API server is
-never a plugin's failure: it is remembered with its age, and the next look asks again. What fails
-waits longer and longer, each object by itself, so that one keeps up no other; what the server asks
-for with Retry-After holds for all.
+never a plugin's failure: it is remembered with its age, and the next look asks again. An object
+that fails waits longer and longer, each by itself, so that one keeps up no other; what the server
+asks for with Retry-After holds for all.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class Requests:
         run, owner = self._place.run, self._place.owner or {}
         found = await self._asking.get("ConfigMap", run)
         if text(section(found, "metadata"), "uid") != owner.get("uid"):
-            raise Conflict(f"ConfigMap {run} is another one than this run began with")
+            raise Conflict(f"ConfigMap {run} is not the one that this run began with")
 
     async def _delete(self, maker: Maker, uid: str) -> None:
         there = await self._asking.remove(maker.kind, maker.name, uid)

@@ -56,7 +56,7 @@ class Secrets:
                 if self._is_usable(found):
                     self._made[name] = uid
                     return
-                # Of a process that was killed before it could keep its authority.
+                # It was made by a process that was killed before it could keep its authority.
                 await self._asking.remove("Secret", name, uid)
             raise Conflict(f"Secret {name} was recreated with certificates of another CA")
 

@@ -18,7 +18,7 @@ let drawing = 0;
 const run = new Run(() => { drawing ||= requestAnimationFrame(() => { drawing = 0; draw(); }); });
 const list = new List(run);
 const link = new Link(run, (state) => {
-  draw(); // "Run is over" never stands beside anything but the run's last word
+  draw(); // "Run is over" is shown only with the run's last word
   $("link").dataset.link = state;
   say($("link-text"), LINKS[state]);
 });

@@ -85,7 +85,7 @@ export class Row {
     if (this.more) this.showMore();
   }
 
-  /** Ages grow by themselves; those of decided entries interest nobody. */
+  /** Ages grow by themselves; those of decided entries do not matter. */
   showAge() {
     const { told, heard } = this.entry, open = told.status === "running";
     const text = !open ? "–" : heard === null ? "not yet" : age((performance.now() - heard) / 1000);

@@ -1,6 +1,6 @@
 """What one process has in memory of a run, over any engine; it belongs to the event loop.
 
-What is shown of the entries follows what the engine has committed; progress and heartbeats go the
+The view of the entries follows what the engine has committed; progress and heartbeats go the
 other way and reach the disk by `write_behind`. No SQL, no thread and no file lives here.
 """
 

@@ -34,7 +34,7 @@ class Published:
         self._bytes = 0
         # The last change of each key, in the order of the revisions.
         self._revisions: dict[Key, int] = {}
-        # What readers share for as long as it is true.
+        # Shared by readers for as long as it is true.
         self._snapshot: Snapshot | None = None
         self._views: dict[str, Mapping[Key, Any]] = {}
         self._subscribers: dict[object, Callable[[], None]] = {}

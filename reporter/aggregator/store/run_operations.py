@@ -61,7 +61,7 @@ def advance_run(phase: Phase, tar: Tar | None, error: str | None) -> Operation[N
             first, *others = still_open
             raise RunNotReady(f"{first} and {len(others)} others are open")
         if phase is Phase.CLOSED:
-            # What is missing now counts as failed.
+            # Results that are missing now count as failed.
             transaction.put_entries(transaction.entries_in(State.FAILED).values())
         transaction.put_run(replace(run, phase=phase, tar=tar, error=error))
 

@@ -1,6 +1,6 @@
 """Opening the database: is it sound, which journal, and the tables with their migrations.
 
-Everything here runs in the writer's thread. What the tables mean is in `sqlite_transaction`.
+Everything here runs in the writer's thread. The meaning of the tables is in `sqlite_transaction`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 """What brings the database from one version to the next, statement by statement."""
 
 FIRST = 7
-"""The version after the first of these steps. What was before it was never released."""
+"""The version after the first of these steps. Earlier versions were never released."""
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "glusterfs", "lustre"}
 
@@ -192,7 +192,7 @@ def network_file_system(mounts: Path, path: Path) -> str | None:
         if len(fields) < 5:
             continue
         point = Path(fields[4].encode().decode("unicode_escape", "replace"))
-        # Of two mounts on one point the later one is seen.
+        # If two mounts are on one point, the later one is seen.
         if target.is_relative_to(point) and len(point.parts) >= longest:
             found, longest = kind, len(point.parts)
     return found if found in _NETWORK or (found or "").startswith("fuse.") else None

@@ -47,7 +47,7 @@ class SqliteTransaction:
         self._plan: Plan | None = None
         self._run: Run | None = None
         self._revision = 0
-        # What was read or written in this transaction, as it is now.
+        # The entries that were read or written in this transaction, as they are now.
         self._touched: dict[Key, Entry] = {}
         self._sent: dict[Key, Sent] = {}
         self.changed: list[Changed] = []
@@ -69,7 +69,8 @@ class SqliteTransaction:
             self._connection.execute("COMMIT")
         except BaseException:
             self._run = None
-            # What could not be rolled back now is rolled back before the next transaction.
+            # A transaction that cannot be rolled back now is rolled back before the next
+            # transaction.
             with contextlib.suppress(sqlite3.Error):
                 self._roll_back()
             raise

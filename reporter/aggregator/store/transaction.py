@@ -1,4 +1,4 @@
-"""An open transaction, and the rows it reads and writes. What is decided in one is `operations`.
+"""An open transaction, and the rows it reads and writes. `operations` decides what happens in one.
 
 Every change of an entry or of its progress, and of what is shown of the run, takes the next number
 under the row of the run: its revision. Whoever knows revision N learns all the rest from the rows

@@ -93,7 +93,7 @@ class Intake:
         plugin = self._plan.plugin(key.plugin)
         assert plugin is not None, "a key that is not in the plan"
         incoming = Incoming(meta, self._blobs.stage(), plugin)
-        # What is noted of a failed try is noted before the upload is no longer known.
+        # A failed try is noted before the upload is no longer known.
         with ExitStack() as place:
             try:
                 self._check(key, meta)

@@ -234,5 +234,5 @@ def _todo(run: Object, log: str, *, ours: bool) -> str:
     if not ours:
         return log
     if number(run, "exitCode") == 2:
-        return "Its settings are invalid: its log lists them (so does `status-reporter --check`)."
+        return "Its settings are invalid: its log and `status-reporter --check` list them."
     return f"For the cause, see its log: {log}"

@@ -114,7 +114,8 @@ def _doubts(verdict: WrittenVerdict, objects: Objects, newest: Object | None) ->
     if verdict.pod and name and verdict.pod != name:
         yield info(
             "earlier-attempt",
-            f"This verdict is of an earlier attempt (Pod {verdict.pod}); now there is Pod {name}.",
+            f"This verdict belongs to an earlier attempt (Pod {verdict.pod}); "
+            f"there is now Pod {name}.",
         )
     if text(section(verdict.evidence or {}, "pod"), "look") == "forbidden":
         yield problem(

@@ -80,8 +80,8 @@ def differences(nodes: Mapping[str, Facts], *, own: bool = False) -> list[Differ
 class Comparison:
     """Facts of nodes that come one after the other; of a node nothing is kept but its values.
 
-    `most` bounds the memory for them in bytes, roughly. What does not fit any more is left out as a
-    fact, never as the value of one node: that would then seem to lack it.
+    `most` bounds the memory for them in bytes, roughly. A fact that no longer fits is left out as a
+    whole, never as the value of one node: that would then seem to lack it.
     """
 
     def __init__(self, *, own: bool = False, most: int | None = None) -> None:

@@ -54,7 +54,7 @@ def container(wishes: Wishes, beside: Beside) -> tuple[dict[str, Any], list[str]
     made = {
         "name": NAME,
         "image": wishes.image,
-        # What makes an init container a sidecar.
+        # This makes an init container a sidecar.
         **({"restartPolicy": "Always"} if beside.form is Form.NATIVE else {}),
         "env": [
             {"name": "REPORTER_FORM", "value": beside.form.value},

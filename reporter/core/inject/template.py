@@ -63,7 +63,7 @@ def inject(value: Any, found: FoundJob, wishes: Wishes) -> Injected | Skipped | 
     if form == DISABLED:
         return Skipped(f"label {LABEL}={DISABLED}")
     if not isinstance(form, Form):
-        return Refused(f"label {LABEL}={form} is none of native, classic and {DISABLED}")
+        return Refused(f"label {LABEL}={form} must be native, classic or {DISABLED}")
     pod = section(template, "spec")
     if other := reporter_of(pod, wishes.adapter):
         if not (wishes.adapter or says_so(other)):

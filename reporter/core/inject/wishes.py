@@ -26,7 +26,7 @@ OWN_VARIABLES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What is wished for. `adapter` and `aggregator` are names, empty for none.
+    """The options of `status-ctl inject`. `adapter` and `aggregator` are names, empty for none.
 
     `cpu_limit` is a quantity, empty for none. `own_token_only`: the Pod's other containers get no
     token, unless the Pod says that they do.

@@ -1,7 +1,7 @@
 """What `go test -json` prints: an event per line, an item for each test that has ended.
 
 A package may fail while none of its tests has: it does not compile, or its `TestMain` says so. A
-test that began and never ended is unknown, and so is a package: what is missing may have failed.
+test or a package that began and never ended is unknown: the missing part may have failed.
 """
 
 import json
@@ -24,8 +24,8 @@ _ENDS: Final = {"pass": ResultStatus.PASSED, "fail": ResultStatus.FAILED, "skip"
 class GoJson:
     """Reads one report into a tree. `feed` and `close` raise `UnreadableReport`.
 
-    What is no event, as older versions print for what does not compile, makes the report unknown
-    and the rest is read all the same.
+    A line that is no event, as older versions print for code that does not compile, makes the
+    report unknown and the rest is read all the same.
     """
 
     def __init__(self, tree: Tree) -> None:

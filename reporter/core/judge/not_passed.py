@@ -41,7 +41,7 @@ class Places:
 class NotPassed:
     """Tests that did not pass, in JSON: those of one file, or of several that share the `places`.
 
-    What failed first is first; `listed` counts them by status.
+    The first failure comes first; `listed` counts them by status.
     """
 
     places: Places = field(default_factory=Places)

@@ -126,7 +126,7 @@ class FileReport:
         counts = dict(tree.root.counts)
         meta = {"file": self._path, "type": "file"}
         if self.note or not counts:
-            self.note = self.note or "no tests in it"
+            self.note = self.note or "no tests found"
             counts.setdefault(ResultStatus.UNKNOWN, 1)
             meta["error"] = self.note
             if tree.not_passed is not None:

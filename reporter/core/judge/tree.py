@@ -83,7 +83,7 @@ class Tree:
         branch = self._open.pop()
         if not branch.counts:
             branch.counts[ResultStatus.UNKNOWN] = 1
-            self._note(branch.name, ResultStatus.UNKNOWN, "no tests in it")
+            self._note(branch.name, ResultStatus.UNKNOWN, "no tests found")
         branch.status = status_of(branch.counts)
         above = self._open[-1]
         count_in(above.counts, branch.counts)

@@ -140,7 +140,7 @@ def sidecar(given: Setting, adapter: Object, pod: Object, results: ResultsMount)
     return {
         "name": SIDECAR,
         "image": given.launch.image,
-        # What makes an init container a sidecar.
+        # This makes an init container a sidecar.
         "restartPolicy": "Always",
         "env": [
             *variables(values),

@@ -100,7 +100,7 @@ def _without_pod(maker: Maker, node: str, refusal: Refusal | None, *, started: b
     text = f"{maker} has no Pod on node {node}"
     if started:
         return Situation(Row.GONE, "NoPod", f"{text}: it is being replaced", text)
-    text += ": the node is gone, or the DaemonSet may not run there"
+    text += ": the node is gone, or the DaemonSet cannot run there"
     return Situation(Row.STARTING, "NoPod", text, text)
 
 

@@ -1,7 +1,7 @@
 """Which Pod Security level the Pods of definitions need, and for what.
 
 The Pod Security Standards of Kubernetes 1.34: `restricted` unless something needs `baseline` or
-`privileged`. What is added to a plugin's Pod is restricted.
+`privileged`. The containers that are added to a plugin's Pod are restricted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

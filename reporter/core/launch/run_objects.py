@@ -1,7 +1,7 @@
 """Everything that `status-ctl run` creates, in order. The launcher makes the rest.
 
-No object has an owner: a manifest that is printed cannot know a UID. What belongs together has the
-run's labels.
+No object has an owner: a manifest that is printed cannot know a UID. Objects that belong together
+have the run's labels.
 """
 
 import base64
@@ -140,7 +140,7 @@ def _service(options: RunOptions) -> dict[str, Any]:
     ports = {"workers": WORKERS_PORT, "status": STATUS_PORT}
     spec = {
         "selector": selector(options.run),
-        # Also while the Pod is not ready: workers retry, and so does the kubelet.
+        # Also while the Pod is not ready: workers and the kubelet retry.
         "publishNotReadyAddresses": True,
         "ports": [{"name": name, "port": port, "targetPort": name} for name, port in ports.items()],
     }

@@ -1,7 +1,7 @@
 """What the scheduler's words tell about the one node that a Pod may run on.
 
-The launcher may not read nodes. kube-scheduler counts the reasons of all nodes, sorted as text:
-`0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s)
+The launcher has no permission to read nodes. kube-scheduler counts the reasons of all nodes, sorted
+as text: `0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s)
 [NodeAffinity]. ...`. It sets aside the nodes that the Pod does not name before it looks at one.
 """
 

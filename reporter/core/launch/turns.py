@@ -15,8 +15,8 @@ def turns(run: Run, entries: Mapping[Key, Entry], jobs: Collection[Key]) -> Iter
 
     Those that share a DaemonSet are launched at once, however many they are.
 
-    A group begins when the ones before it are decided. Of the entries that have a Job of ours in
-    `jobs` each is at work, whether or not its launch is stored.
+    A group begins when the ones before it are decided. Each entry that has a Job of ours in `jobs`
+    is at work, whether or not its launch is stored.
     """
     plan, most = run.plan, run.launch.max_nodes_at_once
     for order in sorted({plugin.order for plugin in plan.plugins}):

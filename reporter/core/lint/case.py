@@ -88,14 +88,14 @@ def findings(rules: Sequence[Rule], job: Job, world: World) -> list[Finding]:
         if job.whole or rule.partial
         for hit in _hits(rule, job, world)
     ]
-    # What is wrong with the Pod is found once for each reporter.
+    # A mistake in the Pod is found once for each reporter.
     return list(dict.fromkeys(found))
 
 
 def _hits(rule: Rule, job: Job, world: World) -> Iterator[Hit]:
     if not job.reporters:
         yield from rule.without(job)
-    # What a placeholder stands for is taken to be right.
+    # The value of a placeholder is taken to be right.
     for reporter in () if job.hidden and not rule.partial else job.reporters:
         yield from rule.check(Case(job, reporter, world))
 

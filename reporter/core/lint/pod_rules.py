@@ -306,7 +306,7 @@ def _lacking(case: Case, wanted: tuple[Right, ...]) -> Iterator[Hit]:
         lacking = rights.lacking(account, job.name, wanted) or frozenset()
         where = "the files"
     else:
-        # What the files grant may not be applied yet.
+        # The rights in the files are perhaps not applied yet.
         lacking = denied - rights.granted(account, job.name, wanted)
         where = "the cluster"
     found = [str(each) for each in wanted if each in lacking]

@@ -97,10 +97,12 @@ def reap(scene: Scene) -> Reap | Why:
         return Why.RESULT
     # A Pod that is there keeps its token valid: a reporter that was cut off may come back.
     cut_off = pod and scene.node is not NodeLook.ALIVE and may_write(pod, facts, owed)
+    attempt = _attempt(note, facts, o)
+    report = report or _judged(Case(o, owed.policy), scene, pod)
     return Reap(
-        report or _judged(Case(o, owed.policy), scene, pod),
+        rows.of_index(report, attempt.index, completions=scene.standing.job.completions),
         final=over and not cut_off,
-        attempt=_attempt(note, facts, o),
+        attempt=attempt,
         evidence=_evidence(o, scene, pod),
     )
 

@@ -28,7 +28,7 @@ class Why(StrEnum):
     RESULT = "it has a result"
     SAID = "it says so already"
     NEEDLESS = "it needs no Pod"
-    MANAGED = "another controller than Kubernetes' own manages it"
+    MANAGED = "a controller other than Kubernetes' own manages it"
     UNSELECTED = "its Pods cannot be selected by labels"
 
 

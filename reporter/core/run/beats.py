@@ -35,7 +35,7 @@ class Rhythm:
 
 
 def rhythm(keys: int, interval: int, timeout: float) -> Rhythm:
-    """Return the rhythm of a run with so many keys, from what its operator wishes.
+    """Return the rhythm of a run with so many keys, from its operator's settings.
 
     The interval grows so that all workers together stay below a rate. Whoever misses two beats and
     comes late with the third is alive, so the timeout grows with it.

@@ -43,10 +43,10 @@ SILENT: Final = Report(_UNSAID, document=json.dumps({"error": _UNSAID}))
 
 
 def raw_verdict(files: int) -> ResultVerdict:
-    """The verdict on files that nobody reads: they came."""
+    """The verdict on files that are not judged: they came."""
     if not files:
         return ResultVerdict(
-            ResultStatus.UNKNOWN, NO_RESULTS, "no file in it", {ResultStatus.UNKNOWN: 1}
+            ResultStatus.UNKNOWN, NO_RESULTS, "no files found", {ResultStatus.UNKNOWN: 1}
         )
     return ResultVerdict(ResultStatus.PASSED, counts={ResultStatus.PASSED: files})
 

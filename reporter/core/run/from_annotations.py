@@ -26,7 +26,8 @@ def of_reading(reading: Reading) -> Look:
     """Return what was read from the cluster, in the shape of `/status`.
 
     The aggregator's own annotation is the one that is believed: Sonobuoy's never shows an early
-    failure. What the annotations do not say is null or empty, and the document is marked `partial`.
+    failure. Fields that the annotations do not have are null or empty, and the document is marked
+    `partial`.
     """
     if reading.status is None:
         return Look(reading.outcome, detail=reading.detail, warning=reading.warning)

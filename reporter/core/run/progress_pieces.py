@@ -1,7 +1,7 @@
 """A large body of a progress request, read in pieces: whoever serves others goes on between them.
 
 Parsing a mebibyte at once takes tens of milliseconds, in which nothing else runs in the process,
-whatever thread it is in. What the fields mean is `progress_body`'s.
+whatever thread it is in. The meaning of the fields is `progress_body`'s.
 """
 
 import codecs

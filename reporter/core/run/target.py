@@ -47,7 +47,7 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 class Targets:
     """The targets of one plan, found without parsing; any other is parsed and not remembered.
 
-    What is remembered of foreign targets would be as much as their senders like.
+    Foreign targets would be remembered without limit.
     """
 
     def __init__(self, keys: Iterable[Key]) -> None:

@@ -83,8 +83,8 @@ def filename_of(content_disposition: str | None) -> str:
 def declared_digest(header: str) -> str | None:
     """Return the SHA-256 that a Content-Digest header declares, in hexadecimal, or None.
 
-    Of a list the other algorithms are passed over. What is not 32 bytes of Base64 comes back as it
-    is: no body has such a digest, so the upload fails, as one with a wrong digest does.
+    Other algorithms of a list are passed over. A value that is not 32 bytes of Base64 comes back as
+    it is: no body has such a digest, so the upload fails, as one with a wrong digest does.
     """
     for item in header.split(","):
         name, _, value = item.strip().partition("=")

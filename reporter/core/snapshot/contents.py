@@ -1,6 +1,6 @@
 """What a snapshot holds, for people: its index, read with doubt and cut to what a page can show.
 
-What is missing comes first, since that is what nobody else tells.
+The missing parts come first, since nothing else shows them.
 """
 
 from collections.abc import Iterator, Mapping

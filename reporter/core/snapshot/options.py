@@ -1,4 +1,4 @@
-"""What a person wishes of a snapshot: variables with their rules, read where they are set and used.
+"""The options of a snapshot: variables with their rules, read where they are set and used.
 
 `status-ctl run` reads them before anything starts, because the rights depend on them, and the agent
 reads the same ones in its container.

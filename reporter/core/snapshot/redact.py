@@ -32,12 +32,12 @@ _SPACE: Final = " \n\t\r\ufeff"  # a byte order mark, too
 _BEGINNING: Final = frozenset("{[" + _SPACE)
 _SECRET_IN_TEXT: Final = re.compile(r'kind[\\"\s]*:[\\"\s]*Secret')
 _MEMBERS: Final = frozenset({"name", "key", "valueFrom", "secretRef", "configMapRef"})
-"""Of a variable: these have no value of it."""
+"""Members of a variable that do not hold its value."""
 _DEEPEST_TEXT: Final = 3  # JSON in a string in JSON in a string
 _LONGEST_TEXT: Final = 2**20
 
-# What is before an @ is a credential, whatever characters it has; digests of images are not, nor is
-# what follows a port and a path.
+# Any text before an @ is a credential, whatever characters it has; digests of images are not, nor
+# is what follows a port and a path.
 _USER = re.compile(
     r"(://)(?:[^\s/\"'<>?#]+|[^\s/\"'<>?#:@]{0,256}:(?!\d+/)[^\s\"'<>@]{0,1024})@(?!sha\d+:)"
 )
@@ -182,7 +182,7 @@ class _Redaction:
     def _json(self, text: str) -> str | None:
         """Return JSON in a string with its values blanked; nothing if there is none to blank.
 
-        What cannot be looked into is blanked as a whole if a Secret may be in it.
+        A value that cannot be read is blanked as a whole if a Secret may be in it.
         """
         nested = _Redaction(self._depth + 1)
         try:

@@ -92,7 +92,7 @@ def remarks(granted: Rights, options: SnapshotOptions) -> list[str]:
             "commands in the Pods of every node"
         )
     if options.pod_logs:
-        said.append("logs are collected as they are, but for credentials in URLs")
+        said.append("logs are collected as they are, except for credentials in URLs")
     return said
 
 

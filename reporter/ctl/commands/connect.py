@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     """Try the connection, write the file, and return the exit code."""
     connection = _connection(options)
     try:
-        # What will be refused later is said now.
+        # Report now anything that would be refused later.
         decode(encode(connection), now=time.time())
         server = by_connection(connection)
     except UnusableFile as error:

@@ -110,7 +110,7 @@ def _asking_for(what: str, namespace: str) -> Iterator[None]:
 
 
 def _read(api: "KubeApi", namespace: str, job: Object) -> Objects:
-    """Read what belongs to the Job. What is refused is said, not fatal."""
+    """Read what belongs to the Job. A refusal is reported and not fatal."""
     unread: dict[str, str] = {}
     pods, events, logs = list[dict[str, Any]](), list[dict[str, Any]](), dict[str, str]()
     labels = section(job, "spec", "selector", "matchLabels")

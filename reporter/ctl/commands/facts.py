@@ -23,7 +23,7 @@ run are downloaded.
 
 exit codes:
   0    shown
-  1    there are no facts in it, or none of that node, or the archive is damaged
+  1    no facts were found, or none of that node, or the archive is damaged
   2    usage error
   4    cannot tell: not reachable, forbidden, no such run, no results yet
   130  Ctrl-C"""
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     for problem in found.problems:
         tell(problem)
     if not found.nodes:
-        tell("there are no facts of nodes in it")
+        tell("no facts of nodes found")
         return FAILED
     if found.without and not options.node:
         tell(f"no facts of these nodes of the run: {', '.join(found.without)}")

@@ -68,7 +68,6 @@ def run(options: argparse.Namespace) -> int:
         programs = _programs(options)
         if out.is_dir() and any(out.iterdir()):
             raise Unusable(f"{out} is not empty")
-        out.mkdir(parents=True, exist_ok=True)
     if not programs:
         raise Unusable(f"there are no gatherers in {options.gatherers}")
     environ = {"NODE_NAME": platform.node(), **os.environ}
@@ -77,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
         environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     records = []
     try:
+        out.mkdir(parents=True, exist_ok=True)
         for record in run_all(
             programs,
             out.absolute(),

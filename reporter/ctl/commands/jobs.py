@@ -104,7 +104,7 @@ def lines_of(job: Object) -> Iterator[Line]:
 def none_in(namespace: str | None) -> str:
     """Say that there is no Job to show."""
     where = "any namespace" if namespace is None else f"namespace {namespace!r}"
-    return f"no Job in {where} has a status reporter"
+    return f"no Jobs with a status reporter in {where}"
 
 
 def table_of(

@@ -36,7 +36,7 @@ DESCRIPTION = """\
 Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter, or the label
 status-reporter.io/inject that asks for one, also those in the resource templates of Argo's
 workflows, and says what would go wrong: file, line, field, and what to do. Other objects are
-skipped, but for RBAC objects and ServiceAccounts, which say what the reporter may do.
+skipped, except RBAC objects and ServiceAccounts, which say what the reporter may do.
 docs/lint.md lists the rules.
 
 exit codes:
@@ -154,7 +154,7 @@ def _jobs(manifest: "Manifest", namespace: str) -> list[Job]:
 def _denied(
     jobs: Sequence[Job], options: argparse.Namespace
 ) -> Iterator[tuple[tuple[Account, str], frozenset[Right]]]:
-    """Ask the cluster what the accounts may not do. Raises CannotTell."""
+    """Ask the cluster which permissions the accounts lack. Raises CannotTell."""
     api, namespace = open_cluster(options)
     assert namespace is not None
     asked = {
@@ -233,7 +233,7 @@ def _put(
 def _summary(jobs: int, errors: int, warnings: int) -> str:
     counted = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
     if not jobs:
-        return f"no Job with a status reporter in it; {counted}"
+        return f"no Jobs with a status reporter found; {counted}"
     return f"{_counted(jobs, 'Job')} with a status reporter: {counted}"
 
 

@@ -30,7 +30,7 @@ results of the run are downloaded.
 
 exit codes:
   0    all tests passed
-  1    a test failed or is unknown, or there are no results in it, or the archive is damaged
+  1    a test failed or is unknown, no results were found, or the archive is damaged
   2    usage error
   4    cannot tell: not reachable, forbidden, no such run, no results yet
   130  Ctrl-C"""
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _nothing(options: argparse.Namespace) -> str:
     wanted = [f"{name} {value}" for name, value in _asked(options) if value]
-    return f"there are no results of {', '.join(wanted)} in it" if wanted else "no results in it"
+    return f"no results of {', '.join(wanted)} found" if wanted else "no results found"
 
 
 def _asked(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:

@@ -133,7 +133,7 @@ def _bare_name(options: argparse.Namespace) -> str:
 def _sought(options: argparse.Namespace) -> Origin | None:
     """Return the run that a bare name means, if there is one; ask until that is known.
 
-    What it takes is part of the time to wait. Raises CannotTell.
+    This is part of the time to wait. Raises CannotTell.
     """
     if not (name := _bare_name(options)):
         return None

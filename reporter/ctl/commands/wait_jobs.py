@@ -172,7 +172,7 @@ class Waiting:
             self._lose(job, f"has ended without a final verdict ({job.state})")
         else:
             self._remark(job, open_because(found))
-            # What was written until the Pods were looked at, the next look shows.
+            # The next look shows anything that was written until the Pods were looked at.
             job.silent = ended(found) and self._is_silent(job, found)
 
     def _is_silent(self, job: Awaited, found: Object) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
 PAUSE = 2.0  # seconds before the API server is asked again after a failure
-POLL = 10.0  # seconds between two lists where Jobs may not be watched
+POLL = 10.0  # seconds between two lists without permission to watch Jobs
 
 Key = tuple[str, str]
 
@@ -85,7 +85,7 @@ def follow(
     options: argparse.Namespace,
     sleep: Callable[[float], None] = time.sleep,
 ) -> NoReturn:
-    """Show every change until Ctrl-C. Raises CannotTell where Jobs may not be listed."""
+    """Show every change until Ctrl-C. Raises CannotTell without permission to list Jobs."""
     shown, told, first = Shown(namespace, options), "", True
     while True:
         pause = PAUSE

@@ -1,7 +1,7 @@
 """What a run has beyond its namespace: the rights of a snapshot.
 
-Most people may not search the whole cluster for it, and most runs have nothing there. So the run's
-plan names the places, and that something cannot be seen counts only in these.
+Most people have no permission to search the whole cluster for it, and most runs have nothing there.
+So the run's plan names the places, and that something cannot be seen counts only in these.
 """
 
 from typing import TYPE_CHECKING, Any, Final

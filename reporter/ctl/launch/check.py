@@ -1,7 +1,7 @@
 """What speaks against a run, asked of the API server before anything exists.
 
 Every object, and of each plugin a Pod and what will make it, is created as a dry run: that names
-missing rights (also those that may not be granted on), admission policies, quotas, Pod Security and
+missing rights (also those that cannot be granted on), admission policies, quotas, Pod Security and
 accounts that do not exist. All answers together are the answer.
 """
 
@@ -79,7 +79,7 @@ def check(
 ) -> Checked:
     """Ask all of it at once. `shared` says that the namespace is not the run's own.
 
-    Of the `nodes`, which somebody has named, only the first are looked up.
+    Only the first of the `nodes`, which were given by name, are looked up.
     """
     found = Checked()
     own = frozenset(
@@ -151,8 +151,8 @@ def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
     except NotFound as error:
         if where and where != namespace and _NO_NAMESPACE.format(where) in words(error):
             return f"there is no namespace {where}"
-        # Whoever may not bind every Role is asked about a Role that is not there yet; the server
-        # calls it a RoleBinding of that name.
+        # A user without permission to bind every Role is asked about a Role that is not there yet;
+        # the server calls it a RoleBinding of that name.
         role = text(section(wanted, "roleRef"), "name")
         if kind in {"RoleBinding", "ClusterRoleBinding"} and f'"{role}"' in words(error):
             return ""
@@ -169,7 +169,7 @@ def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
 
 
 def _without_conditions(api: "KubeApi", namespace: str, role: Object) -> bool:
-    """Return whether only the right to write the status of Jobs may not be granted on."""
+    """Return whether only the right to write the status of Jobs cannot be granted on."""
     rules = list(items(role, "rules"))
     reading = [
         {**each, "verbs": ["get"]} if each.get("resources") == ["jobs/status"] else each
@@ -196,7 +196,7 @@ def _pod(api: "KubeApi", namespace: str, template: Template, own: frozenset[str]
         "metadata": {**metadata, "name": "status-reporter-check"},
         "spec": spec,
     }
-    # What is wrong with the Pod would be said of its maker again.
+    # A mistake in the Pod would be reported for its maker again.
     for each in filter(None, (body, template.made_by)):
         kind = text(each, "kind")
         try:
@@ -229,7 +229,7 @@ def _missing(api: "KubeApi", kind: str, namespace: str | None, name: str) -> boo
     except NotFound:
         return True
     except KubeError:
-        return False  # who may not read it may name it all the same
+        return False  # without permission to read it, it can be named all the same
     return False
 
 

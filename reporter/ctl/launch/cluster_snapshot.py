@@ -71,7 +71,7 @@ def with_snapshot(
 def _gone(api: "KubeApi", namespaces: Iterable[str]) -> list[str]:
     """Say which namespaces are not there, a line each.
 
-    Whoever may not look is told when the Role is created in it.
+    Without permission to look, creating the Role in it shows it.
     """
 
     def look(namespace: str) -> str:

@@ -98,7 +98,7 @@ class Creation:
     def deleted(self) -> bool:
         """Return whether the plan that was made has gone: the run is being deleted.
 
-        What cannot be told counts as no.
+        An unknown answer counts as no.
         """
         for each in self.made:
             if each.kind == PLAN:

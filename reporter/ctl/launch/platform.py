@@ -17,7 +17,7 @@ _CONSTRAINTS: Final = "security.openshift.io"
 
 
 def gives_users(api: "KubeApi") -> bool:
-    """Return whether it does; no where it may not be asked. Raises CannotTell."""
+    """Return whether it does; no without permission to ask. Raises CannotTell."""
     with closing(api.reading()) as reading, asking():
         try:
             found = reading.document("/apis", timeout=TIMEOUT)

@@ -65,8 +65,8 @@ def wait_ready(
     That is earlier where an image cannot be pulled. An aggregator that `ends` is a Job's, and may
     have ended with its verdict before anybody saw it ready.
 
-    What is in its way is told as soon as it is known, each line once. Raises Forbidden where the
-    Pod may not be read: then waiting tells nothing.
+    Obstacles are reported as soon as they are known, each line once. Raises Forbidden without
+    permission to read the Pod: then waiting is useless.
     """
     times = times or Time()
     began, told, seen = times.clock(), set[str](), False

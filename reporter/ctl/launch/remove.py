@@ -125,7 +125,7 @@ class Removal:
         try:
             found = self._api.get("Namespace", None, self._namespace, timeout=TIMEOUT)
         except KubeError:
-            return []  # who may not see it did not make it
+            return []  # a user without permission to see it did not make it
         if text(section(found, "metadata", "annotations"), CREATED_BY) != self._run:
             return []
         name = f"namespace/{self._namespace}"
@@ -197,7 +197,7 @@ class Removal:
     def _has_daemon_sets(self) -> bool:
         """Return whether the plan says so, which goes last, or cannot be read.
 
-        Most runs have none, and who may not see any need not care.
+        Most runs have none, and a user who cannot see any need not care.
         """
         try:
             plan = self._api.get(_LOCK, self._namespace, self._run, timeout=TIMEOUT)

@@ -34,7 +34,7 @@ def start(
     options: argparse.Namespace,
     kept: expose.Access | None,
 ) -> RunOptions | None:
-    """Check and create everything; nothing if it cannot be. What was made does not stay then.
+    """Check and create everything; nothing if it cannot be. Nothing that was made stays then.
 
     SIGTERM and SIGHUP end it as Ctrl-C does: a pipeline that is cancelled, or a terminal that is
     closed, leaves nothing behind.

@@ -40,7 +40,7 @@ class Trace:
 def traces(api: "KubeApi", namespace: str | None) -> Iterator[Trace]:
     """Yield plans and namespaces of runs; `namespace` None means all. Raises KubeError.
 
-    Who may not see them sees none.
+    A user without permission to see them sees none.
     """
     from reporter.kube.reading import Ask
 

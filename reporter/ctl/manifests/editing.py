@@ -1,6 +1,6 @@
 """Changes of a document's text. Every byte that they are not about stays as it is.
 
-The places come from the parser. What has been made is read again and compared with what was meant:
+The places come from the parser. The result is read again and compared with the intended value:
 a text that cannot be changed this way is refused, never spoilt.
 """
 
@@ -51,7 +51,7 @@ def edited(document: Document, edits: Sequence[Edit]) -> str:
 def _carried_out(text: str, cuts: list[Cut]) -> str:
     pieces, at = [], 0
     for cut in sorted(cuts, key=lambda each: (each.start, -each.depth)):
-        # What is removed side by side may share a comma or a line break.
+        # Parts that are removed side by side may share a comma or a line break.
         pieces.append(text[at : max(at, cut.start)] + cut.text)
         at = max(at, cut.end)
     return "".join((*pieces, text[at:]))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class File:
     """What a file holds. `name` is its path as it was given, `-` for standard input.
 
-    What Argo's workflows have as texts is among it; `unread` are the owners of such texts that
+    Texts in Argo's workflows are included; `unread` are the owners of such texts that
     cannot be read because of their placeholders.
     """
 

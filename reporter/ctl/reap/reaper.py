@@ -225,7 +225,7 @@ class Reaper:
         return newest
 
     def _node(self, name: str) -> NodeLook:
-        """Look at a node once in a pass. One that may not be read counts as alive."""
+        """Look at a node once in a pass. One that cannot be read counts as alive."""
         if not name:
             return NodeLook.ALIVE
         if name not in self._nodes:

@@ -53,8 +53,8 @@ def download(chosen: Origin, file: BinaryIO) -> bool:
 def fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
     """Write the body to the file and return its SHA-256, empty once it is longer than `size`.
 
-    What was cut off is resumed, as long as each time more of it comes. Raises RequestFailed,
-    CannotTell, OSError.
+    A download that was cut off is resumed, as long as each time more of it comes. Raises
+    RequestFailed, CannotTell, OSError.
     """
     digest, bar = hashlib.sha256(), _SizeBar(sys.stderr, size)
     written = most = 0

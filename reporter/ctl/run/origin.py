@@ -1,7 +1,7 @@
 """Where the status of a run comes from: a URL, a connection file, or the aggregator's Pod.
 
-What was named wins, and then nothing else is tried; otherwise the first of these that there is. How
-the status is shown is not here.
+A source that was named wins, and then no other is tried; otherwise the first of these that there
+is. How the status is shown is not here.
 """
 
 import argparse

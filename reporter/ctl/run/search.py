@@ -149,7 +149,8 @@ class Search:
     def _has_plan(self, timeout: float) -> bool:
         """Return whether the run's plan is where it was seen before, or where the run may be.
 
-        Raises KubeError where nobody says so; who may not see a place does not find the run there.
+        Raises KubeError where nobody says so; a run in a place without permission to look is not
+        found.
         """
         if self._plan_at:
             try:

@@ -1,7 +1,7 @@
 """The status listener as a client sees it: one connection, GET and POST, and what can go wrong.
 
 The standard library's HTTP: importing more would cost the time that people wait for a first line.
-What the paths mean is not known here.
+The meaning of the paths is not known here.
 """
 
 import http.client

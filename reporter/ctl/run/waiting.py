@@ -150,7 +150,7 @@ def verdict(
     if fail_fast and not good:
         return FAILED
     decided = all(row.decided for row in wanted)
-    # What a report says is known a moment after it is in.
+    # The verdict on a report is known a moment after it is in.
     judged = delivery_only or all(row.bad or row.result for row in wanted)
     if over(document) or (decided and judged):
         return GOOD if good and decided else FAILED

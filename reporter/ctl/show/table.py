@@ -1,4 +1,4 @@
-"""Text in columns as wide as a terminal shows it. What the text says is not known here."""
+"""Text in columns as wide as a terminal shows it. The meaning of the text is not known here."""
 
 import os
 import unicodedata

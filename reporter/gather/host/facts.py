@@ -1,4 +1,4 @@
-"""The facts of a machine, section by section. What the files mean is in `core/host`."""
+"""The facts of a machine, section by section. The meaning of the files is in `core/host`."""
 
 import os
 import time

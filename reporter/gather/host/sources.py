@@ -11,7 +11,7 @@ from reporter.gather.below import Below
 T = TypeVar("T")
 
 _PROBLEMS: Final = 100
-# What the kernel says where it has nothing to say, for example of the speed of an unplugged card.
+# The kernel's words for an unknown value, for example of the speed of an unplugged card.
 _NOTHING: Final = frozenset(
     {
         errno.ENOENT,

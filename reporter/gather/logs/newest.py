@@ -53,8 +53,8 @@ def newest(
 ) -> Iterator[KeptLog]:
     """Write `NAME.gz` for each log of the host below `root`; yield what became of it.
 
-    `journalctl` is a program of ours that reads journals, where there is one. Of each log the last
-    `most_of_one` bytes are kept, of all together `most` bytes of what they are compressed to.
+    `journalctl` is a program of ours that reads journals, where there is one. The last
+    `most_of_one` bytes of each log are kept, and `most` compressed bytes of all together.
     """
     below, left = Below(root), most
     try:

@@ -7,15 +7,17 @@ import resource
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from reporter.aggregator.assembly import Assembly
+from reporter.aggregator.launch import launcher
 from reporter.core.run.clock import RunClock
-from reporter.core.run.entry import State
-from reporter.core.run.plan import Plan, parse_plan
+from reporter.core.run.entry import Entry, State
+from reporter.core.run.plan import Key, Plan, parse_plan
 from reporter.core.run.record import Cause
+from reporter.core.run.upload import FINISH, Upload
 from reporter.settings import aggregator as settings
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http import certs
@@ -77,6 +79,51 @@ def test_an_upload_in_the_queue_keeps_its_deadline_open(tmp_path: Path) -> None:
         assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
 
     play(story())
+
+
+def test_an_upload_is_cut_by_the_clock_of_the_run(tmp_path: Path) -> None:
+    """Whatever becomes of the wall clock meanwhile."""
+    world = World()
+    parts = assembly(tmp_path, PLAN)
+    parts.now = RunClock(lambda: world.mono, lambda: world.wall)
+    deadline = parts.now()
+    store: Any = SimpleNamespace(entry=lambda _: Entry(E2E, deadline=deadline))
+    intake = parts.intake(store)
+    world.wall += 3_600
+    world.mono += 10
+
+    assert 10 - FINISH == intake.uploads.late(E2E, Upload(deadline, 0, began=deadline))
+    asyncio.run(intake.close())
+
+
+def test_a_launcher_asks_the_intake_before_it_deletes_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which keys have an upload, and that one takes no more."""
+    monkeypatch.setattr(launcher, "Launcher", lambda *_, **given: SimpleNamespace(**given))
+    parts, none = assembly(tmp_path, PLAN), cast(Any, SimpleNamespace())
+    parts._api = parts.launch = none
+    uploads = SimpleNamespace(holding=set[Key](), close=lambda keys: E2E not in keys)
+    intake: Any = SimpleNamespace(uploads=uploads)
+    authority: Any = SimpleNamespace(ca=b"", client=print, forget_key=print)
+    made: Any = parts.launcher(none, intake, authority)
+    uploads.holding.add(E2E)
+
+    assert ({E2E}, True, False) == (made.uploading(), made.close([NODE1]), made.close([E2E]))
+
+
+def test_logs_of_pods_leave_the_reserve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the disk on which the results are."""
+    monkeypatch.setattr(launcher, "Launcher", lambda *_, **given: SimpleNamespace(**given))
+    parts = assembly(tmp_path, PLAN, DISK_RESERVE_BYTES=str(2**50))
+    none: Any = SimpleNamespace(uploads=SimpleNamespace(close=print))
+    parts._api = parts.launch = none
+    parts.layout.prepare()
+    authority: Any = SimpleNamespace(ca=b"", client=print, forget_key=print)
+    made: Any = parts.launcher(none, none, authority)
+
+    with pytest.raises(OSError, match="No space left above the reserve"):
+        made.logs._check_room(0)
 
 
 def test_a_crowd_at_the_door_makes_nobody_silent(tmp_path: Path) -> None:

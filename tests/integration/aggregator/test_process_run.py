@@ -231,6 +231,12 @@ class TestRun:
         assert "complete" == running.status()["status"]
         assert (0, "") == running.end(signal.SIGTERM)
 
+    def test_a_run_without_plugins_has_checked_nothing(self, here):
+        """Who looks at the exit code alone must not take it for a pass."""
+        here.write_plan({"run": "empty", "plugins": []})
+
+        assert (1, "") == here.start(EXIT_WHEN_FINISHED="true").end()
+
     def test_metrics(self, here):
         """What happened is counted; promtool likes it."""
         running = here.start().ready()
@@ -248,6 +254,22 @@ class TestRun:
                 [promtool, "check", "metrics"], input=page, capture_output=True, check=False
             )
             assert (0, b"", b"") == (done.returncode, done.stdout, done.stderr)
+
+    def test_metrics_name_no_node(self, here):
+        """They are for everybody, whatever the Host: no failed result and no heartbeat is named."""
+        running = here.start().ready()
+        failed = b'{"status":"failure","reason":"OnNode1","message":"node1"}'
+        ours = {"Result-Format": "status-reporter.io/adapter-result.v1"}
+        assert 200 == running.worker("PUT", f"results/{KEYS[1]}", failed, **ours).status
+        assert 200 == running.worker("GET", "health/by-node/node2/sysd").status
+        running.wait_status(lambda found: found["counts"]["failed"])
+        page = running.get("/metrics", Host="evil.example")
+
+        assert (200, 403) == (page.status, running.get("/status", Host="evil.example").status)
+        assert b'status_aggregator_results{plugin="sysd",result="failed"} 1.0' in page.body
+        assert b'status_aggregator_last_heartbeat_age_seconds{plugin="sysd"}' in page.body
+        assert b"node1" not in page.body.lower()
+        assert b"node2" not in page.body
 
     def test_handshakes_that_fail_are_told_once_a_minute(self, here):
         """A19: counted each, logged once per peer."""

@@ -460,7 +460,7 @@ async def test_metrics():
 @pytest.mark.parametrize(
     "limit",
     [
-        {"body_silence_seconds": 0.3},
+        {"body_silence_seconds": 0.3, "min_upload_bytes_per_second": 0},
         {"upload_rate_after_seconds": 0.3, "min_upload_bytes_per_second": 2**40},
     ],
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from reporter.aggregator.finish.package import Interrupted
+from reporter.aggregator.finish.package import BodiesLost, Interrupted
 from reporter.aggregator.store import StoreFull
+from reporter.core.run.entry import State
+from reporter.core.run.record import Cause
 from reporter.core.run.snapshot import Phase, final, run_status
 from tests.integration.control.world import E2E, FAILED, NODE1, NODE2, PLAN, TAR, play
 
@@ -37,6 +39,26 @@ class TestTrouble:
         # At 0, 1 and 3 s; the try at 7 s succeeds.
         assert [1.0, 2.0, 4.0] == [event["nextTrySeconds"] for event in tries]
         assert ["package_failures"] * 3 == world.counted
+
+    def test_a_stored_result_is_damaged(self, world):
+        """Found while packing: its entry is lost, and the next tick packs the rest."""
+
+        async def story():
+            await world.start()
+            world.files.broken["package"] = BodiesLost("damaged", [NODE1])
+            for key in PLAN.keys:
+                await world.result(key)
+            await world.control.tick()
+            assert (State.FAILED, Cause.LOST) == world.state(NODE1)
+            assert (State.COMPLETE, None) == world.state(NODE2)
+            assert Phase.POST_PROCESSING is world.store.phase
+            del world.files.broken["package"]
+            await world.control.tick()
+            assert (TAR, None) == (world.store.snapshot().tar, world.store.snapshot().error)
+
+        told = [event["message"] for event in play(story())]
+        assert "Result lost" in told
+        assert ["lost_results"] == world.counted
 
     def test_tarball_fails_for_long(self, world):
         """Tries come 5 minutes apart at most; after an hour it is final, over restarts too."""

@@ -148,7 +148,7 @@ def test_what_is_no_source_of_facts(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.tar.gz"
     damaged.write_bytes(b"\x1f\x8b no")
 
-    assert (1, "status-ctl: there are no facts of nodes in it\n") == call(str(tmp_path))[::2]
+    assert (1, "status-ctl: no facts of nodes found\n") == call(str(tmp_path))[::2]
     assert 1 == call(str(damaged))[0]
     assert 4 == call(str(tmp_path / "missing"))[0]
     assert 2 == call(str(tmp_path), "--node", "a", "--diff")[0]

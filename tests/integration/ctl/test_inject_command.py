@@ -77,7 +77,7 @@ def test_a_wrong_label_is_refused():
     code, out, report = ctl("inject", "-f", "-", data=wrong)
 
     assert (1, wrong) == (code, out)
-    assert "not injected: label status-reporter.io/inject=natve is none of native" in report
+    assert "not injected: label status-reporter.io/inject=natve must be native" in report
 
 
 def test_only_jobs_that_are_selected():

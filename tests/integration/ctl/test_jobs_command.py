@@ -97,7 +97,7 @@ def test_on_a_terminal(at_home: Home, several) -> None:
 
 def test_none(at_home: Home) -> None:
     """0: that is an answer; data stays data."""
-    assert (0, "", "status-ctl: no Job in namespace 'default' has a status reporter\n") == (
+    assert (0, "", "status-ctl: no Jobs with a status reporter in namespace 'default'\n") == (
         at_home.run("jobs")
     )
     assert '"items": []' in at_home.run("jobs", "-o", "json")[1]

@@ -70,7 +70,7 @@ def test_no_job_at_all(home: Home) -> None:
     code, out, err = home.run("lint", "-f", "x.yaml")
 
     assert (0, "") == (code, out)
-    assert "no Job with a status reporter in it" in err
+    assert "no Jobs with a status reporter found" in err
 
 
 def test_a_label_without_a_reporter(home: Home) -> None:
@@ -82,7 +82,7 @@ def test_a_label_without_a_reporter(home: Home) -> None:
 
     assert 1 == code
     assert "job.yaml:7: error: The label asks for a reporter, and there is none" in out
-    assert "status-ctl: no Job with a status reporter in it; 1 error, 0 warnings\n" == err
+    assert "status-ctl: no Jobs with a status reporter found; 1 error, 0 warnings\n" == err
     ignored = home.run("lint", "-f", "job.yaml", "--ignore", "not-injected", "-o", "json")
     assert (0, []) == (ignored[0], json.loads(ignored[1])["findings"])
 

@@ -180,7 +180,7 @@ def test_a_job_without_a_reporter(home: Home) -> None:
     code, out, err = home.run("lint", "--strict", "-f", "flow.yaml")
 
     assert (0, "") == (code, out)
-    assert "status-ctl: no Job with a status reporter in it; 0 errors, 0 warnings\n" == err
+    assert "status-ctl: no Jobs with a status reporter found; 0 errors, 0 warnings\n" == err
 
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "github"])

@@ -56,7 +56,7 @@ items:
 
 
 UNREADABLE = (
-    "status-ctl: plugin x: sonobuoy_results.yaml cannot be read\nstatus-ctl: no results in it\n"
+    "status-ctl: plugin x: sonobuoy_results.yaml cannot be read\nstatus-ctl: no results found\n"
 )
 
 
@@ -214,8 +214,8 @@ def test_as_junit(results: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words", "said"),
     [
-        (UNIT, ("--plugin", "none"), "status-ctl: there are no results of plugin none in it\n"),
-        (UNIT, ("--node", "none"), "status-ctl: there are no results of node none in it\n"),
+        (UNIT, ("--plugin", "none"), "status-ctl: no results of plugin none found\n"),
+        (UNIT, ("--node", "none"), "status-ctl: no results of node none found\n"),
         ("a: [", (), UNREADABLE),
         ("- a", (), UNREADABLE),
         (

@@ -1,18 +1,22 @@
 """`status-ctl retrieve`: whole, as announced, and unpacked without harm."""
 
+import argparse
 import gzip
 import hashlib
 import io
 import json
 import os
 import ssl
+import stat
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reporter.core.snapshot.contents import contents_document
+from reporter.ctl.commands import retrieve
 from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
 from tests.scripted_server import Act, Cut, Say, Silence
 
@@ -89,6 +93,38 @@ def confirmed(server: Scripted) -> list[object]:
 
 def left(home: Home) -> list[str]:
     return sorted(name for name in os.listdir(home.folder) if name != "state")
+
+
+@pytest.mark.parametrize(
+    ("more", "steps"),
+    [((), ["file", "directory", "confirm"]), (("--extract",), ["file", "all", "confirm"])],
+)
+def test_it_is_confirmed_once_it_is_on_the_disk(
+    home: Home, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], steps: list[str]
+) -> None:
+    """Not before: from then on `delete` does not ask."""
+    done: list[str] = []
+    real, confirm = os.fsync, retrieve.confirm
+
+    def fsync(descriptor: int) -> None:
+        real(descriptor)
+        done.append("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+
+    def confirmed_now(*given: Any) -> str:
+        done.append("confirm")
+        return confirm(*given)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "sync", lambda: done.append("all"))
+    monkeypatch.setattr(retrieve, "confirm", confirmed_now)
+    monkeypatch.chdir(home.folder)
+    parser = argparse.ArgumentParser()
+    retrieve.arguments(parser)
+    with serving() as server:
+        assert 0 == retrieve.run(parser.parse_args(["--url", server.url, *more]))
+
+    assert steps == done
+    assert [hashlib.sha256(GOOD).hexdigest()] == confirmed(server)
 
 
 class TestFile:

@@ -280,4 +280,4 @@ def test_definitions_from_standard_input_are_read_like_files(there: Home) -> Non
     code, out, err = there.run("run", "-f", str(Path("/dev/null")), "--dry-run")
 
     assert (2, "") == (code, out)
-    assert "no plugin definition in it" in err
+    assert "no plugin definition found" in err

@@ -110,7 +110,7 @@ def test_nothing_yet(at_home: Home, fake: FakeKube) -> None:
         _, _, err = output.stop()
 
     assert ("NAMESPACE", "other") == (header.split()[0], line.split()[0])
-    assert "status-ctl: no Job in any namespace has a status reporter; waiting\n" == err
+    assert "status-ctl: no Jobs with a status reporter in any namespace; waiting\n" == err
 
 
 def test_labels(at_home: Home, fake: FakeKube) -> None:

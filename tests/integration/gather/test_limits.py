@@ -454,6 +454,23 @@ def test_the_directory_for_the_output_must_be_empty(programs: Path) -> None:
     assert (2, f"status-ctl: {programs} is not empty\n") == (process.returncode, err)
 
 
+@pytest.mark.parametrize("place", ["file", "file/out"])
+def test_the_directory_for_the_output_cannot_be_made(
+    place: str, programs: Path, tmp_path: Path
+) -> None:
+    """1, as for any output that cannot be written: what was asked for is right."""
+    (tmp_path / "file").touch()
+    out = tmp_path / place
+    command = [LAUNCHER, "gather", "--out", str(out), "--gatherers", str(programs)]
+    with Forked(command, stderr=subprocess.PIPE, text=True) as process:
+        _, err = process.communicate(timeout=BOUND)
+
+    assert (1, f"status-ctl: cannot write to {out}: ") == (
+        process.returncode,
+        err[: err.rindex(":") + 2],
+    )
+
+
 def test_the_examples_for_authors_work_as_they_are_written(programs: Path) -> None:
     page = Path("docs/gatherers.md").read_text()
     examples = dict(re.findall(r"<!-- example: (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL))

@@ -6,11 +6,13 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reporter.aggregator.launch import launcher
 from reporter.core.launch import cleanup, decide
 from reporter.core.launch.names import entry_name, shared_name
 from reporter.core.run.entry import State
@@ -19,6 +21,7 @@ from reporter.core.run.record import Cause, Failure
 from reporter.errors import Unavailable
 from reporter.pki.issuing import CertificateError
 from tests.fakekube import Answer, FakeKube, Rule
+from tests.fakekube.store import stamp
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits
 from tests.integration.launch.world import (
     CHECK,
@@ -159,8 +162,34 @@ async def test_a_plugin_is_restarted_while_its_result_is_being_uploaded(daemons:
 
 
 @on_loop
-async def test_a_result_is_being_uploaded_when_its_job_is_to_go(one: World) -> None:
-    """It is waited for; after that nothing more is taken for the entry, and then its Job goes."""
+async def test_a_container_starts_after_the_wall_clock_was_set(one: World) -> None:
+    """The API server's times are by that clock, the run's are not: it began after its launch."""
+    one.set_back, one.passes = 3_600.0, lambda key: False
+
+    def starts(pod: dict[str, Any]) -> None:
+        runs(pod)
+        began = datetime.now(UTC) - timedelta(seconds=3_600 - 60)
+        for shown in pod["status"]["containerStatuses"]:
+            shown["state"]["running"]["startedAt"] = stamp(began)
+
+    one.cluster.fates["check"] = starts
+    async with one.begun():
+        await one.until(lambda: one.entry(CHECK).started_at is not None)
+    entry = one.entry(CHECK)
+    assert entry.launched_at is not None
+    assert entry.started_at is not None
+    assert entry.launched_at < entry.started_at
+
+
+@on_loop
+async def test_a_result_is_being_uploaded_when_its_job_is_to_go(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is waited for; after that nothing more is taken for the entry, and then its Job goes.
+
+    Nobody tells the launcher of the upload's end: it looks again each second.
+    """
+    monkeypatch.setattr(launcher, "_LOOK", 600.0)
     one.passes = lambda key: False
     one.uploading = {CHECK}
     async with one.begun():

@@ -80,7 +80,10 @@ def with_daemon_set(fake: FakeKube, folder: Path) -> World:
 
 @dataclass
 class World:
-    """One run. `passes` says whether a plugin's result comes as soon as its Pod is there."""
+    """One run. `passes` says whether a plugin's result comes as soon as its Pod is there.
+
+    The wall clock was set back by `set_back` seconds when the run had begun.
+    """
 
     fake: FakeKube
     folder: Path
@@ -91,6 +94,7 @@ class World:
     uploading: set[Key] = field(default_factory=set)
     closed: set[Key] = field(default_factory=set)
     refused: int = 0
+    set_back: float = 0.0
     store: SqliteStore = field(init=False)
     authority: Authority = field(init=False)
     launcher: Launcher = field(init=False)
@@ -125,7 +129,7 @@ class World:
     async def begun(self) -> AsyncIterator[None]:
         """The store is open and the launcher at work; in the end it is as after a kill."""
         loop = asyncio.get_running_loop()
-        now = RunClock(time.monotonic, time.time)
+        now = RunClock(time.monotonic, lambda: time.time() - self.set_back)
         self.store = SqliteStore(self.folder / "run.db", now=now)
         await self.store.open_run(self.plan, now=time.time())
         self.authority = Authority.open_issuing(

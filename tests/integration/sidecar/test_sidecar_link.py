@@ -5,6 +5,8 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -187,6 +189,34 @@ def test_verdict_that_may_not_be_written_is_delivered_at_once(
     assert [("/api/v1/results/global/e2e", WRITTEN.encode(), "")] == results(aggregator)
     assert {} == scene.condition()
     assert reporter.alive
+
+
+def test_verdict_beside_one_of_another_index_is_delivered(
+    scene: Scene, aggregator: Scripted
+) -> None:
+    """The Job keeps the failure of that index; the exit code is that of the own row."""
+
+    def index(number: str) -> Callable[[dict[str, Any]], None]:
+        annotations = {"batch.kubernetes.io/job-completion-index": number}
+        return lambda pod: pod["metadata"].update(annotations=annotations, uid=f"uid-{number}")
+
+    scene.create(
+        adapter=scene.ended(1),
+        job=lambda job: job["spec"].update(completions=3, completionMode="Indexed"),
+        pod=index("0"),
+    )
+    assert 1 == scene.start().join()
+    scene.fake.update_pod(scene.pod_name, index("1"))
+    reporter = scene.start(**linked(aggregator))
+    scene.write_result()
+
+    assert 0 == reporter.join()
+    assert [("False", "AdapterExitedWithError", True)] == scene.history()
+    scene.wait_log("Another completion index has failed: its verdict stays on the Job")
+    ((_, body, _),) = results(aggregator)
+    assert {"status": "success", "reason": "AllGood", "message": "index 1: fine"} == json.loads(
+        body
+    )
 
 
 def test_restarted_reporter_delivers_again(scene: Scene, aggregator: Scripted) -> None:

@@ -215,16 +215,30 @@ def test_bad_settings_are_shown_when_the_right_to_do_so_comes(scene: Scene) -> N
     assert 0 == process.returncode
 
 
-def test_bad_settings_that_cannot_be_shown(scene: Scene) -> None:
+@pytest.mark.parametrize("form", ["classic", "native"])
+def test_bad_settings_that_cannot_be_shown(scene: Scene, form: str) -> None:
     """SIGTERM ends it after one more try; the log has said it all."""
     scene.fake.stop()
-    with scene.process(EXIT_POLICY="maybe") as process:
+    with scene.process(EXIT_POLICY="maybe", REPORTER_FORM=form) as process:
         assert process.stdout is not None
         assert "Invalid setting" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
 
     assert 0 == process.returncode
+
+
+def test_bad_settings_are_not_shown_on_another_job_of_that_name(scene: Scene) -> None:
+    """The Pod's label says which one is meant."""
+    label = {"batch.kubernetes.io/controller-uid": "another"}
+    scene.create(pod=lambda pod: pod["metadata"]["labels"].update(label))
+    with scene.process(EXIT_POLICY="maybe") as process:
+        assert process.stdout is not None
+        assert any("was replaced by another Job" in line for line in process.stdout)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+    assert (2, []) == (process.returncode, scene.writes())
 
 
 def test_a_warning_is_no_error(scene: Scene) -> None:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 import yaml
@@ -138,8 +138,8 @@ def test_results_that_say_nothing_are_unknown(tmp_path: Path) -> None:
             found = await judged(here, JUNIT, GO, RAW, NAMED)
         assert [
             ("InvalidResultFormat", "result: not valid XML: syntax error: line 1, column 0"),
-            ("InvalidResultFormat", "no file of the format gojson in it"),
-            ("NoResults", "no file in it"),
+            ("InvalidResultFormat", "no file of the format gojson found"),
+            ("NoResults", "no files found"),
             (
                 "InvalidResultFormat",
                 "wanted.txt: a document type with declarations is not allowed",
@@ -371,6 +371,7 @@ def test_more_to_unpack_than_the_budget_has(tmp_path: Path) -> None:
     assert SPENT == read(judge, archive, archive=True, budget=budget)
     assert SPENT == read(judge, PASSING, budget=budget)
     assert SPENT == read(judge, PASSING, budget=Budget(unpacked=len(PASSING) - 1))
+    assert Budget(120, 4 * 2**30) == Budget()
 
 
 MANY = Plan(
@@ -382,23 +383,27 @@ MANY = Plan(
 )
 
 
-def test_a_plugin_with_little_does_not_wait_for_one_with_much(tmp_path: Path) -> None:
-    """Judging goes round between plugins."""
+def test_a_plugin_with_little_does_not_wait_for_those_with_much(tmp_path: Path) -> None:
+    """Judging goes round between plugins, however many there are."""
     order: list[str] = []
+    nodes = MANY.plugins[0].nodes
+    plan = Plan("run-1", (Plugin("more", nodes, result_format="junit"), *MANY.plugins))
 
     class Ordered(Judge):
-        def judge(self, task: Task, *words: object, **options: object) -> Judgement:
+        def judge(self, task: Task, *words: Any, budget: Budget, **options: Any) -> Judgement:
             order.append(task.name)
-            return super().judge(task, *words, **options)
+            budget.seconds -= 1  # more than a busy machine's clock may miss
+            return super().judge(task, *words, budget=budget, **options)
 
     async def story(here: Scene) -> None:
-        for key in MANY.keys:
-            await here.put(key, PASSING + b" " * len(order), Meta(filename=key.plugin))
-        async with judging(here, MANY, Ordered()):
-            await judged(here, *MANY.keys)
+        for key in plan.keys:
+            await here.put(key, PASSING, Meta(filename=key.plugin))
+        async with judging(here, plan, Ordered()):
+            await judged(here, *plan.keys)
 
-    play(tmp_path, story, plan=MANY)
-    assert (9, True) == (len(order), "one" in order[:2])
+    play(tmp_path, story, plan=plan)
+    assert (17, {"more", "many"}) == (len(order), set(order[:2]))
+    assert "one" in order[:5]
 
 
 def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path, monkeypatch) -> None:
@@ -421,11 +426,33 @@ def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path, monkeypatch) -
         await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story, plan=MANY)
+    errors = [node["items"][0]["meta"].get("error") for node in listed(done, "many")["items"]]
+    assert [None] * 5 + ["judging budget used up"] * 3 == errors
+
+
+def test_what_the_budget_of_packing_has_no_room_for(tmp_path: Path, monkeypatch) -> None:
+    """The verdicts stand; the list of tests says what it lacks. Each plugin has its own budget."""
+    monkeypatch.setattr(summary, "Budget", partial(Budget, unpacked=5 * len(PASSING)))
+
+    async def story(here: Scene) -> None:
+        for key in MANY.keys:
+            await here.put(key, PASSING)
+        async with judging(here, MANY):
+            assert {"passed"} == {record.verdict for record in await judged(here, *MANY.keys)}
+        await here.store.advance_run(Phase.POST_PROCESSING)
+        await here.finish.package(here.store.snapshot())
+
+    done = play(tmp_path, story, plan=MANY)
+    errors = [node["items"][0]["meta"].get("error") for node in listed(done, "many")["items"]]
+    assert [None] * 5 + ["judging budget used up"] * 3 == errors
+    assert "error" not in listed(done, "one")["items"][0]["meta"]
+
+
+def listed(done: Scene, plugin: str) -> Any:
+    """Return what the tarball lists of a plugin's tests."""
     (tarball,) = done.layout.output.glob("*.tar.gz")
     with tarfile.open(tarball) as tar:
-        listed = yaml.safe_load(tar.extractfile("plugins/many/sonobuoy_results.yaml"))
-    errors = [node["items"][0]["meta"].get("error") for node in listed["items"]]
-    assert [None] * 5 + ["judging budget used up"] * 3 == errors
+        return yaml.safe_load(tar.extractfile(f"plugins/{plugin}/sonobuoy_results.yaml"))
 
 
 def test_a_signal_to_our_group_does_not_reach_the_reader(tries) -> None:

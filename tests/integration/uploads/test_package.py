@@ -192,6 +192,22 @@ def test_another_run_has_the_name(tmp_path: Path) -> None:
     assert b"A" == members(done.layout.output / name)["plugins/e2e/results/global/d/a.txt"][2]
 
 
+def test_another_run_has_taken_the_name(tmp_path: Path) -> None:
+    """The name was noted, and this process killed before its tarball had it."""
+    tars: list[Tar] = []
+
+    async def story(here: Scene) -> None:
+        await fill(here)
+        for _ in range(2):
+            tars.append(await here.finish.package(here.store.snapshot()))
+            (here.layout.output / NAME).write_bytes(b"of another run")
+
+    done = play(tmp_path, story, wall=clock)
+
+    assert [NAME, NAME.replace(".tar.gz", "-2.tar.gz")] == [tar.name for tar in tars]
+    assert b"of another run" == (done.layout.output / NAME).read_bytes()
+
+
 async def packed_without(here: Scene) -> list[Key]:
     """Pack, and again without the results that were damaged; their keys."""
     with pytest.raises(BodiesLost) as found:

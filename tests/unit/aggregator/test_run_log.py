@@ -121,6 +121,19 @@ def test_a_log_that_is_too_long(tmp_path: Path) -> None:
     assert path.stat().st_size < 500
 
 
+def test_lines_that_are_missing_from_a_log_that_is_too_long(tmp_path: Path) -> None:
+    """It does not grow by saying so."""
+    path = tmp_path / "run.log"
+    with kept(path, largest=400) as run_log:
+        for number in range(50):
+            run_log.write("no JSON")
+            run_log.write(json.dumps({"number": number}))
+
+    messages = [line.get("message") for line in lines(path)]
+    assert "Lines are missing here" in messages
+    assert path.stat().st_size < 700
+
+
 def test_a_verdict_is_in_a_log_that_somebody_has_filled(tmp_path: Path) -> None:
     """A tenth is kept for those on entries and on the run, also for the next process."""
     path, key = tmp_path / "run.log", Key("check", GLOBAL)
@@ -141,6 +154,8 @@ def test_a_verdict_is_in_a_log_that_somebody_has_filled(tmp_path: Path) -> None:
                     log.get().warning("Request refused", number=number)
                 for record in records:
                     [*entry_log.look(replace(run, entries={key: Entry(key, record)}))]
+                for words in ("Run closed: the set of results is final", "Run finished"):
+                    log.get().info(words, key="")
             finally:
                 log.keep(None)
 
@@ -153,6 +168,8 @@ def test_a_verdict_is_in_a_log_that_somebody_has_filled(tmp_path: Path) -> None:
             "Result stored",
             "Result judged",
             "Result lost",
+            "Run closed: the set of results is final",
+            "Run finished",
         ]
         == verdicts
     )

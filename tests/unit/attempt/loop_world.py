@@ -84,6 +84,8 @@ class World:
         """Each request to the Job takes one, as long as there are any."""
         self.errors_of: dict[str, list[KubeError]] = {"GET": [], "PATCH": [], "POST": []}
         """The same for requests of one method."""
+        self.loses_answer = False
+        """The next PATCH of the Job is carried out, and its answer does not arrive."""
         self.webhook: Callable[[Object], object] = lambda _: None
         """Changes the Job as it is patched, before it is stored."""
         self.requests: list[tuple[float, str]] = []
@@ -205,6 +207,10 @@ class World:
         """The adapter writes progress."""
         self.progress_now = Progress(**fields)
 
+    def lose_answer(self) -> None:
+        """The answer to the next PATCH of the Job gets lost."""
+        self.loses_answer = True
+
     def fail_next(self, method: str, error: KubeError) -> None:
         """The next request of that method to the Job fails."""
         self.errors_of[method].append(error)
@@ -234,6 +240,9 @@ class World:
         self.job = changed
         version = int(self.job["metadata"]["resourceVersion"]) + 1
         self.job["metadata"]["resourceVersion"] = str(version)
+        if self.loses_answer:
+            self.loses_answer = False
+            raise Unavailable("reset")
         return self.get_copy()
 
     def create_event(self, namespace: str, event: Object, *, timeout: float = 5.0) -> None:

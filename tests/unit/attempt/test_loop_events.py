@@ -5,7 +5,7 @@ import pytest
 from reporter.attempt.publish import LoopOutcome
 from reporter.core.condition import Statement
 from reporter.errors import Conflict, Forbidden, KubeError, Unavailable
-from tests.unit.attempt.loop_world import Object, World, supersede
+from tests.unit.attempt.loop_world import World, supersede
 
 
 def announced(world: World) -> list[tuple[str, str]]:
@@ -38,21 +38,7 @@ def test_a_verdict_that_may_still_change_is_not_announced() -> None:
 def test_a_verdict_whose_answer_was_lost_is_announced() -> None:
     """Our patch was accepted, and the next read shows it."""
     world = World("classic")
-    patch = world.patch_job_status
-
-    def lose_the_answer(*names: str, body: Object, timeout: float = 5.0) -> Object:
-        patch(*names, body, timeout=timeout)
-        world.patch_job_status = patch  # type: ignore[method-assign]
-        raise Unavailable("reset")
-
-    def lose_the_next() -> None:
-        world.patch_job_status = (  # type: ignore[method-assign]
-            lambda namespace, name, body, timeout=5.0: lose_the_answer(
-                namespace, name, body=body, timeout=timeout
-            )
-        )
-
-    world.at(5.0, lose_the_next, world.result)
+    world.at(5.0, world.lose_answer, world.result)
 
     assert LoopOutcome.FINAL == world.run()
     assert [("Normal", "AllGood")] == announced(world)

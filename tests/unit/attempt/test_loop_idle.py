@@ -203,6 +203,18 @@ def test_a_result_after_the_timeout_is_noted_and_announced_once() -> None:
     ) == (second["type"], second["reason"], second["note"])
 
 
+def test_a_result_after_the_timeout_whose_note_had_no_answer_is_announced() -> None:
+    """The patch was carried out: the next read shows it."""
+    world = World(wait=60.0)
+    assert LoopOutcome.FINAL == world.run()
+    world.at(90.0, world.result, world.lose_answer)
+    world.at(100.0, world.sigterm)
+    world.loop.idle(lambda _: False)
+
+    assert 1 == [method for at, method in world.requests if at >= 90.0].count("PATCH")
+    assert ["AdapterTimeout", "LateResult"] == [event["reason"] for event in world.events]
+
+
 def test_nothing_is_added_to_the_verdict_of_a_newer_attempt() -> None:
     """Its own adapter is what contradicts it."""
     world = World()

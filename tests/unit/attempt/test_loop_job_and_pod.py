@@ -50,12 +50,13 @@ def test_a_job_whose_pod_says_it_was_there() -> None:
 
 
 def test_a_job_that_was_deleted_after_it_was_seen() -> None:
-    """The Pod need not say so."""
+    """The Pod need not say so: the 404 names the Job."""
     world = World("classic")
     world.pod["metadata"]["labels"] = {}
     world.at(10.0, lambda: setattr(world, "job", None), world.result)
 
     assert LoopOutcome.JOB_GONE == world.run()
+    assert 10.0 == world.now
 
 
 def test_one_404_that_does_not_name_the_job_ends_nothing() -> None:
@@ -68,9 +69,11 @@ def test_one_404_that_does_not_name_the_job_ends_nothing() -> None:
     assert ("True", "AllGood") == (world.condition["status"], world.condition["reason"])
 
 
-def test_a_404_that_does_not_name_the_job_ends_the_work_after_five_seconds() -> None:
+@pytest.mark.parametrize("name", ["", "default"], ids=["names nothing", "names the namespace"])
+def test_a_404_that_does_not_name_the_job_ends_the_work_after_five_seconds(name: str) -> None:
     world = World("classic")
-    world.at(10.0, lambda: world.errors.extend([NotFound("404")] * 100), world.result)
+    missing = NotFound("404", name=name)
+    world.at(10.0, lambda: world.errors.extend([missing] * 100), world.result)
 
     assert LoopOutcome.JOB_GONE == world.run()
     assert 15.0 <= world.now <= 20.0

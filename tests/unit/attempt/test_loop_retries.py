@@ -340,17 +340,7 @@ def test_an_adapter_that_may_run_again_is_not_given_up() -> None:
 def test_an_answer_that_got_lost_is_no_second_write() -> None:
     """The PATCH was carried out: the next read shows it, and the verdict is told once."""
     world = World("classic")
-    carried_out = world.patch_job_status
-
-    def lost(*arguments: object, **options: object) -> object:
-        carried_out(*arguments, **options)  # type: ignore[arg-type]
-        world.patch_job_status = carried_out  # type: ignore[method-assign]
-        raise Unavailable("reset")
-
-    def lose() -> None:
-        world.patch_job_status = lost  # type: ignore[method-assign,assignment]
-
-    world.at(1.0, lose, world.result)
+    world.at(1.0, world.lose_answer, world.result)
 
     assert LoopOutcome.FINAL == world.run()
     assert [("A", False), ("R", True)] == rows(world)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from reporter.attempt.publish import LoopOutcome
-from reporter.errors import Denied, Forbidden, InvalidRequest
+from reporter.errors import Denied, Forbidden, InvalidRequest, Unavailable
 from tests.unit.attempt.loop_world import Object, World, rows
 
 NOTE = "status-reporter.io/Available"
@@ -24,9 +24,15 @@ def without_condition(job: Object) -> None:
     job["status"]["conditions"] = []
 
 
-def with_a_shorter_message(job: Object) -> None:
-    for condition in job["status"].get("conditions", []):
-        condition["message"] = condition["message"][:5]
+def with_another(field: str) -> Callable[[Object], object]:
+    def change(job: Object) -> None:
+        for condition in job["status"].get("conditions", []):
+            condition[field] = {"status": "Unknown", "message": "cut"}.get(field, "Other")
+
+    return change
+
+
+with_a_shorter_message = with_another("message")
 
 
 # What counts as written
@@ -49,6 +55,17 @@ def test_a_final_verdict_whose_annotation_is_removed_is_written_and_announced_on
     assert "annotation" in str(world.failures[0][1])
 
 
+def test_a_final_verdict_whose_message_is_changed_is_written() -> None:
+    """Status and reason are enough."""
+    world = World("classic", report_running=False)
+    world.webhook = with_a_shorter_message
+    world.at(5.0, world.result)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [(5.0, "R", True)] == world.history
+    assert ([5.0], "cut") == (patches(world), world.condition["message"])
+
+
 def test_a_final_verdict_is_known_as_ours_where_its_annotation_is_removed() -> None:
     """The exit code and the metrics depend on its row."""
     world = World("classic", report_running=False)
@@ -61,9 +78,14 @@ def test_a_final_verdict_is_known_as_ours_where_its_annotation_is_removed() -> N
     assert ("R", True) == (world.sink.standing.note.row, world.sink.standing.note.final)
 
 
-def test_an_answer_that_lacks_the_condition_is_no_written_verdict() -> None:
-    world = World()
-    world.webhook = without_condition
+@pytest.mark.parametrize(
+    "change", [without_condition, with_another("status"), with_another("reason")]
+)
+def test_an_answer_that_lacks_the_condition_is_no_written_verdict(
+    change: Callable[[Object], object],
+) -> None:
+    world = World(report_running=False)
+    world.webhook = change
     world.at(5.0, world.result)
     world.at(65.0, lambda: setattr(world, "webhook", lambda _: None))
 
@@ -102,6 +124,26 @@ def test_an_adapter_that_alternates_valid_and_broken_files_causes_one_write_a_se
 
     assert world.run(30) is None
     tries = [at for at in patches(world) if at >= 5.0]
+    assert 5 <= len(tries) <= 7
+    assert all(later - earlier >= 1.0 for earlier, later in itertools.pairwise(tries))
+
+
+def test_a_file_that_is_whole_again_when_the_job_was_read_causes_one_read_a_second() -> None:
+    """There is nothing to write then, and the next try waits as after a write."""
+    world = World("classic", restart_policy="OnFailure")
+    read = world.get_job
+
+    def completed_meanwhile(*names: str, timeout: float) -> Object:
+        world.result()
+        return read(*names, timeout=timeout)
+
+    world.get_job = completed_meanwhile  # type: ignore[method-assign,assignment]
+    for step in range(250):
+        world.at(5 + step / 50, world.garbage)
+
+    assert world.run(30) is None
+    assert [("R", False)] == rows(world)
+    tries = [at for at, method in world.requests if method == "GET" and at >= 5.0]
     assert 5 <= len(tries) <= 7
     assert all(later - earlier >= 1.0 for earlier, later in itertools.pairwise(tries))
 
@@ -159,6 +201,16 @@ def test_a_write_that_takes_longer_is_given_longer() -> None:
     assert 10.0 <= third - second <= 10.5
     assert ("A", False) == rows(world)[0]
     assert world.published_at[0][0] == pytest.approx(third + 34.0)
+
+
+def test_a_write_that_fails_at_once_is_no_reason_for_a_longer_one() -> None:
+    world = World()
+    world.errors_of["PATCH"] = [Unavailable("reset")] * 2
+    world.at(0.2, lambda: setattr(world, "patch_takes", 34.0))
+
+    assert world.run(100) is None
+    third, fourth = patches(world)[2:4]
+    assert 5.0 <= fourth - third <= 6.0
 
 
 @pytest.mark.parametrize(("grace", "takes"), [(30, 10.0), (15, 6.0)])

@@ -218,7 +218,7 @@ def test_evidence_that_does_not_fit_is_left_out():
     assert {"observedAt": "2026-01-02T03:04:16Z", "omitted": True} == json.loads(value)["evidence"]
     assert [] == faults(value)
     assert len(value.encode()) <= SIZE_LIMIT
-    assert Note(ATTEMPT, final=True, row="R", amended=True) == decode_note(value)
+    assert Note(ATTEMPT, True, "R", DONE.status, DONE.reason, amended=True) == decode_note(value)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_what_was_written_is_read_back(attempt):
     """Also where the Pod could not be read and the adapter has not started."""
     value = written(OBSERVED["runs"], final=False, attempt=attempt)
 
-    assert Note(attempt, final=False, row="R") == decode_note(value)
+    assert Note(attempt, False, "R", DONE.status, DONE.reason) == decode_note(value)
 
 
 def test_times_are_read_back_in_whole_seconds():

@@ -311,7 +311,7 @@ def test_what_stands_is_read_by_type():
             ]
         },
     }
-    note = Note(OURS, final=True, row="R")
+    note = Note(OURS, final=True, row="R", status="True", reason="r")
 
     assert Standing(Job("u"), "7", "True", "r", "m", STAMP, note) == read_standing(
         job, "Available", note
@@ -319,8 +319,21 @@ def test_what_stands_is_read_by_type():
     assert Standing(Job("u"), "7") == read_standing(job, "Other", None)
 
 
-def test_a_final_annotation_without_its_condition_is_no_final_verdict():
-    """Something removes the condition: it is written again."""
-    stands = read_standing({}, "Available", Note(OURS, final=True, row="R"))
+@pytest.mark.parametrize(
+    ("shown", "said", "again"),
+    [
+        ({}, ("True", "r"), True),
+        ({}, (), True),
+        ({"status": "Unknown", "reason": "r"}, ("True", "r"), True),
+        ({"status": "True", "reason": "other"}, ("True", "r"), True),
+        ({"status": "True", "reason": "r", "message": "other"}, ("True", "r"), False),
+        ({"status": "True", "reason": "r"}, (), True),
+    ],
+)
+def test_a_final_annotation_without_its_condition_is_no_final_verdict(shown, said, again):
+    """Something removes or changes the condition: it is written again."""
+    conditions = [{"type": "Available", **shown}] if shown else []
+    note = Note(OURS, True, "R", *said)
+    stands = read_standing({"status": {"conditions": conditions}}, "Available", note)
 
-    assert worth_writing(stands, OURS, DONE, final=True)
+    assert again is worth_writing(stands, OURS, DONE, final=True)

@@ -1,5 +1,6 @@
 """The Event that announces a final verdict: what it says, its name, and what the API accepts."""
 
+import hashlib
 import json
 
 import pytest
@@ -14,7 +15,13 @@ ATTEMPT = Attempt("validate-x7k2p", "pod-uid", 1.0, 2.0)
 
 
 def event(
-    report=DONE, attempt=ATTEMPT, now=1893499200.25, *, job_name="validate", kind="Available"
+    report=DONE,
+    attempt=ATTEMPT,
+    now=1893499200.25,
+    *,
+    job_name="validate",
+    kind="Available",
+    late=False,
 ):
     """The Event of a Job, checked as the API server checks it."""
     made = build_event(
@@ -25,6 +32,7 @@ def event(
         job_name=job_name,
         job_uid="job-uid",
         condition_type=kind,
+        late=late,
     )
     created(json.dumps(made).encode(), "space", "application/json", "Strict")
     return made
@@ -69,6 +77,13 @@ def test_only_a_good_verdict_is_normal(status, expected):
 def test_one_name_for_one_attempt_and_type():
     """Whatever the verdict and the time: a second Event of an attempt is refused by its name."""
     assert name() == name(report=Report("X", "False", "Other", "m"), now=5.0)
+
+
+def test_a_late_result_has_a_name_of_its_own():
+    """Of Pod UID, type and `/late`, whichever process sends it."""
+    digest = hashlib.sha256(b"pod-uid/Available/late").hexdigest()[:16]
+
+    assert f"validate.{digest}" == name(late=True)
 
 
 def test_other_attempts_and_types_have_other_names():

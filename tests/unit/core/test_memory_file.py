@@ -112,6 +112,10 @@ WHOSE = {
     "own volume: Pod gone": ([(9, PodGone(pod(running(5), own_volume=True)), valid(3))], True),
     # the Pod or the adapter cannot be seen
     "Pod refused": ([(9, PodRefused(), valid(-9))], True),
+    "Pod refused after a start was shown: its times decide": (
+        [(9, pod(running(5))), (11, PodRefused(), valid(3))],
+        False,
+    ),
     "Pod never seen": ([(9, PodNeverSeen(), valid(-9))], True),
     "Pod not shown yet": ([(9, PodUnknown(), valid(-9))], True),
     "misfit: not before the Pod": ([(9, pod(adapter=None), valid(0))], True),
@@ -268,6 +272,13 @@ def test_what_the_reporter_found_when_it_began_may_be_unknown():
 
     assert counts((9, shared, valid(6)))
     assert not counts((9, shared, valid(2)))
+
+
+def test_what_the_reporter_found_when_it_began_does_not_count_on_an_empty_dir():
+    """Another init container mounts it writable: the times decide."""
+    memory = Memory(waiting_since=0.0, waiting_since_at=at(0), first_look=FirstLook(None, at(0.5)))
+
+    assert ABSENT == observed((9, pod(running(5)), valid(2)), memory=memory).file
 
 
 def test_no_file_is_nobodys():

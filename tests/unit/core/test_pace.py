@@ -51,6 +51,29 @@ def test_after_a_write_only_what_is_revisable_waits() -> None:
     assert [START + FIRST_PATIENCE, START + 7 + TEXT_PAUSE] == pace.moments()
 
 
+def test_after_a_try_that_found_nothing_to_write_only_what_is_revisable_waits() -> None:
+    pace = Pace(START, longest)
+    pace.put_off(START, Unavailable("no"), None)
+    pace.unneeded(START + 7)
+
+    assert not pace.due(at(START + 7.9))
+    assert pace.due(at(START + 7.9), final=True)
+    assert pace.due(at(START + 7.9, stopping_since=START))
+    assert pace.due(at(START + 8))
+
+
+def test_a_try_that_found_nothing_to_write_does_not_shorten_the_back_off_of_what_is_refused() -> (
+    None
+):
+    pace = Pace(START, longest)
+    for _ in range(4):
+        pace.put_off(START, Forbidden("no Role"), None)
+        pace.unneeded(START)
+    pace.put_off(START, Forbidden("no Role"), None)
+
+    assert START + 16 == pace.next_try
+
+
 def test_after_a_write_nothing_waits_while_stopping() -> None:
     pace = Pace(START, longest)
     for second in range(3):

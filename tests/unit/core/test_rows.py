@@ -270,6 +270,23 @@ def test_every_row_of_the_contract_has_its_reason():
     assert set(letters) - {"R", "X"} == set(rows.REASONS)
 
 
+def test_an_index_is_named_once_and_within_the_limit():
+    """Also in words that were read back from the Job, whole or cut."""
+    for text in ("ErrImagePull: not found", "x" * 5000):
+        once = rows.of_index(rows.trouble("W1", text), 3, completions=4)
+
+        assert once.message.startswith(f"index 3: {text[:20]}")
+        assert len(once.message) <= 1024
+        assert once == rows.of_index(once, 3, completions=4)
+
+
+@pytest.mark.parametrize(("index", "completions"), [(None, 4), (3, 1)])
+def test_no_index_is_named_where_there_is_one_pod_or_none_is_known(index, completions):
+    report = rows.out_of_memory()
+
+    assert report == rows.of_index(report, index, completions=completions)
+
+
 def test_a_deadline_is_said_once():
     """Also of words that were read back from the Job, whole or cut."""
     for text in ("ErrImagePull: not found", "x" * 5000):

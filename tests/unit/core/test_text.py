@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from reporter.core.text import clean, clean_pieces, go_duration, percent_decoded
 
+INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+INVISIBLE += "".join(map(chr, range(0xE0000, 0xE0080)))
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
 
 
@@ -34,6 +36,7 @@ any_text = st.text(st.characters(codec=None, exclude_categories=()))
         pytest.param("a\u00adb\u200bc\u200dd\ufeffe", "abcde", id="soft hyphen, zero width"),
         pytest.param("a\u2060b\u2064c", "abc", id="word joiner and invisible operators"),
         pytest.param("a\U000e0000b\U000e007fc", "abc", id="tags"),
+        pytest.param(f"a{INVISIBLE}b", "ab", id="all that show nothing"),
         pytest.param(
             "a\u200ab\u2010c\u2065d\U000e0080e",
             "a\u200ab\u2010c\u2065d\U000e0080e",

@@ -79,7 +79,10 @@ def test_the_ten_seconds_begin_again_after_a_good_read():
 
 
 def test_the_file_is_looked_at_often_meanwhile():
-    assert 11.5 == decide(observed((11, FINISHED, STALE)), Policy()).next_look
+    o = observed((11, FINISHED, STALE))
+
+    assert 11.5 == decide(o, Policy()).next_look
+    assert 21 == decide(later(o, 20.8), Policy()).next_look
 
 
 def test_a_command_that_was_not_found_has_no_file_to_wait_for():
@@ -92,6 +95,14 @@ def test_after_sigterm_a_read_error_is_waited_for_until_a_second_before_the_end(
     assert PENDING == verdict(later(o, 36.9))
     assert not nothing_more(later(o, 36.9), Policy())
     assert final(*UNREAD) == verdict(later(o, 37))
+
+
+def test_a_reporter_that_was_stopped_alone_waits_for_a_read_error_to_pass():
+    """Longer than for the Pod: 10 s since the first error."""
+    o = in_form(observed((30, pod(running()), STALE), stopped=30), Form.CLASSIC)
+
+    assert not nothing_more(later(o, 39.9), Policy())
+    assert nothing_more(later(o, 40), Policy())
 
 
 def test_a_result_that_was_read_before_the_error_stays():

@@ -4,6 +4,7 @@ import pytest
 
 from reporter.core.case import Policy
 from reporter.core.facts import (
+    PodRefused,
     Running,
 )
 from reporter.core.verdict import decide
@@ -91,11 +92,12 @@ def test_a_file_of_an_earlier_run_is_no_result_of_this_one():
 
 
 def test_the_next_look_is_when_time_alone_changes_the_verdict():
-    """End of the wait time, the minute in a row; nothing when both are over."""
+    """End of the wait time, the minute in a row, 30 s of 403; nothing when all are over."""
     assert 301 == decide(observed((3, pod(running()))), Policy()).next_look
     assert 63 == decide(observed((3, pod(PULLING))), Policy()).next_look
     assert 300 == decide(later(observed((3, pod(PULLING))), 63), Policy()).next_look
     assert float("inf") == decide(observed((300, pod())), Policy()).next_look
+    assert 33 == decide(observed((3, PodRefused())), Policy()).next_look
 
 
 def test_a_container_that_runs_without_a_time_has_started_when_it_was_first_seen():

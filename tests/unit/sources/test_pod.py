@@ -185,6 +185,27 @@ def test_a_refused_pod(subject: Subject) -> None:
     assert [("getPod", Forbidden)] == [(what, type(error)) for what, error in subject.failures]
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"), [(Unavailable("busy"), PodUnknown()), (NotFound("none"), PodNeverSeen())]
+)
+def test_another_answer_ends_the_refusal(
+    subject: Subject, error: KubeError, expected: object
+) -> None:
+    """Only an unbroken series of 403 counts."""
+    subject.api.answer = Forbidden("no")
+    subject.source.look()
+    subject.api.answer = error
+
+    assert expected == subject.source.look(fresh=True)
+
+
+def test_a_pod_that_the_watch_shows_is_not_refused(watching: Subject) -> None:
+    """The right to get may be missing, or be on its way."""
+    watching.api.answer = Forbidden("no")
+
+    assert isinstance(watching.source.look(fresh=True), PodSeen)
+
+
 def test_a_pod_that_stays_refused_is_asked_for_once_a_minute(subject: Subject) -> None:
     """A Role may be missing for days."""
     subject.api.answer = Forbidden("no")
@@ -195,6 +216,37 @@ def test_a_pod_that_stays_refused_is_asked_for_once_a_minute(subject: Subject) -
         pauses.append(round(subject.source.next_look() - before, -1))
 
     assert [10, 20, 30, 40, 50, 60, 60, 60] == pauses
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (Forbidden("no"), [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]),
+        (Unavailable("away"), [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]),
+        (Unavailable("busy", retry_after=4.0), [6.0, 6.0, 6.0, 6.0, 8.0, 10.0, 10.0]),
+    ],
+    ids=["refused", "away", "asks for time"],
+)
+def test_a_watch_that_fails_is_opened_ever_more_seldom(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch, error: KubeError, expected: list[float]
+) -> None:
+    pauses: list[float] = []
+    closed = subject.source._closed
+
+    def wait(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == len(expected):
+            closed.set()
+
+    monkeypatch.setattr(closed, "wait", wait)
+    monkeypatch.setattr("reporter.sources.pod.random.random", lambda: 1.0)
+    subject.api.answer = error
+    for _ in expected:
+        subject.api.events.put(error)
+    subject.source.start()
+    subject.source._thread.join(BOUND)
+
+    assert expected == pauses
 
 
 def test_a_server_that_asks_for_time_is_given_it(subject: Subject) -> None:

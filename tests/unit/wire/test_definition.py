@@ -268,8 +268,8 @@ DOUBLING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")]
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("", "line 1: no plugin definition in it", id="empty"),
-        pytest.param("# nothing\n", "line 1: no plugin definition in it", id="comment"),
+        pytest.param("", "line 1: no plugin definition found", id="empty"),
+        pytest.param("# nothing\n", "line 1: no plugin definition found", id="comment"),
         pytest.param("- a\n", "line 1: not an object", id="list"),
         pytest.param(
             "kind: Pod\n",

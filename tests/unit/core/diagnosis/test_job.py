@@ -118,7 +118,7 @@ JOBS = {
         job(rows.timeout(300), pod="validate-old"),
         [pod()],
         "earlier-attempt",
-        "of an earlier attempt (Pod validate-old); now there is Pod validate-x7k2p",
+        "to an earlier attempt (Pod validate-old); there is now Pod validate-x7k2p",
         "",
     ),
     "Pods refused to the reporter": (

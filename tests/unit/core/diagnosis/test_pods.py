@@ -482,4 +482,4 @@ def test_the_newest_of_pods_of_one_second():
     assert first is newest_pod([second, first])
     assert newest_pod([]) is None
     said = [each.what for each in explain(job(rows.timeout(300)), second, first)]
-    assert any("now there is Pod validate-a" in what for what in said)
+    assert any("there is now Pod validate-a" in what for what in said)

@@ -37,7 +37,7 @@ class TestWhyNot:
             ),
             (
                 job(metadata={"labels": {LABEL: "natve"}}),
-                f"label {LABEL}=natve is none of native, classic and disabled",
+                f"label {LABEL}=natve must be native, classic or disabled",
             ),
         ],
     )

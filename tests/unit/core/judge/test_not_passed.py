@@ -37,8 +37,8 @@ def told(found: NotPassed, **counts: int) -> list:
         ("gojson", GO, [("failed", "r/p", "Bad", ""), ("unknown", "r/p", "Open", "")]),
         ("manual", MANUAL, [("failed", "r", "b", "m"), ("worn", "r", "a", "")]),
         ("junit", b"", [("unknown", "", "r", "not valid XML: no element found: line 1, column 0")]),
-        ("junit", b"<testsuite/>", [("unknown", "r", "testsuite-001", "no tests in it")]),
-        ("gojson", b"", [("unknown", "", "r", "no tests in it")]),
+        ("junit", b"<testsuite/>", [("unknown", "r", "testsuite-001", "no tests found")]),
+        ("gojson", b"", [("unknown", "", "r", "no tests found")]),
     ],
 )
 def test_tests_of_every_format(result_format, report, tests):

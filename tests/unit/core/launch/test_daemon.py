@@ -96,7 +96,7 @@ REFUSED["involvedObject"]["kind"] = "DaemonSet"
 GONE = "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeAffinity]."
 NO_POD = (
     f"not started within 10m0s: DaemonSet {SET} has no Pod on node node1: the node is gone, or the "
-    "DaemonSet may not run there"
+    "DaemonSet cannot run there"
 )
 BEFORE = {
     "it makes no Pod on a node": ([], [], 600, "NoPod", NO_POD),

@@ -48,12 +48,13 @@ def said(
     final: bool = False,
     pod: str = "validate-x7k2p",
     created: str = "2030-01-01T12:00:00Z",
+    index: int | None = None,
     **evidence: Any,
 ) -> Object:
     """The Job with what a reporter has written on it."""
     uid = "22222222-2222-4222-8222-222222222222" if pod == "validate-x7k2p" else "another"
     at = epoch(created) or 0.0
-    note = encode_note(Attempt(pod, uid, at, at), report, evidence, final=final)
+    note = encode_note(Attempt(pod, uid, at, at, index=index), report, evidence, final=final)
     made["metadata"]["annotations"] = {KEY: note}
     made["status"]["conditions"].append(
         {

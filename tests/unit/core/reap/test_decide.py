@@ -120,6 +120,21 @@ class TestAttempt:
         assert Owner.OLDER is owner(standing, Attempt("validate-0", "0", at, at))
 
 
+@pytest.mark.parametrize("gone", [True, False])
+@pytest.mark.parametrize("completions", [1, 3])
+def test_the_message_names_the_completion_index(gone: bool, completions: int) -> None:
+    """As the reporter's own messages do."""
+    made = said(job(ended(), completions=completions, completionMode="Indexed"), RUNS, index=2)
+    shown = pod(adapter_state=waiting(), reporter=IMAGE, phase="Failed")
+    shown["metadata"]["annotations"] = {"batch.kubernetes.io/job-completion-index": "2"}
+    found = judged(made, None if gone else shown)
+
+    assert isinstance(found, Reap)
+    assert 2 == found.attempt.index
+    begins = f"{'index 2: ' * (completions > 1)}{'Pod is gone' if gone else 'Reporter did not'}"
+    assert found.report.message.startswith(begins)
+
+
 def test_evidence() -> None:
     """What was seen; nothing of a file that nobody could see."""
     shown = pod(deleted=ENDED, conditions=(DELETED_BY_GC,))
