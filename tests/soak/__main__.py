@@ -16,6 +16,7 @@ from tests.bed.__main__ import create_volumes
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node, why_not
 from tests.bed.product_image import PRODUCT_IMAGE, build_product_image
+from tests.soak.disks import disks
 from tests.soak.faults import Faults, Schedule
 from tests.soak.found import Contradiction
 from tests.soak.jobs import Jobs
@@ -45,8 +46,10 @@ def main() -> int:
             node.import_image(image, PRODUCT_IMAGE)
             # One for each run: what was claimed once is not free again.
             create_volumes(controlplane, 20 + int(3 * options.minutes))
+            volumes = sorted((controlplane.folder / "volumes").iterdir())
             seed, place = options.seed, Path(folder) / "runs"
             with (
+                disks(volumes, Path(folder) / "disks"),
                 Faults(node, seed) as faults,
                 Jobs(node, faults, seed, options.at_once) as jobs,
                 Runs(node, faults, seed, options.runs_at_once, place) as runs,

@@ -177,8 +177,10 @@ def draw(seed: str, number: int) -> Plan:
     """Draw one run."""
     rng = random.Random(f"{seed}/run/{number}")
     plugins = tuple(_draw_plugin(rng, f"p{place}") for place in range(rng.choice((1, 2, 3, 4))))
-    faults = tuple(_draw_fault(rng, len(plugins)) for _ in range(rng.choice((0, 1, 1, 2))))
-    return Plan(number, plugins, rng.random() < 0.4, rng.random() < 0.5, faults)
+    claim = rng.random() < 0.6
+    times = range(rng.choice((0, 1, 1, 2)))
+    faults = tuple(_draw_fault(rng, len(plugins), claim=claim) for _ in times)
+    return Plan(number, plugins, rng.random() < 0.4, claim, faults)
 
 
 def _draw_plugin(rng: random.Random, name: str) -> Plugin:
@@ -207,12 +209,14 @@ def _draw_plugin(rng: random.Random, name: str) -> Plugin:
     )
 
 
-def _draw_fault(rng: random.Random, many: int) -> Fault:
-    whom = rng.choice(("aggregator",) * 5 + ("worker",) * 3 + ("pod", "job", "reader", "run"))
+def _draw_fault(rng: random.Random, many: int, *, claim: bool) -> Fault:
+    others = ("pod", "job", "reader", "run", *(("disk",) * 4 if claim else ()))
+    whom = rng.choice(("aggregator",) * 5 + ("worker",) * 3 + others)
     whats = {
         "aggregator": ("kill", "stop", "end", "delete"),
         "worker": ("kill", "stop", "end"),
         "reader": ("second",),
+        "disk": ("fill", "freeze", "damage", "damage"),
     }
     what = rng.choice(whats.get(whom, ("delete",)))
     step = rng.choice(("started", "started", "one decided", "all decided", "over"))

@@ -113,9 +113,9 @@ class Proxy(HttpServer):
             if what == "silent":
                 self._over.wait()
                 raise Dropped
-            if what == "cut" and self._roll() < 0.5:
+            if what == "cut" and self.roll() < 0.5:
                 raise Dropped
-            time.sleep(self._roll({"hang": 12.0, "slow": 1.0}.get(what, 0.0)))
+            time.sleep(self.roll({"hang": 12.0, "slow": 1.0}.get(what, 0.0)))
             status = self._pass_on(connection, request, answered=what != "cut")
         finally:
             self._asked.append(Asked(at, who, request.method, request.target, status))
@@ -139,7 +139,7 @@ class Proxy(HttpServer):
                 while piece := answer.read1(65536):
                     what = self._trouble_of(request)
                     if what == "slow":
-                        time.sleep(self._roll())
+                        time.sleep(self.roll())
                     elif what == "silent":
                         self._over.wait()
                     connection.send(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
@@ -166,7 +166,7 @@ class Proxy(HttpServer):
             return ""
         return trouble.what if trouble.part in request.target else ""
 
-    def _roll(self, longest: float = 1.0) -> float:
+    def roll(self, longest: float = 1.0) -> float:
         return self._rng.uniform(0.0, longest)
 
 

@@ -19,6 +19,8 @@ FAILED: Verdict = ("failed", "failed")
 TIMED_OUT: Verdict = ("timed_out", "timeout")
 MISSING = {FAILED, ("failed", "unknown"), ("failed", "passed"), TIMED_OUT}
 """No result came: the Job's condition may say how its plugin ended."""
+LOST = {FAILED, ("failed", "unknown")}
+"""The kept result is no longer what was received."""
 NEAR = 10.0
 """Seconds from the moment a result is written until it is in, on a busy node."""
 SETTLES = 30.0
@@ -38,13 +40,15 @@ SETTLED = ("status", "digest", "result_status")
 class Lived:
     """A plugin from outside: when its container said what at first, and how many Pods it had.
 
-    `harmed`: its Pod, Job or worker was; `stopped`: seconds for which its worker stood still.
+    `harmed`: its Pod, Job or worker was; `stopped`: seconds for which its worker stood still;
+    `damaged`: a bit of its kept result was flipped.
     """
 
     said: Mapping[str, float]
     pods: int
     harmed: bool
     stopped: float
+    damaged: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ def allowed(plugin: Plugin, lived: Lived, world: World) -> set[Verdict]:
     if "second 200" in lived.said or (lived.pods > 1 and not plugin.daemon):
         return set()  # the first result is kept, and no Job is started twice
     if ACKNOWLEDGED in lived.said and not world.lost:
-        return {("complete", plugin.says)}  # nothing can undo that
+        # Nothing can undo that, but a disk that does not keep it.
+        return {("complete", plugin.says)} | (LOST if lived.damaged else set())
     if begun is None:
         return MISSING if hurt else set()
     missing = {TIMED_OUT} if plugin.contract == "link" else {TIMED_OUT, FAILED}
@@ -79,7 +84,7 @@ def allowed(plugin: Plugin, lived: Lived, world: World) -> set[Verdict]:
         found = {("complete", "unknown")}  # what is there is packed: an archive without a file
     else:
         found = {FAILED}
-    return found | (MISSING if hurt else set())
+    return found | (MISSING if hurt else set()) | (LOST if lived.damaged else set())
 
 
 def of_run(entries: Iterable[Object]) -> tuple[str, str, int]:
@@ -114,7 +119,8 @@ def history(
             rank = ranks.get(cause, ranks[entry["status"]])
             before, old = shown.get(entry["key"], (0, entry))
             kept = [old[name] in ("", None, entry[name]) for name in SETTLED]
-            if rank < before or (rank == before and not all(kept)):
+            worse = rank < before and not lived[entry["key"]].damaged
+            if worse or (rank == before and not all(kept)):
                 return f"{entry['key']} got worse: {old}, then {entry}"
             shown[entry["key"]] = (rank, entry)
             if rank:

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Self
@@ -28,6 +29,7 @@ from tests.bed.images import BUSYBOX_IMAGE
 from tests.bed.node import PROJECT, Node
 from tests.bed.product_image import PRODUCT_IMAGE
 from tests.scenarios.recorder import Recorder, Seen
+from tests.soak.disks import damage, fill, freeze
 from tests.soak.draw_runs import START_SECONDS, Fault, Plan, Plugin, draw
 from tests.soak.faults import Faults
 from tests.soak.found import Contradiction
@@ -39,6 +41,7 @@ Done = subprocess.CompletedProcess[str]
 AGGREGATOR = "kube-sonobuoy"
 SHARED = "soak-shared"
 FOREIGN = "configmap,secret,serviceaccount,job"
+VOLUME = "jsonpath={.items[*].spec.volumeName}"
 RUN, PLUGIN = "status-reporter.io/run", "status-reporter.io/plugin"
 COMMAND = (sys.executable, str(PROJECT / "cmd" / "status-ctl.py"))
 COMMAND_SECONDS, BACK_SECONDS = 240.0, 120.0
@@ -210,6 +213,10 @@ class Game:
                     self._deleted = True  # by whoever plays it
                 case _, "reader":
                     self._take([self._command("status", *self._it, "-o", "json").stdout])
+                case "damage", "disk":
+                    damage(self._disk(), self._documents[-1]["plugins"][fault.place]["digest"])
+                case what, "disk":
+                    {"fill": fill, "freeze": freeze}[what](self._disk(), fault.seconds)
                 case "delete", "aggregator":
                     self._remove("pod", f"{self._plan.name}-0")
                     self._lost |= not self._plan.claim
@@ -225,6 +232,12 @@ class Game:
             self.done.append((fault, began, time.time()))
             return True
         return False
+
+    def _disk(self) -> Path:
+        words = ("get", "pvc", "-n", self._namespace, "-l", f"{RUN}={self._plan.name}")
+        ask = partial(self._runs.controlplane.kubectl, *words, "-o", VOLUME)
+        volume = self._runs.faults.asking(ask)
+        return self._runs.controlplane.folder / "volumes" / volume.removeprefix("local-")
 
     def _remove(self, kind: str, name: str) -> None:
         words = ("delete", kind, name, "-n", self._namespace, "--wait=false")
@@ -268,13 +281,14 @@ class Game:
         done = [each for each in self.done if self._plan.plugins[each[0].place] is plugin]
         mine = [each for each in done if each[0].whom in {"worker", "pod", "job"}]
         stops = [ended - began for fault, began, ended in mine if fault.what == "stop"]
-        return Lived(said, len(pods), len(mine) > len(stops), sum(stops))
+        damaged = any(fault.what == "damage" for fault, _, _ in done)
+        return Lived(said, len(pods), len(mine) > len(stops), sum(stops), damaged)
 
     def _world(self) -> World:
         """When the aggregator was away: from a fault to the moment that it was ready again."""
         away = []
         for fault, began, ended in self.done:
-            if fault.whom == "aggregator":
+            if fault.whom in {"aggregator", "disk"}:
                 later = [v for seen in self._pods(None) for v in seen if v.at >= began]
                 down = [v.at for v in later if not _ready(v.object)]
                 up = [v.at for v in later if down and v.at > down[0] and _ready(v.object)]
