@@ -53,10 +53,14 @@ REAPED_SECONDS = 40.0
 LOOK_SECONDS = 5.0
 MOST_BYTES = 56_000_000
 REQUESTS, REQUESTS_FURTHER, REQUESTS_CONFLICT = 8, 4, 2
+REQUESTS_A_SECOND_STOPPING = 2.0
+"""A reporter whose Pod is removed asks for the adapter's end until it is shown."""
 RESTART_SECONDS = 15.0
 """The kubelet does not start a killed reporter again sooner."""
 LAST_LOOK_SECONDS = 30.0
 """So long a reporter that was asked to end looks on."""
+LOG_SECONDS = 3.0
+"""Until what a container has written is in its log, and until a watch has shown what is known."""
 NEEDED_SECONDS = 10.0
 """Of the grace period, for a reporter that was held up, to write what it knows."""
 
@@ -143,6 +147,7 @@ class Jobs:
             with suppress(LookupError, ProcessLookupError, ApiError):  # it is over already
                 self._disturb(plan, run)
         self._wait_over(plan, run)
+        time.sleep(LOG_SECONDS)
         self._judge(plan, run)
 
     def _ask(self, run: Run, method: str, path: str, *body: object) -> None:
@@ -344,6 +349,8 @@ class Jobs:
         budget = REQUESTS + REQUESTS_FURTHER * further + REQUESTS_CONFLICT * conflicts
         if any(life.progress == "good" for life in plan.lives):
             budget += progress
+        if attempt.removed is not None:
+            budget += int(REQUESTS_A_SECOND_STOPPING * (seen[-1].at - attempt.removed)) + 1
         if asked.total() > budget:
             raise Contradiction(f"{asked.total()} requests where {budget} are enough: {asked}")
 

@@ -224,12 +224,13 @@ def _removals(attempt: Attempt) -> set[Verdict]:
     if attempt.removed is None:
         return set()
     allowed: set[Verdict] = set()
-    if attempt.deadline <= attempt.removed + NEAR:
+    timely = attempt.deadline <= attempt.removed + NEAR
+    if timely:
         allowed.add(TIMEOUT)
     if attempt.evicted:
         allowed.add(EVICTED)
     # Where the Job has failed already, what the removed run before says counts, if it was seen.
     said = attempt.evicted or (attempt.thrown and not attempt.delayed)
-    if attempt.deleted or not (said or attempt.deadline <= attempt.removed + NEAR):
+    if attempt.deleted or not (said or (timely and not attempt.thrown)):
         allowed.add(INTERRUPTED)
     return allowed

@@ -164,8 +164,9 @@ class Game:
     def _follow(self) -> None:
         """Watch it to its end, and disturb it."""
         command = [*COMMAND, "watch", *self._it, "-o", "json"]
-        how = self._how | {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        with subprocess.Popen(command, **how) as watch:
+        stderr = self._folder / "watch.stderr"
+        how = self._how | {"stdout": subprocess.PIPE}
+        with stderr.open("w") as told, subprocess.Popen(command, stderr=told, **how) as watch:
             reader = threading.Thread(target=self._take, args=(watch.stdout,))
             reader.start()
             try:
@@ -173,6 +174,7 @@ class Game:
             finally:
                 watch.kill()
                 reader.join()
+                self._said.append(f"watch: {watch.wait()} {stderr.read_text()[-600:]}")
 
     def _disturb(self, reader: threading.Thread) -> None:
         pending = list(self._plan.faults)
@@ -196,6 +198,9 @@ class Game:
     def _take(self, lines: Iterable[str]) -> None:
         for document in map(json.loads, lines):
             if document.get("partial"):
+                # The annotation alone, while nobody can reach the aggregator; it knows the end.
+                if document["final"]:
+                    self._reached.setdefault("over", time.time())
                 continue
             self._documents.append(document)
             running = [each["status"] == "running" for each in document["plugins"]]
