@@ -132,7 +132,9 @@ class Jobs:
             pods = [pod[-1].object["metadata"]["name"] for pod in made.run.pods()]
             faults = [*self._faults.between(began, time.time())]
             hits = [hit for pod in pods for hit in self._hits[pod]]
-            raise Contradiction(f"{error}\n{plan}\n{faults}\n{hits}\n{made.run.report()}") from None
+            now = self._faults.asking(lambda: made.run.controlplane.api.get_or_none(made.run.path))
+            told = [error, plan, faults, hits, made.run.report(), f"-- the API now\n{now}"]
+            raise Contradiction("\n".join(map(str, told))) from None
         finally:
             made.delete()
         self.counts.update((plan.form, plan.made, f"with {plan.fault or 'no fault'}"))
