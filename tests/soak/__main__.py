@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -23,6 +24,8 @@ from tests.soak.jobs import Jobs
 from tests.soak.play import Player, play, summary
 from tests.soak.runs import Runs
 
+NEEDED = ("gcc", "mkfs.ext4", "fsfreeze", "mount")
+
 
 def main() -> int:
     """Return 0 where nothing was found, 1 for a contradiction, 2 where it cannot run here."""
@@ -32,7 +35,8 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=6, help="Jobs at a time")
     parser.add_argument("--runs-at-once", type=int, default=2)
     options = parser.parse_args()
-    if reason := why_not():
+    missing = [name for name in NEEDED if not shutil.which(name)]
+    if reason := why_not() or (missing and f"the soak needs {', '.join(missing)}"):
         print(f"soak: {reason}", file=sys.stderr)
         return 2
     print(f"soak: seed {options.seed}, {options.minutes:g} minutes", flush=True)
