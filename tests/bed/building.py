@@ -84,10 +84,11 @@ def archive(
 
     `other`: the archive of another of our images, which the Dockerfile may name.
     """
-    base = base_image()
+    # By its id: a base that was made once more from the same recipe has other layers.
+    base = _buildah("images", "--quiet", "--no-trunc", base_image()).strip()
     archives = cache_dir() / "images"
     archives.mkdir(exist_ok=True)
-    made_from = [_digest(context), base.rpartition(":")[2], *([other.stem] if other else [])]
+    made_from = [_digest(context), base, *([other.stem] if other else [])]
     key = hashlib.sha256(" ".join(made_from).encode()).hexdigest()[:24]
     kept = archives / f"{key}.tar"
     if not kept.exists():
