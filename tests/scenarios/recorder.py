@@ -54,11 +54,15 @@ class Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._closed.set()
+        self.close()
         for thread in self._threads:
             thread.join(2 * WATCH_SECONDS)
         for file in self._logs.values():
             file.close()
+
+    def close(self) -> None:
+        """See nothing new any more; who waits, or will, gets an InterruptedError."""
+        self._closed.set()
 
     def job(self, namespace: str, name: str) -> list[Seen]:
         """The versions of a Job, oldest first."""
@@ -83,6 +87,8 @@ class Recorder:
         with self._news:
             while not (found := ready()):
                 left = end - time.monotonic()
+                if self._closed.is_set():
+                    raise InterruptedError(f"{what}: nobody looks any more")
                 if left <= 0:
                     raise TimeoutError(f"{what}: not within {seconds:.0f} s")
                 # Files and processes bring no news: look at them now and then.

@@ -84,6 +84,7 @@ class Faults:
         self._node, plane = node, node.controlplane
         self.proxy = Proxy(plane.port, plane.pki, seed)
         self._one, self._away = threading.Lock(), threading.RLock()
+        self.over = threading.Event()
         self._past: list[Fault] = []
         self._now: Fault | None = None
         kubelet = Program(node.folder, "kubelet")
@@ -127,7 +128,7 @@ class Faults:
             began = time.time()
             self._now = Fault(kind, began, float("inf"))
             with self._ways[kind]():
-                time.sleep(seconds)
+                self.over.wait(seconds)
             if away:
                 self._node.controlplane.wait_ready()
             self._past.append(Fault(kind, began, time.time()))
@@ -181,6 +182,10 @@ class Schedule:
         self._faults, self._seed = faults, seed
         self.counts: Counter[str] = Counter()
 
+    def stop(self) -> None:
+        """End the fault or the pause."""
+        self._faults.over.set()
+
     def play(self, number: int) -> None:
         """Wait, have a fault, and look at what was asked for."""
         turn, place = divmod(number, len(LONGEST))
@@ -189,7 +194,7 @@ class Schedule:
         kind = rng.sample(list(LONGEST), len(LONGEST))[place]
         rng = random.Random(f"{self._seed}/fault/{number}")
         seconds = rng.uniform(1.0, LONGEST[kind])
-        time.sleep(rng.uniform(*PAUSES))
+        self._faults.over.wait(rng.uniform(*PAUSES))
         began = time.time()
         self._faults.cause(kind, seconds)
         self.counts[f"fault {kind}"] += 1

@@ -122,6 +122,10 @@ class Jobs:
         if code is not None:
             raise Contradiction(f"the reaper ended with {code}")
 
+    def stop(self) -> None:
+        """Wait for nothing any more."""
+        self._stage.recorder.close()
+
     def play(self, number: int) -> None:
         """Create a Job, disturb it, wait for its end and judge it."""
         plan, began = draw(self._seed, number), time.time()

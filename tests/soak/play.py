@@ -19,11 +19,14 @@ class Player(Protocol):
     def play(self, number: int) -> None:
         """Play one game, the n-th; raises Contradiction."""
 
+    def stop(self) -> None:
+        """End what is under way in other threads, soon, with whatever error."""
+
 
 def play(players: Sequence[Player], until: float) -> None:
     """Begin games until the time (monotonic) is over, then wait for the last ones.
 
-    Raises the first Contradiction once what is under way has ended.
+    The first Contradiction stops the others, and is raised.
     """
     over = threading.Event()
 
@@ -37,10 +40,15 @@ def play(players: Sequence[Player], until: float) -> None:
                 raise
             number += player.at_once
 
+    found: BaseException | None = None
     lanes = [(player, lane) for player in players for lane in range(player.at_once)]
     with ThreadPoolExecutor(len(lanes), "soak") as pool:
         for done in as_completed([pool.submit(games, *lane) for lane in lanes]):
-            done.result()
+            if found is None and (found := done.exception()):
+                for player in players:
+                    player.stop()
+    if found:
+        raise found
 
 
 def summary(players: Sequence[Player]) -> str:

@@ -46,6 +46,8 @@ RUN, PLUGIN = "status-reporter.io/run", "status-reporter.io/plugin"
 COMMAND = (sys.executable, str(PROJECT / "cmd" / "status-ctl.py"))
 COMMAND_SECONDS, BACK_SECONDS = 240.0, 120.0
 """For a command, and for an aggregator that was killed to be back."""
+COLLECTED_SECONDS = 30.0
+"""Until Kubernetes' garbage collector has removed what belonged to what was deleted."""
 
 
 class Runs:
@@ -56,6 +58,8 @@ class Runs:
         self.folder, self.controlplane = folder, node.controlplane
         self.recorder = Recorder(node.controlplane.api, node)
         self.counts: Counter[str] = Counter()
+        self.over = threading.Event()
+        self.commands: set[subprocess.Popen[str]] = set()
 
     def __enter__(self) -> Self:
         self.recorder.__enter__()
@@ -71,6 +75,12 @@ class Runs:
 
     def __exit__(self, *details: object) -> None:
         self.recorder.__exit__(*details)
+
+    def stop(self) -> None:
+        """End the commands and what waits for their runs."""
+        self.over.set()
+        for command in self.commands.copy():
+            command.kill()
 
     def play(self, number: int) -> None:
         """Start a run, disturb it, wait for its end, judge it, and delete it."""
@@ -89,10 +99,14 @@ class Runs:
 
     def check_deleted(self, plan: Plan) -> None:
         """Find nothing that is labelled with a run, and everything foreign as it was."""
-        kubectl = self.controlplane.kubectl
-        named = kubectl("api-resources", "--verbs=list", "-o", "name").split()
+        named = self._kubectl("api-resources", "--verbs=list", "-o", "name").split()
         kinds = ",".join(sorted({*named} - {"events", "componentstatuses"}))
-        left = kubectl("get", kinds, "-A", "-l", f"{RUN}={plan.name}", "-o", "name").split()
+        labelled = ("get", kinds, "-A", "-l", f"{RUN}={plan.name}", "-o", "name")
+        end = time.time() + COLLECTED_SECONDS
+        while left := self._kubectl(*labelled).split():
+            if time.time() > end:
+                break
+            time.sleep(1)
         now = self._see_foreign()
         if left or now != self._foreign:
             raise Contradiction(f"after delete: left {left}; foreign {self._foreign}, then {now}")
@@ -101,7 +115,10 @@ class Runs:
         """Names, identities and versions of what no run may touch."""
         columns = "K:.kind,N:.metadata.name,U:.metadata.uid,V:.metadata.resourceVersion"
         words = ("get", FOREIGN, "drawn", "-n", SHARED, "-o", f"custom-columns={columns}")
-        return self.controlplane.kubectl(*words)
+        return self._kubectl(*words)
+
+    def _kubectl(self, *words: str) -> str:
+        return self.faults.asking(lambda: self.controlplane.kubectl(*words))
 
 
 class Game:
@@ -139,23 +156,32 @@ class Game:
         if not self._deleted:
             self._judge()
         self._succeed("delete", *self._it, *(("--yes",) if self._deleted else ()))
-        self._runs.faults.asking(lambda: self._runs.check_deleted(self._plan))
+        self._runs.check_deleted(self._plan)
 
     def _sick(self) -> float:
         """Seconds in which something was done to the whole cluster."""
         return self._runs.faults.seconds(self._began)
 
     def _command(self, *words: str) -> Done:
-        how = self._how | {"capture_output": True, "timeout": COMMAND_SECONDS}
-        done = subprocess.run([*COMMAND, *words], check=False, **how)
-        code, said = done.returncode, done.stderr[-600:].strip()
-        self._said.append(f"{_clock(time.time())} {' '.join(words)}: {code} {said}")
-        return done
+        how = self._how | {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        command = [*COMMAND, *words]
+        with subprocess.Popen(command, **how) as running:
+            self._runs.commands.add(running)
+            try:
+                out, err = running.communicate(timeout=COMMAND_SECONDS)
+            finally:
+                running.kill()
+                self._runs.commands.discard(running)
+        code = running.returncode
+        self._said.append(f"{_clock(time.time())} {' '.join(words)}: {code} {err[-600:].strip()}")
+        return Done(command, code, out, err)
 
     def _succeed(self, *words: str, codes: tuple[int, ...] = (0,)) -> Done:
         """Run a command; again where it cannot tell and something is away on purpose."""
         end = time.time() + BACK_SECONDS
         while (done := self._command(*words)).returncode not in codes:
+            if self._runs.over.is_set():
+                raise InterruptedError(" ".join(words))
             if time.time() > end or not (self._sick() or (self.done and done.returncode == 4)):
                 raise Contradiction(f"exit code {done.returncode} of {' '.join(words)}")
             time.sleep(1)
@@ -184,6 +210,8 @@ class Game:
             if not reader.is_alive() and "over" not in self._reached:
                 raise Contradiction("the command that watches ended before the run")
             now = time.time()
+            if self._runs.over.is_set():
+                raise InterruptedError("the soak is over")
             if now > self._began + bound + BACK_SECONDS * len(self.done) + self._sick():
                 raise Contradiction("the run does not end")
             due = [each for each in pending if each.step in self._reached]
