@@ -61,8 +61,6 @@ LAST_LOOK_SECONDS = 30.0
 """So long a reporter that was asked to end looks on."""
 LOG_SECONDS = 3.0
 """Until what a container has written is in its log, and until a watch has shown what is known."""
-NEEDED_SECONDS = 10.0
-"""Of the grace period, for a reporter that was held up, to write what it knows."""
 
 
 @dataclass(frozen=True)
@@ -375,10 +373,9 @@ class Jobs:
         jobs = [version.object.get("status", {}) for version in run.versions()]
         starts = [_unix(job["startTime"]) for job in jobs if "startTime" in job]
         start = max((each for each in starts if each <= created + 1), default=created)
-        stops = [(hit.at, hit.until - NEEDED_SECONDS) for hit in hits if hit.kind == "stop"]
-        lost = [(hit.at, hit.until) for hit in hits if hit.kind in {"kill", "term", "force"}]
+        gone = [(h.at, h.until) for h in hits if h.kind in {"stop", "kill", "term", "force"}]
         faults = self._faults.between(created - GRACE, until + GRACE)
-        away = [(each.began, each.ended - NEEDED_SECONDS) for each in faults]
+        away = [(each.began, each.ended) for each in faults]
         held = sum(hit.until - hit.at for hit in hits if hit.until < NEVER)
         held += sum(
             min(each.ended, until + GRACE) - max(each.began, created - GRACE) for each in faults
@@ -393,7 +390,7 @@ class Jobs:
             evicted="evict" in kinds,
             deleted=not kinds.isdisjoint({"delete", "force"}),
             thrown=any("BackoffLimitExceeded" in str(job.get("conditions")) for job in jobs),
-            downs=(*stops, *lost, *away),
+            downs=(*gone, *away),
             delayed=held + (10.0 if plan.role == "go" else 0.0),
         )
 

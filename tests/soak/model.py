@@ -35,6 +35,8 @@ STARTED = 12.0
 """Seconds after its container's start in which a reporter may not be at work yet."""
 UNHEARD = 2.0
 """Seconds at the end of the grace period in which nothing is written any more."""
+NEEDED = 10.0
+"""Seconds of the grace period, for a reporter that was held up, to write what it knows."""
 NEVER = float("inf")
 
 
@@ -64,7 +66,7 @@ class Attempt:
 
     `up`: when the reporter's container was first started; where it never was it owes nothing (a
     volume may come late). `deadline`: when the Job's is. `thrown`: the Job had failed by its
-    backoffLimit. `downs`: who ends in one of these times may not be heard of. `delayed`: seconds
+    backoffLimit. `downs`: when the reporter or what it needs was away. `delayed`: seconds
     for which the reporter, its API server or its kubelet may have stood still.
     """
 
@@ -121,7 +123,16 @@ def owes(attempt: Attempt) -> bool:
         return False
     ended = attempt.runs[-1].ended if attempt.runs else None
     end = min(removed, ended if ended is not None else NEVER)
-    return not any(began - NEAR <= end <= until + NEAR for began, until in attempt.downs)
+    if end == NEVER:
+        return not any(until == NEVER for _, until in attempt.downs)
+    # A calm moment at the end itself, or a longer one before its grace period is over.
+    calm, needed = end - NEAR, 2 * NEAR
+    for began, until in sorted(attempt.downs):
+        if began > calm + needed:
+            break
+        if until > calm:
+            calm, needed = until, NEEDED
+    return calm + needed <= end + GRACE
 
 
 def reaped(plan: Plan, attempt: Attempt, shown: set[Verdict]) -> set[Verdict]:

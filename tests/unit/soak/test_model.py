@@ -117,5 +117,9 @@ def test_who_was_there_to_see_the_end() -> None:
     assert owes(pod(run()))
     assert owes(pod(run(), downs=((110.0, 120.0),)))
     assert not owes(pod(run(), downs=((140.0, NEVER),)))
+    # Refused until it was stopped, and its grace period was over before it went on.
+    assert not owes(pod(run(), downs=((146.0, 155.0), (155.0, 180.0))))
+    assert owes(pod(run(), downs=((146.0, 150.0), (165.0, 180.0))))
+    assert owes(pod(run(), downs=((153.5, 180.0),)))
     assert not owes(pod(run(), removed=105.0))
     assert not owes(pod(removed=130.0, up=NEVER))
