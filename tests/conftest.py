@@ -95,13 +95,14 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests on the real cluster come first, those that share something after each other.
 
-    So each thing is made once, and as little as possible of it runs while others are tested.
+    So each thing is made once, and as little as possible of it runs while others are tested: those
+    that share nothing begin.
     """
 
     def shared(item: pytest.Item) -> int:
         fixtures = getattr(item, "fixturenames", ())
         found = (place for place, name in enumerate(SHARED) if name in fixtures)
-        return next(found, len(SHARED))
+        return next(found, -1)
 
     real = [item for item in items if any(map(item.get_closest_marker, REAL))]
     chosen = set(real)

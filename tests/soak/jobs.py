@@ -135,6 +135,7 @@ class Jobs:
             faults = [*self._faults.between(began, time.time())]
             hits = [hit for pod in pods for hit in self._hits[pod]]
             now = self._faults.asking(lambda: made.run.controlplane.api.get_or_none(made.run.path))
+            now = now and {"status": now["status"], "annotations": now["metadata"]["annotations"]}
             told = [error, plan, faults, hits, made.run.report(), f"-- the API now\n{now}"]
             raise Contradiction("\n".join(map(str, told))) from None
         finally:

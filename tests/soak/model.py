@@ -123,8 +123,11 @@ def owes(attempt: Attempt) -> bool:
         return False
     ended = attempt.runs[-1].ended if attempt.runs else None
     end = min(removed, ended if ended is not None else NEVER)
-    if end == NEVER:
-        return not any(until == NEVER for _, until in attempt.downs)
+    if end in (NEVER, removed):
+        # It may wait until just before the kill for what an adapter that is asked to end still says.
+        return not any(
+            began <= end + GRACE and until >= end - NEAR for began, until in attempt.downs
+        )
     # A calm moment at the end itself, or a longer one before its grace period is over.
     calm, needed = end - NEAR, 2 * NEAR
     for began, until in sorted(attempt.downs):

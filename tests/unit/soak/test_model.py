@@ -121,5 +121,8 @@ def test_who_was_there_to_see_the_end() -> None:
     assert not owes(pod(run(), downs=((146.0, 155.0), (155.0, 180.0))))
     assert owes(pod(run(), downs=((146.0, 150.0), (165.0, 180.0))))
     assert owes(pod(run(), downs=((153.5, 180.0),)))
+    # A removed one may wait for its adapter until the grace period is nearly over.
+    assert owes(pod(run(ended=None), removed=130.0, downs=((110.0, 120.0), (155.0, 180.0))))
+    assert not owes(pod(run(ended=None), removed=130.0, downs=((140.0, 155.0),)))
     assert not owes(pod(run(), removed=105.0))
     assert not owes(pod(removed=130.0, up=NEVER))
