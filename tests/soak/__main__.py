@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--seed", default=os.urandom(4).hex())
     parser.add_argument("--at-once", type=int, default=6, help="Jobs at a time")
     parser.add_argument("--runs-at-once", type=int, default=2)
+    parser.add_argument("--go-on", action="store_true", help="do not end at a contradiction")
     options = parser.parse_args()
     missing = [name for name in NEEDED if not shutil.which(name)]
     if reason := why_not() or (missing and f"the soak needs {', '.join(missing)}"):
@@ -59,18 +60,22 @@ def main() -> int:
                 Runs(node, faults, seed, options.runs_at_once, place) as runs,
             ):
                 players: list[Player] = [jobs, runs, Schedule(faults, seed)]
-                began = time.monotonic()
-                try:
-                    play(players, began + 60 * options.minutes)
-                except Contradiction as found:
-                    print(found, flush=True)
+                began, found = time.monotonic(), []
+
+                def tell(contradiction: Contradiction) -> None:
                     seconds = time.monotonic() - began
+                    found.append(contradiction)
+                    print(contradiction, flush=True)
                     print(f"soak: contradiction after {seconds:.0f} s; --seed {options.seed}")
-                    return 1
+
+                try:
+                    play(players, began + 60 * options.minutes, tell if options.go_on else None)
+                except Contradiction as first:
+                    tell(first)
                 finally:
                     print(summary(players), flush=True)
-    print("soak: no contradiction")
-    return 0
+    print(f"soak: {len(found) or 'no'} contradiction{'s' * (len(found) > 1)}")
+    return bool(found)
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ def owes(attempt: Attempt) -> bool:
     ended = attempt.runs[-1].ended if attempt.runs else None
     end = min(removed, ended if ended is not None else NEVER)
     if end in (NEVER, removed):
-        # It may wait until just before the kill for what an adapter that is asked to end still says.
+        # An adapter that is asked to end may be heard until just before the kill.
         return not any(
             began <= end + GRACE and until >= end - NEAR for began, until in attempt.downs
         )

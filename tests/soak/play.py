@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Protocol
+
+from tests.soak.found import Contradiction
 
 
 class Player(Protocol):
@@ -23,10 +25,12 @@ class Player(Protocol):
         """End what is under way in other threads, soon, with whatever error."""
 
 
-def play(players: Sequence[Player], until: float) -> None:
+def play(
+    players: Sequence[Player], until: float, told: Callable[[Contradiction], None] | None = None
+) -> None:
     """Begin games until the time (monotonic) is over, then wait for the last ones.
 
-    The first Contradiction stops the others, and is raised.
+    The first Contradiction stops the others, and is raised; with `told` it is told and played on.
     """
     over = threading.Event()
 
@@ -35,9 +39,11 @@ def play(players: Sequence[Player], until: float) -> None:
         while time.monotonic() < until and not over.is_set():
             try:
                 player.play(number)
-            except BaseException:
-                over.set()
-                raise
+            except BaseException as error:
+                if not (told and isinstance(error, Contradiction)):
+                    over.set()
+                    raise
+                told(error)
             number += player.at_once
 
     found: BaseException | None = None
