@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -41,6 +42,7 @@ def main() -> int:
         print(f"soak: {reason}", file=sys.stderr)
         return 2
     print(f"soak: seed {options.seed}, {options.minutes:g} minutes", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         image = Path(folder) / "image.tar"
         build_product_image(image)

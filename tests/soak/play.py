@@ -39,22 +39,22 @@ def play(
         while time.monotonic() < until and not over.is_set():
             try:
                 player.play(number)
-            except BaseException as error:
-                if not (told and isinstance(error, Contradiction)):
-                    over.set()
+            except Contradiction as error:
+                if told is None:
                     raise
                 told(error)
             number += player.at_once
 
-    found: BaseException | None = None
     lanes = [(player, lane) for player in players for lane in range(player.at_once)]
     with ThreadPoolExecutor(len(lanes), "soak") as pool:
-        for done in as_completed([pool.submit(games, *lane) for lane in lanes]):
-            if found is None and (found := done.exception()):
-                for player in players:
-                    player.stop()
-    if found:
-        raise found
+        try:
+            for done in as_completed([pool.submit(games, *lane) for lane in lanes]):
+                done.result()
+        except BaseException:
+            over.set()
+            for player in players:
+                player.stop()
+            raise
 
 
 def summary(players: Sequence[Player]) -> str:
