@@ -15,13 +15,13 @@ def asked(*moments: float, status: int = 429, client: str = "n/pod") -> list[Ask
     return [Asked(at, client, "GET", STATUS, status) for at in moments]
 
 
-def test_retry_after_may_be_cut_short_twice():
-    judge_pace(asked(0.0, 1.0, 2.0, 2.0 + RETRY_AFTER))
+def test_retry_after_may_be_cut_short_three_times():
+    judge_pace(asked(0.0, 1.0, 2.0, 3.0, 3.0 + RETRY_AFTER))
 
 
 def test_retry_after_is_not_heeded():
     with pytest.raises(Contradiction, match="Retry-After"):
-        judge_pace(asked(0.0, 1.0, 2.0, 3.0))
+        judge_pace(asked(0.0, 1.0, 2.0, 3.0, 4.0))
 
 
 def test_a_pod_asks_without_a_pause():
