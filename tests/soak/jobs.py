@@ -226,7 +226,7 @@ class Jobs:
             shown, pod = run.history(), run.pod()
             if run.ended():
                 return True
-            if plan.lives[-1].end != "stay" or not shown:
+            if not shown or all(life.end != "stay" for life in plan.lives):
                 return False
             said = shown[-1]
             # A result may be replaced by a later run's for as long as there may be one.

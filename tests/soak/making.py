@@ -132,6 +132,8 @@ class Made:
         template = {"metadata": {"labels": job["metadata"]["labels"]}, "spec": job["spec"]}
         by_hand = plan.by == "cron by hand"
         spec = {"schedule": "* * * * *", "suspend": by_hand, "jobTemplate": template}
+        # Two at once would write to one claim.
+        spec["concurrencyPolicy"] = "Forbid"
         body = {"metadata": {"name": plan.name}, "spec": spec}
         path = self._create(jobs.replace("/jobs", "/cronjobs"), body)
         if by_hand:
