@@ -137,6 +137,22 @@ def test_the_readmes_kubectl_wait_ends_with_either_answer(tmp_path, answer):
     assert "met\nChecked\n" == done.stdout
 
 
+def test_the_readmes_job_after_is_what_inject_makes_of_the_job_before():
+    before, after = blocks(README, "yaml")
+    (options,) = re.findall(r"^status-ctl inject -f job\.yaml (.*) \| kubectl apply", README, re.M)
+    done = subprocess.run(
+        [sys.executable, "cmd/status-ctl.py", "inject", "-f", "-", *options.split()],
+        cwd=ROOT,
+        input=before,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert after == done.stdout.split("---\n", maxsplit=1)[0]
+
+
 DESIGN = (ROOT / "docs" / "design.md").read_text()
 
 
