@@ -149,7 +149,7 @@ class Jobs:
             time.sleep(plan.suspended)
             self._ask(run, "PATCH", run.path, {"spec": {"suspend": False}}, MERGE)
         if plan.fault:
-            with suppress(LookupError, ProcessLookupError, ApiError):  # it is over already
+            with suppress(LookupError, ProcessLookupError, ApiError, TimeoutError):  # it is over
                 self._disturb(plan, run)
         self._wait_over(plan, run)
         time.sleep(LOG_SECONDS)
@@ -166,6 +166,8 @@ class Jobs:
 
         run.wait(started, "the adapter has started", START_SECONDS)
         time.sleep(plan.fault_after)
+        if not run.pods() or run.pods()[-1][-1].gone:
+            return
         pod = run.pod()
         name, at = pod["metadata"]["name"], time.time()
         path, hits = run.pod_path(name), self._hits[name]
@@ -406,14 +408,15 @@ def _adapter_runs(lines: list[str], versions: list[Object]) -> Iterator[AdapterR
             ends[count] = ended
         if ended := status.get("lastState", {}).get("terminated"):
             ends[count - 1] = ended
-    runs: list[list[tuple[float, list[str]]]] = []
+    # By their numbers: the log of an earlier run may be gone.
+    runs: dict[int, list[tuple[float, list[str]]]] = {}
     for line in lines:
         stamp, _, _, text = line.split(" ", 3)
         if text.startswith("begin "):
-            runs.append([])
+            runs[int(text.split()[1])] = []
         if runs:
-            runs[-1].append((_unix(stamp), text.split()))
-    for number, said in enumerate(runs):
+            runs[max(runs)].append((_unix(stamp), text.split()))
+    for number, said in runs.items():
         writes: list[Written] = []
         for at, (kind, *words) in said:
             if kind == "write":
