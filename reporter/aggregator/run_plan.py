@@ -86,14 +86,6 @@ def launch_of(chosen: Settings, plan: Plan) -> Launch | None:
     missing = [plugin.name for plugin in plan.plugins if plugin.name not in known]
     if missing:
         raise SettingsError([f"{path}: plugin {name} of the plan is missing" for name in missing])
-    unfit = [
-        plugin.name
-        for plugin in plan.plugins
-        if plugin.name in launch.daemon_sets and not (plugin.nodes and plugin.identity == "plugin")
-    ]
-    if unfit:
-        text = "dispatch daemonset needs nodes in the plan, and identity plugin"
-        raise SettingsError([f"{path}: plugin {name}: {text}" for name in unfit])
     return launch
 
 

@@ -1,11 +1,6 @@
-"""What an API server offers, read from its discovery documents in both of their forms.
+"""What an API server offers, read from its aggregated discovery: one document for many groups."""
 
-`aggregated` reads the one document that has all groups (Kubernetes 1.30, as a beta 1.26);
-`groups` and `plain` read the older ones, one for each version of a group. `preferred` says what to
-ask for: each resource once, in the version that the server prefers.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,16 +44,6 @@ class DiscoveryTrouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What one version of a group offers. With trouble it may offer more than is listed."""
-
-    group: str
-    version: str
-    resources: tuple[Resource, ...] = ()
-    trouble: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Discovered:
     """Each resource once, and every version of a group that could not be looked into."""
 
@@ -66,81 +51,25 @@ class Discovered:
     troubles: tuple[DiscoveryTrouble, ...]
 
 
-def preferred(offers: Iterable[Offer]) -> Discovered:
-    """Take each resource of a group from the first version that has it; sorted by their names."""
+def discovered(documents: Iterable[Object]) -> Discovered:
+    """Read APIGroupDiscoveryLists: each resource in the version that the server prefers, sorted."""
     found: dict[tuple[str, str], Resource] = {}
     troubles = []
-    for offer in offers:
-        for resource in offer.resources:
-            found.setdefault((resource.group, resource.plural), resource)
-        if offer.trouble:
-            troubles.append(DiscoveryTrouble(offer.group, offer.version, offer.trouble))
-    return Discovered(tuple(sorted(found.values(), key=_place)), tuple(sorted(troubles)))
-
-
-def aggregated(document: Object) -> list[Offer]:
-    """Read an APIGroupDiscoveryList: its versions are in the server's order of preference."""
-    offers = []
-    for group in items(document, "items"):
+    for group in (each for document in documents for each in items(document, "items")):
         name = text(section(group, "metadata"), "name")
-        for version in items(group, "versions"):
+        for version in items(group, "versions"):  # the preferred one first
             called = text(version, "version")
-            if not called:
-                continue
-            made = tuple(
-                Resource(
-                    name,
-                    called,
-                    text(each, "resource"),
-                    text(section(each, "responseKind"), "kind"),
-                    text(each, "scope") == "Namespaced",
-                    _verbs(each),
-                )
-                for each in items(version, "resources")
-                if text(each, "resource")
-            )
-            stale = text(version, "freshness") == "Stale"
-            offers.append(Offer(name, called, made, STALE if stale else ""))
-    return offers
-
-
-def groups(core: Object, others: Object) -> Iterator[tuple[str, str]]:
-    """Yield group and version from an APIVersions and an APIGroupList, preferred ones first."""
-    versions = core.get("versions")
-    for version in versions if isinstance(versions, list) else ():
-        if isinstance(version, str) and version:
-            yield "", version
-    for group in items(others, "groups"):
-        name = text(group, "name")
-        first = text(section(group, "preferredVersion"), "version")
-        listed = [text(each, "version") for each in items(group, "versions")]
-        for version in dict.fromkeys([first, *listed]):
-            if name and version:
-                yield name, version
-
-
-def plain(group: str, version: str, document: Object) -> Offer:
-    """Read the APIResourceList of one version of a group; subresources are left out."""
-    made = tuple(
-        Resource(
-            group,
-            version,
-            text(each, "name"),
-            text(each, "kind"),
-            each.get("namespaced") is True,
-            _verbs(each),
-        )
-        for each in items(document, "resources")
-        if text(each, "name") and "/" not in text(each, "name")
-    )
-    return Offer(group, version, made)
+            for each in items(version, "resources"):
+                plural, kind = text(each, "resource"), text(section(each, "responseKind"), "kind")
+                namespaced = text(each, "scope") == "Namespaced"
+                made = Resource(name, called, plural, kind, namespaced, _verbs(each))
+                found.setdefault((name, plural), made)
+            if text(version, "freshness") == "Stale":
+                troubles.append(DiscoveryTrouble(name, called, STALE))
+    return Discovered(tuple(found[each] for each in sorted(found)), tuple(sorted(troubles)))
 
 
 def _verbs(found: Object) -> frozenset[str]:
     verbs = found.get("verbs")
     listed = verbs if isinstance(verbs, list) else ()
     return frozenset(each for each in listed if isinstance(each, str))
-
-
-def _place(resource: Resource) -> tuple[str, str]:
-    return resource.group, resource.plural

@@ -41,7 +41,6 @@ COMMANDS = (
     Command("status", "status", "show the status of a run"),
     Command("wait", "wait", "wait until a run is over, or until Jobs have their verdicts"),
     Command("watch", "watch", "watch a run until it is over"),
-    Command("connect", "connect", "save the connection to a run's status listener"),
     Command("retrieve", "retrieve", "download the results of a run"),
     Command("explain", "explain", "explain what happened to a Job and what to do"),
     Command("jobs", "jobs", "list the Jobs that have a status reporter"),

@@ -64,7 +64,6 @@ KINDS = {
         Kind("Secret", "", "secrets"),
         Kind("Service", "", "services"),
         Kind("ServiceAccount", "", "serviceaccounts"),
-        Kind("DaemonSet", "apps", "daemonsets"),
         Kind("Deployment", "apps", "deployments"),
         Kind("StatefulSet", "apps", "statefulsets"),
         Kind(

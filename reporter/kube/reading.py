@@ -11,14 +11,18 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, Final, cast
 
 from reporter.core.api_answers import decode_json
-from reporter.core.resources import Resource
-from reporter.errors import TooLarge, Unavailable
+from reporter.core.resources import AGGREGATED, Discovered, Resource, discovered
+from reporter.errors import InvalidRequest, TooLarge, Unavailable
 from reporter.kube.client import JSON, Client, Request, refused, transport
 from reporter.kube.list_items import ListItems
 
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """The Accept for lists whose objects have nothing but their metadata."""
 _METADATA_LIST: Final = "PartialObjectMetadataList"
+_DISCOVERY: Final = ",".join(
+    [f"{JSON};g=apidiscovery.k8s.io;v={each};as={AGGREGATED}" for each in ("v2", "v2beta1")]
+    + [JSON]
+)
 MOST_PAGE: Final = 64 * 2**20
 MOST_DOCUMENT: Final = 32 * 2**20
 MOST_STREAM: Final = 2**30
@@ -127,6 +131,15 @@ class Reading:
         """Return what is at a path, at most 32 MiB."""
         request = Request("GET", path, names, accept=accept)
         return b"".join(self._pieces(request, MOST_DOCUMENT, timeout))
+
+    def discover(self) -> Discovered:
+        """Return every resource once, and the groups whose server does not answer."""
+        found = [self.document(path, accept=_DISCOVERY) for path in ("/api", "/apis")]
+        if any(each.get("kind") != AGGREGATED for each in found):
+            raise InvalidRequest(
+                "the API server has no aggregated discovery; Kubernetes has it since version 1.27"
+            )
+        return discovered(found)
 
     def stream(
         self,

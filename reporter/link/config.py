@@ -35,8 +35,7 @@ class WorkerConfig:
     result, `node` the Kubernetes node, or `global`. The three PEM texts identify both sides to each
     other: the first block of `ca_cert` counts. Seconds are floats; without
     `done_file_delay` a result is read once it no longer changes; `heartbeat_seconds` 0 means no
-    heartbeats. `report_terminated` says whether a SIGTERM before a result is reported as a failure:
-    not where another Pod follows. For the caller to log: `warnings` says what was corrected,
+    heartbeats. For the caller to log: `warnings` says what was corrected,
     `ignored` which variables Kubernetes has set for a Service.
 
     Raises `ConfigError`, which names settings by their environment variables.
@@ -57,7 +56,6 @@ class WorkerConfig:
     heartbeat_seconds: float = 15.0
     upload_window_seconds: float = 120.0
     grace_seconds: float = 60.0
-    report_terminated: bool = True
     warnings: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 

@@ -48,7 +48,6 @@ _TEXTS = (
     ("heartbeat_seconds", "WORKER_HEARTBEAT_SECONDS", ""),
     ("upload_window_seconds", "WORKER_UPLOAD_WINDOW_SECONDS", ""),
     ("grace_seconds", "WORKER_GRACE_SECONDS", ""),
-    ("report_terminated", "WORKER_REPORT_TERMINATED", ""),
 )
 _PEMS = (
     ("ca_cert", "CA_CERT", "cacert"),
@@ -95,10 +94,6 @@ def read(environ: Mapping[str, str], scope: str) -> tuple[dict[str, Any], list[s
     if "done_file_delay" in values:
         values["done_file_delay"] = _delay(values["done_file_delay"], warnings)
     _numbers(values, problems)
-    if (said := values.get("report_terminated")) is not None:
-        values["report_terminated"] = said == "true"
-        if said not in {"true", "false"}:
-            problems.append(f"WORKER_REPORT_TERMINATED: {said[:40]!r} is neither true nor false")
     return {**values, "warnings": tuple(warnings), "ignored": tuple(ignored)}, problems
 
 

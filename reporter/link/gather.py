@@ -61,8 +61,8 @@ def gather(
 
     After `stop` a done file still counts until shortly before the end of the grace period. `failed`
     is asked at every look whether a result can no longer come. Then an aggregator that knows error
-    reports is sent one (after `stop` only with `report_terminated`); the outcome is `GAVE_UP`,
-    whatever became of the report, and `text` is the reason. Raises `TrustError`.
+    reports is sent one; the outcome is `GAVE_UP`, whatever became of the report, and `text` is the
+    reason. Raises `TrustError`.
     """
     return _Gathering(config, client, stop, failed=failed, clock=clock, sleep=sleep).run()
 
@@ -180,12 +180,7 @@ class _Gathering:
         return tree_archive.packed(target.descriptor, target.path, [done])
 
     def _report(self, failure: GatherFailure) -> Delivery:
-        """Report that there is no result, if the aggregator knows error reports.
-
-        Where another Pod follows, a report after a signal would take its result's place.
-        """
-        if self._stop.is_set() and not self._config.report_terminated:
-            return Delivery(Outcome.GAVE_UP, text=failure.text)
+        """Report that there is no result, if the aggregator knows error reports."""
         try:
             partial = ResultSource(ARCHIVE, lambda: self._remains(failure), GZIP)
             sent = self._say(failure, partial if failure.partial else None)

@@ -26,6 +26,7 @@ _PLACES: Final[dict[Place, Place]] = {
     ("spec", "driver"): (_SONOBUOY, "driver"),
 }
 """Where Sonobuoy's shape has what ours has elsewhere."""
+_ONE_JOB: Final = "is unknown: the driver Node always runs one Job for each node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class _Reader:
     def _misshapen(self, name: str, value: object) -> bool:
         found = list(schema.violations(name, value))
         for path, text in found:
-            self._say(path, text)
+            self._say(path, _ONE_JOB if path == ("spec", "dispatch") else text)
         return bool(found)
 
 
@@ -139,7 +140,6 @@ def ours(value: Mapping[str, Any]) -> Definition:
         "resultFormat": "result_format",
         "heartbeats": "heartbeats",
         "cleanup": "cleanup",
-        "dispatch": "dispatch",
         "config": "config",
     }
     stated = {name: spec[member] for member, name in given.items() if member in spec}

@@ -90,12 +90,7 @@ OF_NODES: dict[str, Object] = {
     "facts": {},
     # Tolerates what keeps others from hollow nodes, and no more.
     "shy": {"tolerations": [KEEPS_OUT | {"operator": "Exists"}]},
-    "restarts": {"nodeSelector": {"kubernetes.io/hostname": "node1"}},
 }
-OF_DAEMON_SETS: dict[str, Object] = {
-    "restarts": {"dispatch": "daemonset", "contract": "link", "timeoutSeconds": 600}
-}
-"""Its container ends again and again, and is restarted."""
 LEFT_OUT: dict[str, Object] = {
     "windows": {"labels": {"kubernetes.io/os": "windows"}},
     "virtual": {"labels": {"type": "virtual-kubelet"}},
@@ -116,11 +111,10 @@ def definitions() -> str:
         spec = {"driver": "Job", "contract": "link", "cleanup": "never", "template": template}
         found.append(_definition(name, spec | SPECS.get(name, {})))
     for name, pod in OF_NODES.items():
-        does = "exit 3" if name in OF_DAEMON_SETS else GREETS
-        template = {"spec": {"containers": [_container({"command": ["sh", "-c", does]})], **pod}}
+        greets = _container({"command": ["sh", "-c", GREETS]})
+        template = {"spec": {"containers": [greets], **pod}}
         spec = {"driver": "Node", "contract": "done-file", "heartbeats": False}
         spec |= {"timeoutSeconds": 60, "cleanup": "never", "template": template}
-        spec |= OF_DAEMON_SETS.get(name, {})
         found.append(_definition(name, spec))
     return yaml.safe_dump_all(found)
 

@@ -30,27 +30,6 @@ from tests.cluster.scene import (
 from tests.cluster.two_readers import check_both
 from tests.plugin_definitions import KUBE_BENCH
 
-DAEMONS = "---".join(
-    f"""
-apiVersion: status-reporter.io/v1
-kind: Plugin
-metadata: {{name: {name}}}
-spec:
-  driver: Node
-  contract: done-file
-  dispatch: daemonset
-  cleanup: {cleanup}
-  template:
-    spec:
-      containers:
-        - name: main
-          image: {BUSYBOX}
-          command: ["/bin/sh", "-c", "trap 'exit 0' TERM; echo -n well >$RESULTS_DIR/a; \
-echo -n $RESULTS_DIR/a >$RESULTS_DIR/done; sleep 3600 & wait"]
-"""
-    for name, cleanup in (("goes", "always"), ("stays", "never"))
-)
-"""As Sonobuoy's plugins for each node are: they sleep after the done file."""
 REPORT = (
     "<testsuite name='kubelet'><testcase name='4.1.1 of $KUBERNETES_VERSION'/>"
     "<testcase name='4.1.2 of $KUBERNETES_VERSION'><failure>is 0644</failure></testcase>"
@@ -141,37 +120,6 @@ class TestFromNothingToATarballAndBack:
         listed = person.cluster.kubectl("get", "jobs", "-n", namespace, "-o", "json")
         labels = [job["metadata"]["labels"] for job in json.loads(listed)["items"]]
         assert [*CONDITIONS] == sorted(each["status-reporter.io/plugin"] for each in labels)
-
-
-def test_plugins_with_a_daemon_set(person: Person, run: str) -> None:
-    """Complete with their results, though they sleep on; one is gone then, the other is kept."""
-    daemons = write(person.home, "daemons.yaml", DAEMONS)
-    code, out, err = person.run(
-        *("run", "-f", daemons, "--name", run, "--storage", "none"),
-        *("--wait", "--timeout", "4m", "-o", "json"),
-    )
-
-    assert 0 == code, err
-    expected = dict.fromkeys(("goes/node1", "stays/node1"), ("complete", "passed"))
-    assert expected == entries(out), err
-    namespace = f"status-reporter-{run}"
-    # The node takes a moment to let go of Pods in which nothing runs any more.
-    wait_pods(person, run, lambda pods: len(pods) == 1)
-    listed = person.cluster.kubectl("get", "daemonsets,jobs,pods", "-n", namespace, "-o", "json")
-    left = {
-        (each["kind"], each["metadata"]["labels"].get("status-reporter.io/plugin")): each
-        for each in json.loads(listed)["items"]
-    }
-    assert {("DaemonSet", "stays"), ("Pod", "stays"), ("Pod", None)} == left.keys()
-    # A worker that ends would be started again, and would send its result again.
-    assert {("main", 0, True), ("status-worker", 0, True)} == {
-        (each["name"], each["restartCount"], "running" in each["state"])
-        for each in left["Pod", "stays"]["status"]["containerStatuses"]
-    }
-
-    code, _, err = person.run("delete", run, "--yes")
-    assert 0 == code, err
-    assert [] == person.left_of(run)
 
 
 def test_the_aggregators_pod_is_deleted_while_plugins_run_on_two_nodes(

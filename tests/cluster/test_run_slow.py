@@ -101,14 +101,6 @@ def test_a_verdict_whose_upload_never_came_is_taken_from_the_condition(slow_run:
     )
 
 
-def test_a_container_that_is_restarted_again_and_again(slow_run: SlowRun) -> None:
-    """L8: a DaemonSet's is restarted, whatever it ended with."""
-    error = slow_run.entry("restarts", "node1")["error"]
-
-    assert "pod_failed" == error["cause"]
-    assert "was restarted 3 times; the last time it ended: exit code 3" in error["text"]
-
-
 class TestNodes:
     """L7: resolved once; what changes later keeps nobody waiting."""
 

@@ -1,4 +1,4 @@
-"""What the server says that it offers, in both forms, and resources of other servers behind it.
+"""What the server says that it offers, and resources of other servers behind it.
 
 `Offered` holds resources beyond `kinds.py`, as other API servers behind the same address have
 them, and groups whose server does not answer.
@@ -25,8 +25,6 @@ _READ = ("get", "list")
 class Offered:
     """What there is beside the fake's own kinds."""
 
-    aggregated: bool = True
-    """Whether one document may hold all groups, as from Kubernetes 1.30 on."""
     others: dict[tuple[str, str, str], tuple[Kind, list[Object]]] = field(default_factory=dict)
     """Kind and objects by group, version and plural."""
     lasting: set[str] = field(default_factory=set)
@@ -50,12 +48,11 @@ def said(entry: Entry, offered: Offered) -> dict[str, Any] | None:
     """Return the discovery document at this path; nothing for another path."""
     if entry.method != "GET":
         return None
-    if entry.path.split("/")[1] not in {"api", "apis"}:
+    if entry.path not in {"/api", "/apis"}:
         return None
     kinds = [*KINDS.values(), *(kind for kind, _ in offered.others.values())]
     groups = sorted({kind.group for kind in kinds if kind.group} | set(offered.broken))
-    whole = offered.aggregated and AGGREGATED in entry.headers.get("accept", "")
-    if entry.path in {"/api", "/apis"} and whole:
+    if AGGREGATED in entry.headers.get("accept", ""):
         names = [""] if entry.path == "/api" else groups
         return {
             "kind": AGGREGATED,
@@ -65,13 +62,11 @@ def said(entry: Entry, offered: Offered) -> dict[str, Any] | None:
         }
     if entry.path == "/api":
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
-    if entry.path == "/apis":
-        return {
-            "kind": "APIGroupList",
-            "apiVersion": "v1",
-            "groups": [_versions(name, kinds, offered) for name in groups],
-        }
-    return _resources(entry.path, kinds, offered)
+    return {
+        "kind": "APIGroupList",
+        "apiVersion": "v1",
+        "groups": [_versions(name, kinds, offered) for name in groups],
+    }
 
 
 def read(entry: Entry, offered: Offered, store: Store, tokens: Tokens) -> dict[str, Any] | None:
@@ -134,33 +129,6 @@ def _versions(name: str, kinds: list[Kind], offered: Offered) -> dict[str, Any]:
     known = _known(name, kinds) or [offered.broken[name]]
     versions = [{"groupVersion": f"{name}/{each}", "version": each} for each in known]
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
-
-
-def _resources(path: str, kinds: list[Kind], offered: Offered) -> dict[str, Any] | None:
-    found = re.fullmatch(r"/api/(v1)|/apis/([^/]+)/([^/]+)", path)
-    if found is None:
-        return None
-    group, version = found[2] or "", found[1] or found[3]
-    if group in offered.broken:
-        raise unavailable()
-    fitting = [kind for kind in kinds if _is(kind, group, version)]
-    if not fitting:
-        return None
-    return {
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": f"{group}/{version}" if group else version,
-        "resources": [
-            {
-                "name": kind.plural,
-                "singularName": kind.name.lower(),
-                "namespaced": kind.namespaced,
-                "kind": kind.name,
-                "verbs": list(verbs(kind, offered)),
-            }
-            for kind in fitting
-        ],
-    }
 
 
 def _is(kind: Kind, group: str, version: str) -> bool:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from reporter.core.launch import names
 from reporter.core.launch.decide import decide
 from reporter.core.launch.job import secret_name
 from reporter.core.launch.names import entry_name
@@ -20,7 +18,6 @@ from reporter.core.launch.seen import (
     SeenPod,
     newest_pods,
     newest_refusals,
-    read_daemon_set,
     read_event,
     read_job,
     read_pod,
@@ -34,7 +31,6 @@ from reporter.core.run.record import Rank, Record
 from tests.unit.core.launch.cluster import (
     NOW,
     OWNER,
-    api_daemon_pod,
     api_job,
     api_pod,
     api_refusal,
@@ -66,8 +62,6 @@ SICK = (
 )
 FOREIGN = ("name is taken", "is denied")
 EVERY = (*HEALTHY, *SICK, *FOREIGN)
-KEPT = ("crashes", "is replaced", "is replaced too often")
-"""What may become of a Pod that a DaemonSet keeps; the second one sends a result in the end."""
 
 
 class Killed(Exception):
@@ -76,7 +70,7 @@ class Killed(Exception):
 
 @dataclass
 class Cluster:
-    """Jobs, DaemonSets and their Pods by name, each entry with its fate. `now` is Unix seconds."""
+    """Jobs and their Pods by name, each entry with its fate. `now` is Unix seconds."""
 
     run: Run
     fates: dict[Key, str]
@@ -90,16 +84,13 @@ class Cluster:
 
     def __post_init__(self) -> None:
         self.keys = {entry_name(self.run.name, key): key for key in self.fates}
-        self.made_for: dict[str, list[Key]] = {}
-        for key in self.fates:
-            self.made_for.setdefault(self.run.maker(key).name, []).append(key)
         self.strangers |= {
-            name for name, keys in self.made_for.items() if self.fates[keys[0]] == "name is taken"
+            name for name, key in self.keys.items() if self.fates[key] == "name is taken"
         }
 
     def create(self, key: Key) -> str:
-        """Create its Job or DaemonSet; the answer's reason."""
-        name = self.run.maker(key).name
+        """Create its Job; the answer's reason."""
+        name = entry_name(self.run.name, key)
         if name in self.jobs or name in self.strangers:
             return "AlreadyExists"
         if self.fates[key] == "is denied":
@@ -109,13 +100,13 @@ class Cluster:
         return ""
 
     def delete(self, name: str) -> None:
-        """Delete a Job or DaemonSet; its Pods have ten seconds."""
-        assert name not in self.strangers, "a stranger's object was deleted"
+        """Delete a Job; its Pod has ten seconds."""
+        assert name not in self.strangers, "a stranger's Job was deleted"
         self.deleted.setdefault(name, self.now)
 
     def age(self, key: Key) -> float:
-        """Seconds since its Job or DaemonSet was created."""
-        return self.now - self.jobs.get(self.run.maker(key).name, self.now)
+        """Seconds since its Job was created."""
+        return self.now - self.jobs.get(entry_name(self.run.name, key), self.now)
 
     def next_change(self) -> float:
         """When something will happen by itself."""
@@ -130,66 +121,34 @@ class Cluster:
             if self.now >= at + 10:
                 self.jobs.pop(name, None)
                 del self.deleted[name]
-        for made, key in [(each, key) for each in self.jobs for key in self.made_for[each]]:
+        for name in self.jobs:
+            key = self.keys[name]
             fate, age = self.fates[key], self.age(key)
-            if fate in (*HEALTHY, "is replaced") and age == 20:
+            if fate in HEALTHY and age == 20:
                 self.uploads.append(key)
             if fate == "loses its Job" and age == 15:
-                self.delete(made)
+                self.delete(name)
 
     def objects(self) -> dict[str, tuple[dict | None, dict | None, dict | None]]:
         """Every name with its Job, Pod and Event as the API shows them now."""
-        shown: dict[str, tuple[dict | None, dict | None, dict | None]] = {}
-        for name, (key, *others) in self.made_for.items():
-            own = Key(key.plugin, "*") if self.run.maker(key).kind == "DaemonSet" else key
-            job = None
+        shown = {}
+        for name, key in self.keys.items():
+            job = pod = event = None
             if name in self.jobs:
                 leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-                job = api_job(own, **(leaving if name in self.deleted else {}))
+                job = api_job(key, **(leaving if name in self.deleted else {}))
+                pod, event = self._pod(key), self._event(key)
             elif name in self.strangers:
-                job = api_job(own, owner="somebody", uid="stranger")
-            shown[name] = job, None, None
-            for each in (key, *others) if name in self.jobs else ():
-                entry = entry_name(self.run.name, each)
-                shown[entry] = shown.get(entry, (None,))[0], self._pod(each), None
-            events = [self._event(each, own) for each in (key, *others) if name in self.jobs]
-            shown[name] = (*shown[name][:2], next(filter(None, events), None))
-        for name in self.keys:
-            shown.setdefault(name, (None, None, None))
+                job = api_job(key, owner="somebody", uid="stranger")
+            shown[name] = job, pod, event
         return shown
 
-    def _event(self, key: Key, own: Key) -> dict | None:
+    def _event(self, key: Key) -> dict | None:
         if self.fates[key] == "is refused" and self.age(key) >= 1:
-            event = api_refusal(own, "Error creating: exceeded quota")
-            event["involvedObject"]["kind"] = self.run.maker(key).kind
-            return event
+            return api_refusal(key, "Error creating: exceeded quota")
         return None
 
     def _pod(self, key: Key) -> dict | None:
-        if self.run.maker(key).kind == "DaemonSet":
-            return self._daemon_pod(key)
-        return self._job_pod(key, api_pod)
-
-    def _daemon_pod(self, key: Key) -> dict | None:
-        """What a DaemonSet does with Pods that end: restart their containers, replace them."""
-        fate, age = self.fates[key], self.age(key)
-        if age < 4 or fate not in KEPT:
-            return self._job_pod(key, api_daemon_pod)
-        self.began.setdefault(key, self.now)
-        state = running(self.began[key])
-        if fate == "crashes":
-            restarts = sum(age >= limit for limit in (8, 15, 20))
-            last = {"lastState": ended(1)} if restarts else {}
-            state = {"state": state, "restartCount": restarts, **last}
-            return api_daemon_pod(key, state, running(), phase="Running")
-        if fate == "is replaced":
-            if 8 <= age < 15:
-                return None
-            return api_daemon_pod(key, state, state, phase="Running", number=1 + (age >= 15))
-        number = 1 + sum(age >= limit for limit in (8, 15, 20))
-        return api_daemon_pod(key, state, state, phase="Running", number=number)
-
-    def _job_pod(self, key: Key, api_pod: Callable[..., dict]) -> dict | None:
         fate, age = self.fates[key], self.age(key)
         if fate in {"is refused", "has no Pod"} or age < 1:
             return None
@@ -318,9 +277,7 @@ class Shell:
         self._busy = True
         self._carry_out(made)
         acted = (made.begin, made.create, made.adopt, made.start, made.fail, made.take_logs)
-        self._busy = (
-            self._late or any(acted) or bool(made.delete or made.delete_sets or made.delete_secrets)
-        )
+        self._busy = self._late or any(acted) or bool(made.delete or made.delete_secrets)
 
     def _away(self) -> bool:
         at = self.cluster.now - NOW
@@ -346,15 +303,15 @@ class Shell:
             self._kept[name] = present
             self._read[name] = self._values(present)
             del self._old_since[name]
-        jobs, pods, refusals, sets = {}, [], [], {}
-        order = list(objects)
-        self._dice.shuffle(order)
-        for name in order:
+        jobs, pods, refusals = {}, [], []
+        names = list(objects)
+        self._dice.shuffle(names)
+        for name in names:
             job, pod, refusal = self._read.get(name, (None, None, None))
             if job is None and name in self.found:
                 job = self._values(objects[name])[0]  # what was asked for is known at once
             if job is not None:
-                (sets if job.kind == "DaemonSet" else jobs)[name] = job
+                jobs[name] = job
             if pod is not None:
                 pods.append(pod)
             if refusal is not None:
@@ -369,27 +326,23 @@ class Shell:
             frozenset(self.secrets),
             self.denied,
             self._unseen,
-            sets,
         )
 
     def _forged(self, key: Key) -> SeenPod:
         """A Pod with the labels of the entry's that somebody else has made just now."""
-        state, made = self.faults.forged, self.run.maker(key)
+        state = self.faults.forged
         now = ended(1) if state == "Failed" else running()
         leaving = {"deletionTimestamp": stamp(NOW)} if state == "deleted" else {}
         phase = "Running" if leaving else state
-        make = api_daemon_pod if made.kind == "DaemonSet" else api_pod
-        pod = read_pod(make(key, now, now, phase=phase, **leaving), self.run.launch)
+        pod = read_pod(api_pod(key, now, now, phase=phase, **leaving), self.run.launch)
         assert pod is not None
         return replace(pod, name="forged", uid="zz", job_uid="zz", created_at=self.cluster.now)
 
     def _values(self, shown: tuple) -> tuple:
-        """What is kept of a name's Job or DaemonSet, Pod and Event."""
+        """What is kept of a name's Job, Pod and Event."""
         job, pod, event = shown
-        shared = job is not None and job["metadata"]["annotations"][names.NODE] == "*"
-        read = read_daemon_set if shared else read_job
         return (
-            job and read(job),
+            job and read_job(job),
             pod and read_pod(pod, self.run.launch),
             event and read_event(event),
         )
@@ -415,7 +368,7 @@ class Shell:
             self.through = made.through
             return
         self.taken |= set(made.take_logs)
-        for name in (*made.delete, *made.delete_sets):
+        for name in made.delete:
             self._request()
             self.cluster.delete(name)
             self._answered()
@@ -430,8 +383,7 @@ class Shell:
         self.through, self.stays = made.through, dict(made.stays)
 
     def _create(self, key: Key) -> None:
-        maker = self.run.maker(key)
-        name = maker.name
+        name = entry_name(self.run.name, key)
         self._request()
         order = {plugin.name: plugin.order for plugin in self.run.plan.plugins}
         assert self.begun, "created before that was stored"
@@ -442,7 +394,7 @@ class Shell:
         ), f"{key} was created before its turn"
         answer = self.cluster.create(key)
         self._answered()
-        if answer == "AlreadyExists" or (not answer and maker.kind == "DaemonSet"):
+        if answer == "AlreadyExists":
             self.found.add(name)
         elif answer:
             self.denied[name] = answer
@@ -463,4 +415,4 @@ class Shell:
             self.most_open[plugin] = max(self.most_open.get(plugin, 0), many)
 
 
-__all__ = ["EVERY", "FOREIGN", "HEALTHY", "KEPT", "OWNER", "SICK", "Cluster", "Faults", "Shell"]
+__all__ = ["EVERY", "FOREIGN", "HEALTHY", "OWNER", "SICK", "Cluster", "Faults", "Shell"]

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.core.launch.decide import decide
-from reporter.core.launch.names import entry_name, shared_name
+from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import newest_pods, read_event, read_job, read_pod
 from reporter.core.launch.world import Memory, World
 from reporter.core.run.entry import State
 from reporter.core.run.plan import Plugin
 from reporter.core.run.record import Cause
-from tests.property.simulated import EVERY, FOREIGN, HEALTHY, KEPT, Cluster, Faults, Shell
+from tests.property.simulated import EVERY, FOREIGN, HEALTHY, Cluster, Faults, Shell
 from tests.unit.core.launch.cluster import (
     CHECK,
     api_job,
@@ -40,16 +40,6 @@ def run(cleanup="always", most=2):
         definition("last", cleanup=cleanup),
     ]
     return run_of(*PLUGINS, definitions=made, most=most, timeout_seconds=TIMEOUT)
-
-
-def daemons(cleanup="always"):
-    """The same with one DaemonSet for the four nodes."""
-    made = [
-        definition("first", cleanup=cleanup),
-        definition("disk", "done-file", driver="Node", dispatch="daemonset", cleanup=cleanup),
-        definition("last", cleanup=cleanup),
-    ]
-    return run_of(*PLUGINS, definitions=made, most=2, timeout_seconds=TIMEOUT)
 
 
 KEYS = run().plan.keys
@@ -84,17 +74,15 @@ def driven(chosen, wrong, seconds=LONGEST, **settings):
 
 
 @given(
-    whole=st.sampled_from([run(), daemons()]),
     chosen=fates,
     wrong=faults,
     state=st.sampled_from(["Pending", "Running", "Failed", "deleted"]),
 )
-def test_a_pod_with_copied_labels_makes_no_difference(whole, chosen, wrong, state):
+def test_a_pod_with_copied_labels_makes_no_difference(chosen, wrong, state):
     """Whoever may create Pods can say of any that it is of our Job, and the newest."""
 
     def ended(wrong):
-        shell = Shell(Cluster(whole, chosen), wrong)
-        shell.go(LONGEST + sum(length for _, length in wrong.outages))
+        shell = driven(chosen, wrong)
         return shell.through, shell.entries, shell.taken, shell.cluster.created
 
     assert ended(wrong) == ended(replace(wrong, forged=state))
@@ -143,61 +131,6 @@ def test_what_a_definition_keeps_is_there_in_the_end(chosen, cleanup):
     assert kept == left
 
 
-DAEMONS = ("sleeps on", "hangs", *KEPT, "cannot be pulled", "has no node", "has no Pod")
-"""What may become of the Pods of a DaemonSet, one by one."""
-SET = ("name is taken", "is denied", "is refused", "loses its Job")
-"""What may become of all of them."""
-DISKS = [key for key in KEYS if key.plugin == "disk"]
-sets = st.sampled_from(SET).map(lambda fate: dict.fromkeys(DISKS, fate)) | st.fixed_dictionaries(
-    {key: st.sampled_from(DAEMONS) for key in DISKS}
-)
-BECOMES = CAUSES | {"crashes": Cause.POD_FAILED, "is replaced too often": Cause.POD_FAILED}
-
-
-@given(chosen=sets, wrong=faults, cleanup=st.sampled_from(["always", "success", "never"]))
-def test_a_daemon_set_is_made_once_and_each_entry_ends_by_its_own_fate(chosen, wrong, cleanup):
-    """Whatever goes wrong: never a second one, no stranger's gone, and it is gone in the end."""
-    whole = daemons(cleanup)
-    name = shared_name(whole.name, "disk")
-    fates = dict.fromkeys(KEYS, "passes") | chosen
-    shell = Shell(Cluster(whole, fates), wrong)
-    shell.go(LONGEST + sum(length for _, length in wrong.outages))
-    cluster = shell.cluster
-
-    assert shell.through
-    for key in DISKS:
-        entry, fate = shell.entries[key], fates[key]
-        state, cause = State.FAILED, BECOMES.get(fate)
-        if fate in {"sleeps on", "is replaced"}:
-            state = State.COMPLETE
-        elif fate == "hangs":
-            state, cause = State.TIMED_OUT, Cause.DEADLINE
-        found = entry.state, entry.record.cause
-        if fate == "is replaced too often" and wrong != Faults() and found[0] is State.TIMED_OUT:
-            continue  # Pods that were never seen are not counted: its time is over all the same
-        assert (state, cause) == found, key
-    made = [key for key in cluster.created if key.plugin == "disk"]
-    assert len(made) == (fates[DISKS[0]] not in FOREIGN)
-    passed = all(shell.entries[key].state is State.COMPLETE for key in DISKS)
-    kept = made and (cleanup == "never" or (cleanup == "success" and not passed))
-    if fates[DISKS[0]] != "loses its Job":
-        left = name in cluster.jobs and name not in cluster.deleted
-        assert bool(kept) == left or f"DaemonSet {name}" in shell.stays
-
-
-@pytest.mark.parametrize("killed", ["before", "after"])
-@pytest.mark.parametrize("number", range(1, 10))
-def test_the_launcher_of_a_daemon_set_is_killed_at_each_request(number, killed):
-    chosen = dict.fromkeys(KEYS, "sleeps on")
-    shell = Shell(Cluster(daemons(), chosen), Faults(**{killed: frozenset({number})}))
-    shell.go(LONGEST)
-    assert 1 == shell.restarts or shell.requests < number
-    assert ["disk", "first", "last"] == sorted(key.plugin for key in shell.cluster.created)
-    assert {State.COMPLETE} == {entry.state for entry in shell.entries.values()}
-    assert shell.through
-    assert not shell.cluster.jobs.keys() - shell.cluster.deleted.keys()
-
-
 @pytest.mark.parametrize("killed", ["before", "after"])
 @pytest.mark.parametrize("number", range(1, 16))
 def test_the_launcher_is_killed_at_each_request(number, killed):
@@ -234,8 +167,7 @@ objects = st.fixed_dictionaries(
 @given(data=st.data(), seen=objects)
 def test_the_order_in_which_objects_are_seen_makes_no_difference(data, seen):
     """Nor does the order of the entries."""
-    whole = data.draw(st.sampled_from([WORLD_RUN, daemons()]))
-    cluster = Cluster(whole, {key: fate for key, (*_, fate) in seen.items()})
+    cluster = Cluster(WORLD_RUN, {key: fate for key, (*_, fate) in seen.items()})
     shell = Shell(cluster, Faults())
     shell.go(data.draw(st.integers(1, 60)))
     world = shell._world()
@@ -247,25 +179,14 @@ def test_the_order_in_which_objects_are_seen_makes_no_difference(data, seen):
             return {each: mapping[each] for each in keys}
 
         made = decide(
-            whole,
+            WORLD_RUN,
             shuffled(shell.entries),
-            replace(
-                world,
-                jobs=shuffled(world.jobs),
-                pods=shuffled(world.pods),
-                sets=shuffled(world.sets),
-            ),
+            replace(world, jobs=shuffled(world.jobs), pods=shuffled(world.pods)),
             memory,
             now=cluster.now,
             begun=True,
         )
-        sets = (
-            made.adopt,
-            made.take_logs,
-            made.delete,
-            made.delete_sets,
-            made.delete_secrets,
-        )
+        sets = (made.adopt, made.take_logs, made.delete, made.delete_secrets)
         return (
             made.create,
             *map(sorted, sets),

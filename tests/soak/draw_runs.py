@@ -64,7 +64,6 @@ class Plugin:
     name: str
     contract: str
     per_node: bool
-    daemon: bool
     order: int
     timeout: int
     cleanup: str
@@ -108,7 +107,6 @@ class Plugin:
         spec |= {"contract": self.contract, "order": self.order, "cleanup": self.cleanup}
         spec |= {"timeoutSeconds": self.timeout, "startTimeoutSeconds": START_SECONDS}
         spec |= {"resultFormat": "junit"} if self.junit else {}
-        spec |= {"dispatch": "daemonset"} if self.daemon else {}
         spec["template"] = {"spec": {"terminationGracePeriodSeconds": 5, "containers": [main]}}
         kind = {"apiVersion": "status-reporter.io/v1", "kind": "Plugin"}
         return {**kind, "metadata": {"name": self.name}, "spec": spec}
@@ -186,14 +184,12 @@ def draw(seed: str, number: int) -> Plan:
 def _draw_plugin(rng: random.Random, name: str) -> Plugin:
     contract = rng.choice(("result-file", "done-file", "link"))
     adapter, timeout = contract == "result-file", rng.choice((25, 40))
-    daemon = not adapter and rng.random() < 0.2
     says = rng.choice(("passed", "passed", "failed", ""))
     soon = (0.0, 0.0, rng.uniform(0, 6), rng.uniform(0, 6))
     return Plugin(
         name=name,
         contract=contract,
-        per_node=daemon or rng.random() < 0.3,
-        daemon=daemon,
+        per_node=rng.random() < 0.4,
         order=rng.choice((0, 0, 1)),
         timeout=timeout,
         cleanup=rng.choice(("always", "always", "success", "never")),
@@ -203,8 +199,7 @@ def _draw_plugin(rng: random.Random, name: str) -> Plugin:
         after=rng.choice((*soon, timeout + 8.0)),
         fill=f"{rng.randrange(16**8):08x}",
         size=rng.choice((0, 0, rng.randrange(900_000 if adapter else 9_000_000))),
-        # The kubelet starts a Pod of a DaemonSet again: only one that stays has one end.
-        end="stay" if daemon else rng.choice(("exit 0", "exit 0", "exit 3", "stay")),
+        end=rng.choice(("exit 0", "exit 0", "exit 3", "stay")),
         again=contract == "link" and rng.random() < 0.5,
     )
 

@@ -64,7 +64,7 @@ def allowed(plugin: Plugin, lived: Lived, world: World) -> set[Verdict]:
     """The verdicts that the entry may end with; none where it did what is never right."""
     begun, write = lived.said.get("begin"), lived.said.get("write")
     hurt = lived.harmed or world.lost or bool(world.sick)
-    if "second 200" in lived.said or (lived.pods > 1 and not plugin.daemon):
+    if "second 200" in lived.said or lived.pods > 1:
         return set()  # the first result is kept, and no Job is started twice
     if ACKNOWLEDGED in lived.said and not world.lost:
         # Nothing can undo that, but a disk that does not keep it.

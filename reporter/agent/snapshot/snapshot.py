@@ -24,7 +24,6 @@ from reporter.core.snapshot.index import Collected, Told, index_document
 from reporter.core.snapshot.options import MIB, SnapshotOptions
 from reporter.core.snapshot.paths import INDEX, SERVER_VERSION
 from reporter.errors import Forbidden, KubeError, NotFound
-from reporter.kube.discovery import discover
 from reporter.kube.reading import Ask, Reading, in_memory_first
 
 AT_ONCE = 4
@@ -76,7 +75,7 @@ class Snapshot:
         version = self._course.tried(partial(self._api.document, "/version"))
         self._version = text(version, "gitVersion")
         write(self._work.out, SERVER_VERSION, encoded(version) + b"\n")
-        self._discovered = discover(self._document)
+        self._discovered = self._course.tried(self._api.discover)
         self._choice = choose(self._discovered.resources, self._options)
         self._namespaces = self._chosen_namespaces()
 

@@ -27,15 +27,14 @@ from reporter.core.launch.cleanup import STATE_LOST
 from reporter.core.launch.decide import LONGEST_END, decide
 from reporter.core.launch.job import secret_names
 from reporter.core.launch.mounting import waiting_for_mounts
-from reporter.core.launch.names import Maker, entry_name
-from reporter.core.launch.seen import SeenJob, newest_pods, newest_refusals
+from reporter.core.launch.names import entry_name
+from reporter.core.launch.seen import newest_pods, newest_refusals
 from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.launch.world import Decision, Memory, Run, World
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
 from reporter.core.run.clock import RunClock
 from reporter.core.run.entry import State
-from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.launched import LauncherShown, PodShown, Step
 from reporter.core.run.plan import Key, Plan
 from reporter.core.run.record import Cause, Failure
@@ -59,8 +58,8 @@ class Launcher:
 
     `ca` is the run's CA as PEM, `client` makes a client's certificate, and `forget_key` is called
     once nobody needs another one, which may raise OSError. `uploading` gives the keys for whose
-    uploads the run stays open. `close` has keys take no more uploads, unless one of them has one,
-    and says whether it has done so. `now` is the clock of the run.
+    uploads the run stays open. `close` has a key take no more uploads, unless it has one, and says
+    whether it has done so. `now` is the clock of the run.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Launcher:
         client: Callable[[Key], Pair],
         forget_key: Callable[[], None],
         uploading: Callable[[], Collection[Key]],
-        close: Callable[[Collection[Key]], bool],
+        close: Callable[[Key], bool],
         logs: Logs,
         now: RunClock,
         rng: Callable[[], float] = random.random,
@@ -266,16 +265,14 @@ class Launcher:
 
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
         seen = mirrors.launched()
-        made = {**seen, **requests.answered(seen)}
         return World(
-            {name: each for (kind, name), each in made.items() if kind == "Job"},
+            {**seen, **requests.answered(seen)},
             newest_pods(mirrors.pods.seen().values()),
             newest_refusals(mirrors.events.seen().values()),
             frozenset(self._logs.taken),
             frozenset(requests.secrets.kept),
             requests.denied,
             mirrors.unseen_since,
-            {name: each for (kind, name), each in made.items() if kind == "DaemonSet"},
             frozenset(self._uploading()),
             self._now.skew,
         )
@@ -292,11 +289,11 @@ class Launcher:
             uid = decision.memory.uids[key]
             self._logs.take(key, world.pods[entry_name(self._plan.run, key), uid])
         due = _LOOK
-        gone = [world.jobs[name] for name in decision.delete]
-        for made in (*gone, *(world.sets[name] for name in decision.delete_sets)):
+        for name in decision.delete:
+            job = world.jobs[name]
             # Whatever still comes, this was its last chance to go with the run.
-            if self._idle(made) or decision.through:
-                requests.delete(Maker(made.kind, made.name), made.uid)
+            if self._idle(job.key) or decision.through:
+                requests.delete(name, job.uid)
             else:
                 due = _BUSY
         for name in decision.delete_secrets:
@@ -309,15 +306,10 @@ class Launcher:
             requests.create(key)
         return due
 
-    def _idle(self, made: SeenJob) -> bool:
-        """Whether no result can come from it any more: none is on its way, and none is taken."""
-        assert made.key is not None
-        plugin = self._plan.plugin(made.key.plugin)
-        assert plugin is not None
-        keys = plugin.keys if made.key.node == ANY_NODE else (made.key,)
-        return self._close(
-            [key for key in keys if self._store.entry(key).state is not State.COMPLETE]
-        )
+    def _idle(self, key: Key | None) -> bool:
+        """Whether no result can come any more: none is on its way, and none is taken."""
+        assert key is not None
+        return self._store.entry(key).state is State.COMPLETE or self._close(key)
 
     async def _forget(self) -> None:
         """Let nobody add a client once every plugin has its own: its container has begun."""

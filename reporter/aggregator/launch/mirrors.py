@@ -1,4 +1,4 @@
-"""What the API server shows of the run: what was launched, its Pods, and why some are refused."""
+"""What the API server shows of the run: its Jobs, their Pods, and why some are refused."""
 
 from __future__ import annotations
 
@@ -8,16 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from reporter.aggregator.launch.mirror import Kind, Mirror
-from reporter.core.launch.names import Maker, selector
-from reporter.core.launch.seen import (
-    Refusal,
-    SeenJob,
-    SeenPod,
-    read_daemon_set,
-    read_event,
-    read_job,
-    read_pod,
-)
+from reporter.core.launch.names import selector
+from reporter.core.launch.seen import Refusal, SeenJob, SeenPod, read_event, read_job, read_pod
 from reporter.core.launch.spec import Launch
 from reporter.kube.objects import Objects
 
@@ -39,9 +31,7 @@ class Mirrors:
         rng: Callable[[], float] = random.random,
     ) -> None:
         labelled = selector(run)
-        refused = {"reason": "FailedCreate"}
-        if not launch.daemon_sets:  # the server cannot be asked for one of two
-            refused["involvedObject.kind"] = "Job"
+        refused = {"reason": "FailedCreate", "involvedObject.kind": "Job"}
 
         def tell() -> None:
             with suppress(RuntimeError):  # the threads may outlive the loop
@@ -54,24 +44,18 @@ class Mirrors:
         self.pods: Mirror[SeenPod] = mirror(
             Kind("Pod", namespace, labelled), lambda pod: read_pod(pod, launch)
         )
-        self.sets: Mirror[SeenJob] | None = None
-        if launch.daemon_sets:
-            self.sets = mirror(Kind("DaemonSet", namespace, labelled), read_daemon_set)
         self.events: Mirror[Refusal] = mirror(
             Kind("Event", namespace, fields=refused, bookmarks=False), read_event
         )
+        # Without the Events only words are missing.
+        self._needed: tuple[Mirror[Any], ...] = (self.jobs, self.pods)
 
     def __iter__(self) -> Iterator[Mirror[Any]]:
         return iter((*self._needed, self.events))
 
     @property
-    def _needed(self) -> tuple[Mirror[Any], ...]:
-        """All but the Events, without which only words are missing."""
-        return tuple(filter(None, (self.jobs, self.sets, self.pods)))
-
-    @property
     def listed(self) -> bool:
-        """Whether it was ever known what was launched and which Pods there are."""
+        """Whether it was ever known which Jobs and Pods there are."""
         return all(each.listed for each in self._needed)
 
     @property
@@ -79,11 +63,9 @@ class Mirrors:
         """Since when that is not seen; nothing while it is."""
         return min((each.lost.since for each in self._needed if each.lost), default=None)
 
-    def launched(self) -> dict[Maker, SeenJob]:
-        """Return the Jobs and DaemonSets that there are."""
-        sets = {} if self.sets is None else self.sets.seen()
-        found = (*self.jobs.seen().values(), *sets.values())
-        return {Maker(each.kind, each.name): each for each in found}
+    def launched(self) -> dict[str, SeenJob]:
+        """Return the Jobs that there are, by name."""
+        return {each.name: each for each in self.jobs.seen().values()}
 
     def old(self, now: float) -> list[Mirror[Any]]:
         """Return those that may show the past: a dead connection is told from silence only late.

@@ -1,4 +1,4 @@
-"""The launcher's own requests: what makes Pods, and Secrets, so many at a time and a second.
+"""The launcher's own requests: Jobs and Secrets, so many at a time and a second.
 
 Each does one thing and remembers how it ended for the next look. Trouble with the API server is
 never a plugin's failure: it is remembered with its age, and the next look asks again. An object
@@ -18,9 +18,9 @@ from typing import Any
 
 from reporter.aggregator.launch.asking import Asking, LaunchRefused
 from reporter.aggregator.launch.secrets import Secrets
-from reporter.core.launch.job import manifest, secret_name
-from reporter.core.launch.names import Maker
-from reporter.core.launch.seen import SeenJob, read_daemon_set, read_job
+from reporter.core.launch.job import job, secret_name
+from reporter.core.launch.names import entry_name
+from reporter.core.launch.seen import SeenJob, read_job
 from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.objects import section, text
 from reporter.core.retry import next_delay
@@ -85,32 +85,29 @@ class Requests:
         self._paused_until = 0.0
         self._failing: dict[tuple[str, str], _Failing] = {}
         self._looked_for: set[tuple[str, str]] = set()
-        self._answers: dict[Maker, tuple[SeenJob, float]] = {}
+        self._answers: dict[str, tuple[SeenJob, float]] = {}
         self._asked: dict[str, float] = {}
         self._checked: dict[str, float] = {}
         self._fault: BaseException | None = None
         self.denied: dict[str, str] = {}
-        """By the names of Jobs and DaemonSets, why the API server does not take them."""
+        """By the names of Jobs, why the API server does not take them."""
 
     # -- what is wanted --------------------------------------------------------------------------
 
     def create(self, key: Key) -> None:
-        """Make what makes the entry's Pod, and its Secret before, unless it is there meanwhile.
+        """Make the entry's Job, and its Secret before, unless it is there meanwhile.
 
         A decision takes time: what was on its way when it began to look may be there by now.
         """
-        maker = self._launch.maker(self._place.run, key)
-        if maker in self._answers:
-            return
-        doing = f"creating {maker.kind}s"
-        self._begin(doing, maker.name, lambda: self._create(key, maker), in_turn=True)
+        name = entry_name(self._place.run, key)
+        if name not in self._answers:
+            self._begin("creating Jobs", name, lambda: self._create(key, name), in_turn=True)
 
-    def delete(self, maker: Maker, uid: str) -> None:
-        """Delete the one with that UID and its Pods, unless that was asked a moment ago."""
-        pause = _ASK_SOON if maker in self._answers else _ASK_AGAIN
+    def delete(self, name: str, uid: str) -> None:
+        """Delete the Job with that UID and its Pod, unless that was asked a moment ago."""
+        pause = _ASK_SOON if name in self._answers else _ASK_AGAIN
         due = self._clock() >= self._asked.get(uid, -pause) + pause
-        doing = f"deleting {maker.kind}s"
-        self._begin(doing, maker.name, lambda: self._delete(maker, uid), due=due)
+        self._begin("deleting Jobs", name, lambda: self._delete(name, uid), due=due)
 
     def delete_secret(self, name: str) -> None:
         """Delete a Secret of the run."""
@@ -142,15 +139,15 @@ class Requests:
             for name in sorted(self.secrets.kept)
         }
 
-    def answered(self, seen: Collection[Maker]) -> dict[Maker, SeenJob]:
+    def answered(self, seen: Collection[str]) -> dict[str, SeenJob]:
         """Return what was answered with and is not in `seen` yet."""
         now = self._clock()
         self._answers = {
-            maker: (found, until)
-            for maker, (found, until) in self._answers.items()
-            if now < until and maker not in seen
+            name: (found, until)
+            for name, (found, until) in self._answers.items()
+            if now < until and name not in seen
         }
-        return {maker: found for maker, (found, _) in self._answers.items()}
+        return {name: found for name, (found, _) in self._answers.items()}
 
     def check(self) -> None:
         """Raise what went wrong with a request, if it was no trouble with the API server."""
@@ -250,12 +247,12 @@ class Requests:
         finally:
             self._slots.release()
 
-    async def _create(self, key: Key, maker: Maker) -> None:
+    async def _create(self, key: Key, name: str) -> None:
         if not self._wanted(key):
             return
         plugin = self._plan.plugin(key.plugin)
         assert plugin is not None
-        body = manifest(
+        body = job(
             self._place,
             self._launch,
             plugin,
@@ -265,12 +262,11 @@ class Requests:
         )
         try:
             await self.secrets.provide(plugin, key, secret_name(self._place.run, plugin, key))
-            found = await self._asking.post(maker.kind, maker.name, body)
+            found = await self._asking.post("Job", name, body)
         except LaunchRefused as error:
-            self.denied[maker.name] = str(error)
+            self.denied[name] = str(error)
             return
-        read = read_daemon_set if maker.kind == "DaemonSet" else read_job
-        self._answers[maker] = read(found), self._clock() + _SHOWS_UP
+        self._answers[name] = read_job(found), self._clock() + _SHOWS_UP
 
     async def _check_owner(self) -> None:
         run, owner = self._place.run, self._place.owner or {}
@@ -278,10 +274,10 @@ class Requests:
         if text(section(found, "metadata"), "uid") != owner.get("uid"):
             raise Conflict(f"ConfigMap {run} is not the one that this run began with")
 
-    async def _delete(self, maker: Maker, uid: str) -> None:
-        there = await self._asking.remove(maker.kind, maker.name, uid)
+    async def _delete(self, name: str, uid: str) -> None:
+        there = await self._asking.remove("Job", name, uid)
         self._asked[uid] = self._clock()
         # Made and deleted between two looks: no watch will show it any more.
-        answer = self._answers.get(maker)
+        answer = self._answers.get(name)
         if not there and answer is not None and answer[0].uid == uid:
-            del self._answers[maker]
+            del self._answers[name]

@@ -175,12 +175,12 @@ class Uploads:
         self._turned_away: dict[Key, float] = {}
         self._closed: set[Key] = set()
 
-    def close(self, keys: Collection[Key]) -> bool:
-        """Take no more uploads of these keys, unless one of them has an upload here."""
-        idle = self._known.keys().isdisjoint(keys)
-        if idle:
-            self._closed.update(keys)
-        return idle
+    def close(self, key: Key) -> bool:
+        """Take no more uploads of a key, unless it has an upload here; say whether it is closed."""
+        if key in self._known:
+            return False
+        self._closed.add(key)
+        return True
 
     def closed(self, key: Key) -> bool:
         """Whether a key takes no more uploads."""

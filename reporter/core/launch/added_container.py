@@ -166,13 +166,11 @@ def worker(given: Setting, plugin: Object, pod: Object, results: ResultsMount) -
         "WORKER_GRACE_SECONDS": str(given.grace),
         **_link_habits(given),
     }
-    if given.definition.dispatch == "daemonset":
-        values["WORKER_REPORT_TERMINATED"] = "false"  # the next Pod goes on with the entry
     return {
         "name": WORKER,
         "image": given.launch.image,
         "command": ["/sonobuoy"],
-        "args": ["worker", "single-node" if given.per_node else "global", *_staying(given)],
+        "args": ["worker", "single-node" if given.per_node else "global"],
         "env": [
             *variables(values),
             from_field("SONOBUOY_PLUGIN_POD", "metadata.name"),
@@ -186,11 +184,6 @@ def worker(given: Setting, plugin: Object, pod: Object, results: ResultsMount) -
         "securityContext": security(plugin, pod),
         "volumeMounts": [dict(results.mount), *_own_mounts()],
     }
-
-
-def _staying(given: Setting) -> list[str]:
-    """Return the flag for a Pod whose containers may not end: they would be started again."""
-    return ["--sleep=-1"] if given.definition.dispatch == "daemonset" else []
 
 
 def _link_habits(given: Setting) -> dict[str, str]:

@@ -1,14 +1,11 @@
-"""What is taken from a decided entry before its Job goes, and what is removed when.
-
-A DaemonSet goes when all its entries are decided, as their one Job would.
-"""
+"""What is taken from a decided entry before its Job goes, and what is removed when."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from reporter.core.launch.job import secret_name
-from reporter.core.launch.names import Maker, entry_name
+from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import SeenJob, SeenPod
 from reporter.core.launch.situation import LATE
 from reporter.core.launch.spec import Launch
@@ -16,7 +13,7 @@ from reporter.core.launch.watched import pod_of
 from reporter.core.launch.world import Memory, Run, World
 from reporter.core.run.entry import HOLD, Entry, may_still_come, unjudged
 from reporter.core.run.plan import Key, Plugin
-from reporter.core.run.record import Cause, Rank
+from reporter.core.run.record import Rank
 from reporter.core.run.results import ResultStatus
 
 END: Final = 60.0  # seconds from the last decided entry until the run goes on without the rest
@@ -35,7 +32,6 @@ class Cleanup:
 
     take_logs: list[Key] = field(default_factory=list)
     delete: list[str] = field(default_factory=list)
-    delete_sets: list[str] = field(default_factory=list)
     delete_secrets: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
     dues: list[float] = field(default_factory=list)
@@ -57,40 +53,37 @@ def clean_up(
     """
     found, kept, ending_since = Cleanup(), set(), memory.ending_since
     hurry = ending_since is not None and now >= ending_since + LOGS
-    for maker, keys in _by_maker(run, jobs).items():
-        job = jobs[keys[0]]
-        pods = {key: pod_of(world, entry_name(run.name, key), job.uid) for key in keys}
-        unseen = {key: _unseen_until(entries[key], pod, now) for key, pod in pods.items()}
-        logs = [
-            key
-            for key, pod in pods.items()
-            if entries[key].terminal
-            and key not in world.taken_logs
-            and (unseen[key] or (pod is not None and pod.containers))
-        ]
-        found.take_logs += [key for key in logs if not unseen[key]]
-        found.dues += [unseen[key] for key in logs if unseen[key]]
-        if not all(entries[key].terminal for key in keys):
+    for key, job in jobs.items():
+        entry = entries[key]
+        if not entry.terminal:
             continue
-        if any(_unjudged(run.launch, entries[key]) for key in keys):
-            found.left[str(maker)] = "its result has not been judged yet"
+        pod = pod_of(world, job.name, job.uid)
+        unseen = _unseen_until(entry, pod, now)
+        logs = key not in world.taken_logs and (unseen or (pod is not None and pod.containers))
+        if unseen and logs:
+            found.dues.append(unseen)
+        elif logs:
+            found.take_logs.append(key)
+        shown = f"Job {job.name}"
+        if _unjudged(run.launch, entry):
+            found.left[shown] = "its result has not been judged yet"
             continue
-        if not all(_may_go(run.launch, entries[key]) for key in keys):
-            kept.update(keys)
+        if not _may_go(run.launch, entry):
+            kept.add(key)
             if logs and not hurry:
-                found.left[str(maker)] = "its logs have not been taken yet"
+                found.left[shown] = "its logs have not been taken yet"
             continue
-        wait = max(_held_until(run.launch, entries[key], pods[key]) for key in keys)
+        wait = _held_until(entry, pod)
         if job.deleting:
-            found.left[str(maker)] = "it is being deleted"
+            found.left[shown] = "it is being deleted"
         elif logs and not hurry:
-            found.left[str(maker)] = "its logs have not been taken yet"
+            found.left[shown] = "its logs have not been taken yet"
         elif wait > now:
-            found.left[str(maker)] = "its worker may still send a result"
+            found.left[shown] = "its worker may still send a result"
             found.dues.append(wait)
         else:
-            found.left[str(maker)] = "its deletion has not been confirmed yet"
-            (found.delete_sets if maker.kind == "DaemonSet" else found.delete).append(maker.name)
+            found.left[shown] = "its deletion has not been confirmed yet"
+            found.delete.append(job.name)
     if ending_since is not None:
         if found.take_logs:
             found.dues.append(ending_since + LOGS)
@@ -120,7 +113,7 @@ def _ending_pods(
             continue
         unknown = pod.job_uid if entries[key].launched_at is not None else ""
         if pod.job_uid == memory.uids.get(key, unknown):
-            left[str(run.maker(key))] = f"its Pod {pod.name} has not ended yet"
+            left[f"Job {pod.job}"] = f"its Pod {pod.name} has not ended yet"
     return left
 
 
@@ -136,14 +129,6 @@ def _unseen_until(entry: Entry, pod: SeenPod | None, now: float) -> float:
     if pod is not None and (pod.started_at is not None or pod.over):
         return 0.0
     return record.at + LATE
-
-
-def _by_maker(run: Run, jobs: Mapping[Key, SeenJob]) -> Mapping[Maker, list[Key]]:
-    """Return for each Job or DaemonSet the entries that have it."""
-    found: dict[Maker, list[Key]] = {}
-    for key in jobs:
-        found.setdefault(run.maker(key), []).append(key)
-    return found
 
 
 def _unjudged(launch: Launch, entry: Entry) -> bool:
@@ -162,17 +147,13 @@ def _may_go(launch: Launch, entry: Entry) -> bool:
     return cleanup == "always" or (cleanup == "success" and passed)
 
 
-def _held_until(launch: Launch, entry: Entry, pod: SeenPod | None) -> float:
-    """Return until when its Pod is left alone: its worker may be between two tries.
-
-    Beside a plugin that a DaemonSet starts again and again it may be in the middle of one.
-    """
+def _held_until(entry: Entry, pod: SeenPod | None) -> float:
+    """Return until when its Pod is left alone: its worker may be between two tries."""
     record = entry.record
     running = pod is not None and pod.ours_running
     if record is None or not running or record.reason == STATE_LOST:
         return 0.0
-    restarted = record.cause is Cause.POD_FAILED and entry.key.plugin in launch.daemon_sets
-    return record.at + HOLD if restarted or may_still_come(record) else 0.0
+    return record.at + HOLD if may_still_come(record) else 0.0
 
 
 def _unneeded(

@@ -11,7 +11,7 @@ from typing import Final
 
 from reporter.core.launch.absence import after_absence, still_counting
 from reporter.core.launch.cleanup import END, STATE_LOST, clean_up
-from reporter.core.launch.names import Maker
+from reporter.core.launch.names import entry_name
 from reporter.core.launch.turns import our_jobs, turns
 from reporter.core.launch.watched import watch
 from reporter.core.launch.world import Decision, Memory, Run, World
@@ -82,7 +82,6 @@ def decide(
         fail=watched.fail | refused,
         take_logs=tuple(cleared.take_logs),
         delete=tuple(cleared.delete),
-        delete_sets=tuple(cleared.delete_sets),
         delete_secrets=tuple(cleared.delete_secrets),
         shown=watched.shown,
         next_look=next_look,
@@ -110,19 +109,18 @@ def _launches(
     now: float,
 ) -> tuple[list[Key], dict[Key, Failure]]:
     """Say whose Jobs to create, and who cannot have one."""
-    create: dict[Maker, Key] = {}
-    refused = {}
+    create, refused = [], {}
     for key in turns(run, entries, jobs):
-        maker = run.maker(key)
-        if world.made(maker) is not None:
-            text = f"{maker} exists already and does not belong to this run"
+        name = entry_name(run.name, key)
+        if name in world.jobs:
+            text = f"Job {name} exists already and does not belong to this run"
             refused[key] = Failure("final", now, text, Cause.START_FAILED, "NameTaken")
-        elif maker.name in world.denied:
-            text = f"{maker} was refused: {world.denied[maker.name]}"
-            refused[key] = Failure("final", now, text, Cause.START_FAILED, f"{maker.kind}Refused")
+        elif name in world.denied:
+            text = f"Job {name} was refused: {world.denied[name]}"
+            refused[key] = Failure("final", now, text, Cause.START_FAILED, "JobRefused")
         else:
-            create.setdefault(maker, key)
-    return list(create.values()), refused
+            create.append(key)
+    return create, refused
 
 
 def _unlaunched(entry: Entry) -> bool:

@@ -17,8 +17,7 @@ def longest(plan: Plan, launch: Launch | None) -> float:
         start, waves = 0, 1
         if launch is not None:
             start = launch.definition(plugin.name).start_timeout_seconds
-            if plugin.name not in launch.daemon_sets:  # whose Pods all start at once
-                waves = math.ceil(len(plugin.keys) / launch.max_nodes_at_once)
+            waves = math.ceil(len(plugin.keys) / launch.max_nodes_at_once)
         seconds = waves * (start + plan.timeout_of(plugin.name))
         groups[plugin.order] = max(groups.get(plugin.order, 0.0), seconds)
     return min(sum(groups.values()), float(LONGEST_TIMEOUT))

@@ -1,4 +1,4 @@
-"""What makes the Pods of a plugin, and the Secret with the certificate by which they report."""
+"""The Job of an entry, and the Secret with the certificate by which its Pod reports."""
 
 import base64
 from typing import Any, Final
@@ -16,48 +16,12 @@ KEPT: Final = 86_400  # seconds that a Job stays whose launcher never came back
 def secret_name(run: str, plugin: Plugin, key: Key) -> str:
     """Return the name of the Secret that an entry's Pod mounts; nodes may share one."""
     shared = plugin.nodes and plugin.identity == "plugin"
-    return names.shared_name(run, plugin.name) if shared else names.entry_name(run, key)
+    return names.entry_name(run, Key(plugin.name, ANY_NODE) if shared else key)
 
 
 def secret_names(plan: Plan) -> set[str]:
     """Return the names of all Secrets that are made for a run."""
     return {secret_name(plan.run, plugin, key) for plugin in plan.plugins for key in plugin.keys}
-
-
-def manifest(
-    place: RunLocation, launch: Launch, plugin: Plugin, key: Key, *, index: int, timeout: int
-) -> dict[str, Any]:
-    """Return what makes an entry's Pod: its Job, or the DaemonSet of its plugin."""
-    make = daemon_set if plugin.name in launch.daemon_sets else job
-    return make(place, launch, plugin, key, index=index, timeout=timeout)
-
-
-def daemon_set(
-    place: RunLocation, launch: Launch, plugin: Plugin, key: Key, *, index: int, timeout: int
-) -> dict[str, Any]:
-    """Return the DaemonSet of a plugin, the same for each of its keys; otherwise as `job`.
-
-    It runs on the nodes of the plan only, whichever join later.
-    """
-    shared = Key(plugin.name, ANY_NODE)
-    name = names.shared_name(place.run, plugin.name)
-    template = pod_template(
-        place,
-        launch,
-        plugin,
-        shared,
-        job=name,
-        secret=secret_name(place.run, plugin, key),
-        index=index,
-        timeout=timeout,
-    )
-    own = {names.RUN_LABEL: place.run, names.PLUGIN_LABEL: plugin.name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": _metadata(place, name, shared),
-        "spec": {"selector": {"matchLabels": own}, "template": template},
-    }
 
 
 def job(
@@ -77,7 +41,6 @@ def job(
         "template": pod_template(
             place,
             launch,
-            plugin,
             key,
             job=name,
             secret=secret_name(place.run, plugin, key),

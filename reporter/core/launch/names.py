@@ -7,11 +7,9 @@ import hashlib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from reporter.core.launch.placement import node_of
 from reporter.core.objects import section, text
-from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import GLOBAL, Key
 
 RUN_LABEL: Final = "status-reporter.io/run"
@@ -36,16 +34,6 @@ _RUN = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?")
 _SECONDS = re.compile(r"[1-9][0-9]{0,8}")
 _SHOWN = 8  # characters of the plugin's name
 _DIGITS = 10  # of the digest
-
-
-class Maker(NamedTuple):
-    """What makes the Pod of an entry: its Job, or the DaemonSet of all entries of its plugin."""
-
-    kind: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
 
 
 def is_run_name(name: str) -> bool:
@@ -80,11 +68,6 @@ def entry_name(run: str, key: Key) -> str:
     return f"{run}-{shown}-{hashlib.sha256(said).hexdigest()[:_DIGITS]}"
 
 
-def shared_name(run: str, plugin: str) -> str:
-    """Return the name of what all entries of a plugin share: its DaemonSet, its Secret."""
-    return entry_name(run, Key(plugin, ANY_NODE))
-
-
 def annotations(key: Key) -> dict[str, str]:
     """Return what says whose an object is."""
     return {PLUGIN: key.plugin, NODE: key.node}
@@ -97,9 +80,7 @@ def own_grace(pod: Mapping[str, Any]) -> int | None:
 
 
 def key_of(found: Mapping[str, Any]) -> Key | None:
-    """Return whose an object is, if it says so; a DaemonSet is `ANY_NODE`'s, its Pods are not."""
+    """Return whose an object is, if it says so."""
     said = section(found, "metadata", "annotations")
-    plugin, node = text(said, PLUGIN), text(said, NODE) or GLOBAL
-    if node == ANY_NODE:
-        node = node_of(section(found, "spec")) or ANY_NODE
-    return Key(plugin, node) if plugin else None
+    plugin = text(said, PLUGIN)
+    return Key(plugin, text(said, NODE) or GLOBAL) if plugin else None

@@ -16,18 +16,6 @@ Object = Mapping[str, Any]
 _OS: Final = frozenset({"kubernetes.io/os", "beta.kubernetes.io/os"})
 _VIRTUAL: Final = (("type", "virtual-kubelet"), ("eks.amazonaws.com/compute-type", "fargate"))
 _KEEPING_OUT: Final = frozenset({"NoSchedule", "NoExecute"})
-_DAEMONS: Final = tuple(
-    {"key": f"node.kubernetes.io/{name}", "operator": "Exists"}
-    for name in (
-        "not-ready",
-        "unreachable",
-        "disk-pressure",
-        "memory-pressure",
-        "pid-pressure",
-        "unschedulable",
-    )
-)
-"""What Kubernetes has the Pods of every DaemonSet tolerate."""
 _SHOWN = 160  # bytes of a node's own words
 
 
@@ -84,8 +72,6 @@ def _reasons(definition: Definition, meant: Sequence[Requirement], node: Object)
     if not definition.nodes.include_not_ready:
         yield from _not_ready(node)
     tolerations = list(items(spec, "tolerations"))
-    if tolerations and definition.dispatch == "daemonset":
-        tolerations += _DAEMONS
     for taint in items(section(node, "spec"), "taints"):
         # Without any the Pod is given one for everything.
         if tolerations and not _tolerated(taint, tolerations):

@@ -1,7 +1,7 @@
 """The Pod template of a plugin: the definition's own, as it is, and what is added to it."""
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
@@ -11,8 +11,7 @@ from reporter.core.launch.spec import Launch, RunLocation
 from reporter.core.objects import items, number, section, text
 from reporter.core.pod import DEFAULT_CONTAINER, Names, find_adapter
 from reporter.core.run.definition import Definition, full_image
-from reporter.core.run.identity import ANY_NODE
-from reporter.core.run.plan import GLOBAL, Key, Plugin
+from reporter.core.run.plan import GLOBAL, Key
 
 Object = Mapping[str, Any]
 
@@ -36,7 +35,6 @@ def plugin_container(definition: Definition) -> str:
 def pod_template(
     place: RunLocation,
     launch: Launch,
-    plugin: Plugin,
     key: Key,
     *,
     job: str,
@@ -44,11 +42,8 @@ def pod_template(
     index: int,
     timeout: int,
 ) -> dict[str, Any]:
-    """Return the whole template. `index` is the plugin's place in the plan, `timeout` seconds.
-
-    With `ANY_NODE` as its node the template is for all of the plugin's.
-    """
-    definition = launch.definition(plugin.name)
+    """Return the whole template. `index` is the plugin's place in the plan, `timeout` seconds."""
+    definition = launch.definition(key.plugin)
     spec: dict[str, Any] = deepcopy(dict(section(definition.template, "spec")))
     host_network = spec.get("hostNetwork") is True
     said = number(spec, "terminationGracePeriodSeconds")
@@ -66,7 +61,7 @@ def pod_template(
         host_network=host_network,
         per_node=key.node != GLOBAL,
     )
-    _whole(spec, given, plugin.nodes if key.node == ANY_NODE else (key.node,))
+    _whole(spec, given)
     _containers(spec, given)
     _contract(spec, given, secret)
     return {
@@ -101,10 +96,9 @@ def _metadata(definition: Definition, run: str, key: Key, grace: int) -> dict[st
     return metadata
 
 
-def _whole(spec: dict[str, Any], given: Setting, nodes: Sequence[str]) -> None:
+def _whole(spec: dict[str, Any], given: Setting) -> None:
     """Add what concerns the Pod as a whole."""
-    # A DaemonSet accepts nothing else.
-    spec["restartPolicy"] = "Always" if given.definition.dispatch == "daemonset" else "Never"
+    spec["restartPolicy"] = "Never"
     if not (spec.get("serviceAccountName") or spec.get("serviceAccount")):
         spec["serviceAccountName"] = given.launch.service_account
     present = {text(each, "name") for each in items(spec, "imagePullSecrets")}
@@ -112,7 +106,7 @@ def _whole(spec: dict[str, Any], given: Setting, nodes: Sequence[str]) -> None:
     if missing:
         spec["imagePullSecrets"] = [*_listed(spec, "imagePullSecrets"), *missing]
     if given.per_node:
-        spec["affinity"] = placement.affinity(spec, nodes)
+        spec["affinity"] = placement.affinity(spec, given.key.node)
         if not spec.get("tolerations"):
             spec["tolerations"] = [dict(each) for each in placement.EVERYTHING]
     # With ClusterFirst such Pods get the node's resolver, which does not know the aggregator.

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from reporter.core.launch.names import is_run_name
 from reporter.core.launch.nodes import Selected
@@ -11,8 +10,6 @@ from reporter.core.launch.spec import MOST_NODES_AT_ONCE, Launch
 from reporter.core.run.definition import Cleanup, Definition
 from reporter.core.run.plan import Plan, Plugin
 
-MOST_NODES_OF_DAEMON_SET: Final = 1_000
-"""Each node is a term of its affinity, and its controller reads all terms for each node."""
 _REASONS_SHOWN = 3
 
 
@@ -121,11 +118,6 @@ def _placeless(request: Request, definition: Definition) -> str:
     selected = request.nodes[definition.name]
     if not selected.chosen:
         return f"plugin {definition.name}: no node to run on{_why(selected)}"
-    if definition.dispatch == "daemonset" and len(selected.chosen) > MOST_NODES_OF_DAEMON_SET:
-        return (
-            f"plugin {definition.name}: dispatch daemonset is for at most "
-            f"{MOST_NODES_OF_DAEMON_SET} nodes, not {len(selected.chosen)}; use dispatch jobs"
-        )
     return ""
 
 

@@ -13,7 +13,7 @@ def aggregator_rules(options: RunOptions) -> list[dict[str, Any]]:
     """Return what the aggregator may do: what its launcher asks for and nothing more."""
     run = options.run
     secrets = sorted(secret_names(options.plan))
-    rules = [
+    return [
         _rule("batch", "jobs", "create", "delete", "get", "list", "watch"),
         _rule("", "pods", "list", "watch"),
         _rule("", "pods/log", "get"),
@@ -21,13 +21,9 @@ def aggregator_rules(options: RunOptions) -> list[dict[str, Any]]:
         _rule("", "configmaps", "get", only=[run]),
         _rule("", "secrets", "create"),
         _rule("", "secrets", "delete", "get", only=secrets),
+        # The run's status on its own Pod. A Job's Pod has no name that is known before.
+        _rule("", "pods", "patch", only=None if options.exit else [f"{run}-0"]),
     ]
-    if sets := [names.shared_name(run, name) for name in sorted(options.launch.daemon_sets)]:
-        rules.append(_rule("apps", "daemonsets", "create", "list", "watch"))
-        rules.append(_rule("apps", "daemonsets", "delete", "get", only=sets))
-    # The run's status on its own Pod. A Job's Pod has no name that is known before.
-    rules.append(_rule("", "pods", "patch", only=None if options.exit else [f"{run}-0"]))
-    return rules
 
 
 def plugin_rules(options: RunOptions) -> list[dict[str, Any]]:

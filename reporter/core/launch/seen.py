@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -16,8 +16,7 @@ from reporter.core.diagnosis.written_verdict import WrittenVerdict, written_verd
 from reporter.core.facts import Container, Pod, Running, Terminated, Waiting
 from reporter.core.interruption import ended_by_itself
 from reporter.core.launch.added_container import SIDECAR, WORKER
-from reporter.core.launch.names import PLUGIN_LABEL, RUN_LABEL, entry_name, key_of
-from reporter.core.launch.placement import node_of
+from reporter.core.launch.names import PLUGIN_LABEL, key_of
 from reporter.core.launch.plugin_pod import plugin_container
 from reporter.core.launch.scheduling import node_is_away
 from reporter.core.launch.spec import Launch
@@ -73,9 +72,9 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class SeenJob:
-    """A Job, or a DaemonSet, whose `key` is `ANY_NODE`'s. `owner` is the UID of its ConfigMap.
+    """A Job. `owner` is the UID of its ConfigMap.
 
-    `failed` is the reason of a Job's failure, `verdict` the final word of our sidecar on it.
+    `failed` is the reason of its failure, `verdict` the final word of our sidecar on it.
     """
 
     name: str
@@ -86,17 +85,15 @@ class SeenJob:
     over: bool = False
     failed: str = ""
     verdict: WrittenVerdict | None = None
-    kind: str = "Job"
 
 
 @dataclass(frozen=True, slots=True)
 class SeenPod:
-    """A plugin's Pod, `job` by the `entry_name` of its entry; times are the API's.
+    """A plugin's Pod, `job` and `job_uid` tell whose; times are the API's.
 
-    `job_uid` tells its Job or DaemonSet. `started_at` and `ended` are of the plugin's container,
-    which may run again in the Pod of a DaemonSet; `by_itself` says that it ended before anybody
-    asked for it. `ours_running`: the container that uploads still runs, ours or, under the contract
-    `link`, the plugin's. `containers` are those that have a log.
+    `started_at` and `ended` are of the plugin's container; `by_itself` says that it ended before
+    anybody asked for it. `ours_running`: the container that uploads still runs, ours or, under the
+    contract `link`, the plugin's. `containers` are those that have a log.
     """
 
     name: str
@@ -150,11 +147,6 @@ def read_job(job: Object) -> SeenJob:
     )
 
 
-def read_daemon_set(found: Object) -> SeenJob:
-    """Read an API DaemonSet. Never raises."""
-    return replace(read_job(found), kind="DaemonSet", over=False, failed="", verdict=None)
-
-
 def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
     """Read an API Pod; nothing where its plugin is none of the run's. Never raises."""
     metadata, spec = section(pod, "metadata"), section(pod, "spec")
@@ -168,15 +160,11 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
     own = read_container(pod, name)
     uploads = read_container(pod, _UPLOADS.get(definition.contract, name))
     run = own.state if isinstance(own.state, Terminated) else None
-    job, job_uid = facts.job_name, facts.job_uid
-    if definition.dispatch == "daemonset":
-        job, job_uid = _of_daemon_set(metadata, Key(definition.name, node_of(spec)))
-        run = run or own.last
     return SeenPod(
         name=facts.name,
         uid=facts.uid,
-        job=job,
-        job_uid=job_uid,
+        job=facts.job_name,
+        job_uid=facts.job_uid,
         node=text(spec, "nodeName"),
         phase=facts.phase,
         created_at=facts.created_at,
@@ -198,7 +186,7 @@ def read_event(event: Object) -> Refusal | None:
     """Read an API Event; nothing where it does not tell that a plugin's Pod was refused."""
     about = section(event, "involvedObject")
     said = last_event((event,), _REFUSED)
-    if text(about, "kind") not in {"Job", "DaemonSet"} or not said:
+    if text(about, "kind") != "Job" or not said:
         return None
     stamps = (text(event, "lastTimestamp"), text(event, "eventTime"), text(event, "firstTimestamp"))
     at = next((found for stamp in stamps if (found := epoch(stamp))), 0.0)
@@ -208,7 +196,7 @@ def read_event(event: Object) -> Refusal | None:
 def newest_pods(pods: Iterable[SeenPod]) -> dict[tuple[str, str], SeenPod]:
     """Return the Pod whose word counts: of two of one second that with the greater UID.
 
-    It is by entry and by what made it: anybody can give a Pod the labels of another.
+    It is by its Job's name and UID: anybody can give a Pod the labels of another.
 
     One that is taken away counts last: a Job controller that had not seen its Pod yet makes another
     one, and then deletes that.
@@ -222,16 +210,9 @@ def newest_pods(pods: Iterable[SeenPod]) -> dict[tuple[str, str], SeenPod]:
 def newest_refusals(refusals: Iterable[Refusal]) -> dict[str, Refusal]:
     """Return the last of each object, by its UID.
 
-    Names do not tell them apart: that of an earlier run, or of another kind, may be the same.
+    Names do not tell them apart: that of an earlier run may be the same.
     """
     return {each.job_uid: each for each in sorted(refusals, key=lambda each: each.at)}
-
-
-def _of_daemon_set(metadata: Object, key: Key) -> tuple[str, str]:
-    """Return the name of a Pod's entry, and the UID of the DaemonSet that made it."""
-    owners = items(metadata, "ownerReferences")
-    made_by = next((text(each, "uid") for each in owners if text(each, "kind") == "DaemonSet"), "")
-    return entry_name(text(section(metadata, "labels"), RUN_LABEL), key), made_by
 
 
 def _started_at(container: Container) -> float | None:

@@ -22,7 +22,6 @@ MINUTE: Final = 60.0
 IMAGE: Final = 300.0
 SETTLE: Final = 2.0  # a verdict or an upload may be seen after the end of its Pod
 LATE: Final = 10.0  # how long the end of a container may take to be seen
-MOST_RESTARTS: Final = 2
 LAST_WORDS: Final = 160  # bytes of a termination message
 
 _DEADLINE: Final = "DeadlineExceeded"
@@ -57,16 +56,13 @@ def situation(
         found = _taken(pod, pod.taken, job, started=started)
     elif pod.ended is not None or pod.over:
         found = _ended(pod, started=started)
-    elif pod.restarts > MOST_RESTARTS:
-        text = f"Container {pod.container!r} of Pod {pod.name} was restarted {pod.restarts} times"
-        found = Situation(Row.RESTARTED, "Restarted", text, text, 0.0, Cause.POD_FAILED)
     elif pod.trouble is not None:
-        found = in_trouble(pod.trouble, track, per_node=per_node)
+        found = _in_trouble(pod.trouble, track, per_node=per_node)
     elif pod.started_at is None and not started:
         text = f"Container {pod.container!r} of Pod {pod.name} has not started yet"
         found = Situation(Row.STARTING, pod.waiting, "", text)
     else:
-        return running(pod)
+        return _running(pod)
     return _judged(found, job, pod.name if pod is not None else track.pod if track else "")
 
 
@@ -118,13 +114,13 @@ def _ended(pod: SeenPod, *, started: bool) -> Situation:
         reason = trouble.reason if trouble else "NeverStarted"
         cause = Cause.POD_FAILED if started else Cause.START_FAILED
         return Situation(row, reason, trouble.message if trouble else text, text, patience, cause)
-    text = f"{who} {ending(run)}"
+    text = f"{who} {_ending(run)}"
     shown = f"{text}, and its result has not come yet"
     text = f"{text}, and its result never came"
     return Situation(row, run.reason or "Ended", shown, text, patience, Cause.POD_FAILED)
 
 
-def ending(run: Terminated) -> str:
+def _ending(run: Terminated) -> str:
     """Say how a container ended, as what it did."""
     if run.out_of_memory:
         return f"ran out of memory and was killed (OOMKilled, exit code {run.exit_code})"
@@ -135,7 +131,7 @@ def ending(run: Terminated) -> str:
     return f"ended: exit code {run.exit_code}" + (f" ({said})" if said else "")
 
 
-def in_trouble(trouble: PluginTrouble, track: Track | None, *, per_node: bool) -> Situation:
+def _in_trouble(trouble: PluginTrouble, track: Track | None, *, per_node: bool) -> Situation:
     """Say what keeps a container from starting."""
     kind = trouble.kind
     if kind is Hindrance.NODE and not per_node:
@@ -146,7 +142,7 @@ def in_trouble(trouble: PluginTrouble, track: Track | None, *, per_node: bool) -
     return Situation(row, trouble.reason, trouble.message, trouble.text, _PATIENCE[kind])
 
 
-def running(pod: SeenPod) -> Situation:
+def _running(pod: SeenPod) -> Situation:
     """Say that all is well, but for the node."""
     if pod.unready_at is None:
         return _WELL

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from reporter.core.launch.names import Maker, entry_name, shared_name
 from reporter.core.run.definition import Definition, definition_document
-from reporter.core.run.plan import Key
 
 MOST_NODES_AT_ONCE = 200
 
@@ -41,17 +39,6 @@ class Launch:
     def definition(self, plugin: str) -> Definition:
         """Return a plugin's definition. Raises KeyError."""
         return self._by_name[plugin]
-
-    @cached_property
-    def daemon_sets(self) -> frozenset[str]:
-        """The plugins that have one DaemonSet instead of a Job for each node."""
-        return frozenset(each.name for each in self.definitions if each.dispatch == "daemonset")
-
-    def maker(self, run: str, key: Key) -> Maker:
-        """Return what makes the Pod of an entry of that run."""
-        if key.plugin in self.daemon_sets:
-            return Maker("DaemonSet", shared_name(run, key.plugin))
-        return Maker("Job", entry_name(run, key))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,15 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from reporter.core.launch.names import shared_name
+from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import SeenJob
 from reporter.core.launch.world import Run, World
 from reporter.core.run.entry import Entry
-from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Key
 
 
 def turns(run: Run, entries: Mapping[Key, Entry], jobs: Collection[Key]) -> Iterator[Key]:
     """Give the entries that may be launched now and have no Job yet, in the order of the plan.
-
-    Those that share a DaemonSet are launched at once, however many they are.
 
     A group begins when the ones before it are decided. Each entry that has a Job of ours in `jobs`
     is at work, whether or not its launch is stored.
@@ -26,10 +23,7 @@ def turns(run: Run, entries: Mapping[Key, Entry], jobs: Collection[Key]) -> Iter
             waiting = [
                 key for key in undecided if entries[key].launched_at is None and key not in jobs
             ]
-            if plugin.name in run.launch.daemon_sets:
-                yield from waiting
-            else:
-                yield from waiting[: max(0, most - (len(undecided) - len(waiting)))]
+            yield from waiting[: max(0, most - (len(undecided) - len(waiting)))]
         if not all(entries[key].terminal for plugin in group for key in plugin.keys):
             return
 
@@ -37,19 +31,13 @@ def turns(run: Run, entries: Mapping[Key, Entry], jobs: Collection[Key]) -> Iter
 def our_jobs(run: Run, entries: Mapping[Key, Entry], world: World) -> dict[Key, SeenJob]:
     """Return the Jobs that this run has made: owner, plugin and node are equal.
 
-    The others are left alone, whatever their labels say. Entries that share a DaemonSet have that.
+    The others are left alone, whatever their labels say.
     """
-    found = {
+    return {
         job.key: job
         for job in world.jobs.values()
         if job.owner == run.owner
         and job.key in entries
         and job.key is not None
-        and (job.kind, job.name) == run.maker(job.key)
+        and job.name == entry_name(run.name, job.key)
     }
-    for plugin in run.plan.plugins:
-        if plugin.name in run.launch.daemon_sets:
-            shared = world.sets.get(shared_name(run.name, plugin.name))
-            if shared and shared.owner == run.owner and shared.key == (plugin.name, ANY_NODE):
-                found |= dict.fromkeys(plugin.keys, shared)
-    return found

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from reporter.core.launch.daemon import daemon_situation, with_pod
 from reporter.core.launch.names import entry_name
 from reporter.core.launch.seen import SeenJob, SeenPod
 from reporter.core.launch.situation import LATE, MINUTE, situation
@@ -47,36 +46,18 @@ def watch(
         launched = entry.launched_at
         if launched is None or entry.terminal:
             continue
-        maker, track, job = run.maker(key), memory.tracks.get(key), jobs.get(key)
-        uid = memory.uids.get(key, "")
-        pod = pod_of(world, entry_name(run.name, key), uid)
+        name, uid = entry_name(run.name, key), memory.uids.get(key, "")
+        track, job, pod = memory.tracks.get(key), jobs.get(key), pod_of(world, name, uid)
         if entry.started_at is None and pod is not None and pod.started_at is not None:
             # A node's clock may be wrong, and nothing begins before its launch.
             began = max(launched, min(pod.started_at + world.skew, now))
             found.start[key] = max(began, _returned(run, key, began, memory, now=now))
         refusal = world.refusals.get(uid) if uid else None
         started = entry.started_at is not None or key in found.start
-        if maker.kind == "DaemonSet":
-            track = with_pod(track, pod)
-            seen = daemon_situation(
-                maker,
-                job,
-                pod,
-                refusal,
-                track,
-                node=key.node,
-                started=started,
-                start_timeout=run.launch.definition(key.plugin).start_timeout_seconds,
-            )
-        else:
-            per_node = key.node != GLOBAL
-            seen = situation(
-                maker.name, job, pod, refusal, track, started=started, per_node=per_node
-            )
+        per_node = key.node != GLOBAL
+        seen = situation(name, job, pod, refusal, track, started=started, per_node=per_node)
         found.tracks[key] = track = _followed(track, seen, pod, now=now)
         due = None if seen.patience is None else track.since + seen.patience
-        if seen.row is Row.RESTARTED and key in world.uploading:
-            due = None  # what its plugin had finished before is being stored
         started_by = None
         if seen.row in _BEFORE_START and entry.started_at is None and key not in found.start:
             started_by = _start_due(run, entry.key, launched, memory, now=now)
@@ -94,7 +75,7 @@ def watch(
 
 
 def pod_of(world: World, name: str, job_uid: str) -> SeenPod | None:
-    """Return an entry's Pod of that very Job or DaemonSet, once that was seen."""
+    """Return an entry's Pod of that very Job, once that was seen."""
     return world.pods.get((name, job_uid)) if job_uid else None
 
 
@@ -106,8 +87,7 @@ def _followed(track: Track | None, seen: Situation, pod: SeenPod | None, *, now:
             since = track.since
     if seen.row in _ENDING:
         end = seen
-    replaced = 0 if track is None else track.replaced
-    return Track(seen, since, pod.name if pod is not None else name, end, replaced)
+    return Track(seen, since, pod.name if pod is not None else name, end)
 
 
 def _start_due(run: Run, key: Key, launched: float, memory: Memory, *, now: float) -> float:

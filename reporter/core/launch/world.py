@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from reporter.core.launch.names import Maker
 from reporter.core.launch.seen import Refusal, SeenJob, SeenPod
 from reporter.core.launch.spec import Launch
 from reporter.core.run.launched import PodShown
@@ -28,16 +27,12 @@ class Run:
         """Its name."""
         return self.plan.run
 
-    def maker(self, key: Key) -> Maker:
-        """Return what makes an entry's Pod."""
-        return self.launch.maker(self.plan.run, key)
-
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What was seen of the cluster: Jobs and DaemonSets (`sets`) by name, refusals by their UID.
+    """What was seen of the cluster: Jobs by name, refusals by the UID of their Job.
 
-    Pods are by `entry_name` and the UID of their Job or DaemonSet, of several the newest.
+    Pods are by name and UID of their Job, of several the newest.
 
     `taken_logs` are the entries whose logs were taken or given up, `secrets` the names of Secrets
     that may exist. `denied` has the API's words where it refused a Job or its Secret for good.
@@ -52,13 +47,8 @@ class World:
     secrets: frozenset[str] = frozenset()
     denied: Mapping[str, str] = field(default_factory=dict)
     unseen_since: float | None = None
-    sets: Mapping[str, SeenJob] = field(default_factory=dict)
     uploading: frozenset[Key] = frozenset()
     skew: int = 0
-
-    def made(self, maker: Maker) -> SeenJob | None:
-        """Return what has that kind and name, whoever made it."""
-        return (self.sets if maker.kind == "DaemonSet" else self.jobs).get(maker.name)
 
 
 class Row(StrEnum):
@@ -71,7 +61,6 @@ class Row(StrEnum):
     IMAGE = "image"
     SETUP = "setup"
     RUNNING = "running"
-    RESTARTED = "restarted"  # or replaced, by a DaemonSet
     UPLOADING = "uploading"  # its container has ended, ours has not
     ENDED = "ended"
     TAKEN = "taken"
@@ -100,21 +89,20 @@ class Track:
     """What is remembered of an open entry: its situation and since when it is in that row.
 
     `pod` is the name of its Pod, once that was seen, `end` how it was last seen to end, for when it
-    is gone, `replaced` how many other Pods the entry had before.
+    is gone.
     """
 
     situation: Situation
     since: float
     pod: str = ""
     end: Situation | None = None
-    replaced: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
     """What one decision must know of the ones before; a restarted launcher begins with `Memory()`.
 
-    `uids` are those of the Jobs and DaemonSets that this run has made, as they were last seen.
+    `uids` are those of the Jobs that this run has made, as they were last seen.
     `first_look` and `last_look` are this process's, `next_look` when it has to look again.
     `away_since` is when the API went away, `outages` the times in which nothing was seen, and
     `ending_since` when all entries were decided.
@@ -134,11 +122,10 @@ class Memory:
 class Decision:
     """What to do now, in this order: fail, start, adopt, take logs, delete, begin, create.
 
-    `create` are the entries whose Jobs (and before them Secrets) are to be made, in order, of those
-    that share a DaemonSet the first; `adopt` those whose Job or DaemonSet is there and ours, so
-    that only the launch is to be stored. `begin`: store that launching has begun, and decide again.
-    `start` tells when a plugin's container began. `delete` are names of Jobs, `delete_sets` of
-    DaemonSets, `delete_secrets` of Secrets. `next_look` is when time alone changes something.
+    `create` are the entries whose Jobs (and before them Secrets) are to be made, in order; `adopt`
+    those whose Job is there and ours, so that only the launch is to be stored. `begin`: store that
+    launching has begun, and decide again. `start` tells when a plugin's container began. `delete`
+    are names of Jobs, `delete_secrets` of Secrets. `next_look`: when time alone changes something.
     `through`: nothing of the plugins is left but `stays`, with the reasons by kind and name.
     """
 
@@ -150,7 +137,6 @@ class Decision:
     fail: Mapping[Key, Failure] = field(default_factory=dict)
     take_logs: tuple[Key, ...] = ()
     delete: tuple[str, ...] = ()
-    delete_sets: tuple[str, ...] = ()
     delete_secrets: tuple[str, ...] = ()
     shown: Mapping[Key, PodShown] = field(default_factory=dict)
     next_look: float | None = None

@@ -50,9 +50,8 @@ class NodeSelection:
 class Definition:
     """What to start for a plugin. `template` is a Pod template, `config` becomes files.
 
-    Times are seconds; without `timeout_seconds` the run's default holds. `dispatch` says whether
-    each node has a Job or all have one DaemonSet. `remarks` say what differs from what the author
-    may expect.
+    Times are seconds; without `timeout_seconds` the run's default holds. `remarks` say what differs
+    from what the author may expect.
     """
 
     name: str
@@ -67,7 +66,6 @@ class Definition:
     heartbeats: bool = True
     nodes: NodeSelection = NodeSelection()
     cleanup: Cleanup = "always"
-    dispatch: Literal["jobs", "daemonset"] = "jobs"
     config: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 
@@ -100,21 +98,12 @@ def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
             "must consist of letters, digits, '.', '_' and '-', at most 63, with a letter or "
             "digit at both ends",
         )
-    if definition.driver == "Job":
-        if definition.nodes != NodeSelection():
-            yield ("spec", "nodes"), "is only for the driver Node"
-        if definition.dispatch == "daemonset":
-            yield ("spec", "dispatch"), "is only for the driver Node"
+    if definition.driver == "Job" and definition.nodes != NodeSelection():
+        yield ("spec", "nodes"), "is only for the driver Node"
     try:
         label_selector.parse(definition.nodes.selector)
     except ValueError as error:
         yield ("spec", "nodes", "selector"), str(error)
-    daemon_set = definition.driver == "Node" and definition.dispatch == "daemonset"
-    if daemon_set and definition.contract == "result-file":
-        yield (
-            ("spec", "contract"),
-            "result-file needs a Job; with dispatch daemonset use done-file or link",
-        )
     if definition.contract == "result-file" and definition.result_format != "adapter":
         yield ("spec", "resultFormat"), "must be adapter for the contract result-file"
     spec = definition.template.get("spec", {})
@@ -132,14 +121,8 @@ def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
         if text(volume, "name") in RESERVED_VOLUMES:
             where = ("spec", "template", "spec", "volumes", at, "name")
             yield where, f"{volume['name']!r} is reserved for the volume that is added"
-    policy, why = ("Always", " with dispatch daemonset") if daemon_set else ("Never", "")
-    if spec.get("restartPolicy", policy) != policy:
-        yield ("spec", "template", "spec", "restartPolicy"), f"must be {policy}{why}"
-    if daemon_set and "activeDeadlineSeconds" in spec:
-        yield (
-            ("spec", "template", "spec", "activeDeadlineSeconds"),
-            "is not supported with dispatch daemonset",
-        )
+    if spec.get("restartPolicy", "Never") != "Never":
+        yield ("spec", "template", "spec", "restartPolicy"), "must be Never"
 
 
 def definition_document(definition: Definition) -> dict[str, Any]:
@@ -153,7 +136,6 @@ def definition_document(definition: Definition) -> dict[str, Any]:
         "resultFiles": list(definition.result_files),
         "heartbeats": definition.heartbeats,
         "cleanup": definition.cleanup,
-        "dispatch": definition.dispatch,
         "config": dict(definition.config),
         "template": definition.template,
     }

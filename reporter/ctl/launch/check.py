@@ -31,7 +31,7 @@ _STRANGERS = "app.kubernetes.io/part-of!=status-reporter"
 class Template:
     """A Pod template and whose it is, as `plugin cis`.
 
-    `made_by` is the Job or DaemonSet that will make such a Pod, where it is no object of its own.
+    `made_by` is the Job that will make such a Pod, where it is no object of its own.
     """
 
     whose: str

@@ -44,11 +44,9 @@ def with_snapshot(
         options.error(
             "\n".join(f"--plugin-env {PLUGIN}.SNAPSHOT_NAMESPACES: {each}" for each in gone)
         )
-    from reporter.kube.discovery import discover
-
     reading = api.reading()
     try:
-        found = discover(reading.document)
+        found = reading.discover()
     except KubeError as error:
         raise CannotTell(f"cannot list the cluster's API resources: {said(error)}") from None
     finally:

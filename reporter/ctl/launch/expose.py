@@ -37,12 +37,9 @@ AFTERWARDS: Final = 48 * 3600.0
 """Seconds for which the certificates are good after the last plugin: for the results."""
 _NEEDS = "--expose requires the extra [aggregator] of the package: {} is not installed"
 _LATER: Final = """\
-connection file: {path}, so far with the address inside the cluster; once the Service has another:
-  kubectl get service {name} -n {namespace}
-  status-ctl connect --connection {path} --url https://ADDRESS:PORT"""
-_BY_HAND: Final = """\
-the status is at {url}; to put that into the connection file:
-  status-ctl connect --connection {path} --url {url}"""
+connection file: {path}, so far with the address inside the cluster; once the Service has one
+outside of it, set host_address in the file to https://ADDRESS:PORT:
+  kubectl get service {name} -n {namespace}"""
 _SETTLING: Final = 15.0  # seconds in which a node's rules or a balancer may learn of the Pod
 _ANSWER: Final = 3.0
 _PAUSE: Final = 0.5
@@ -182,7 +179,7 @@ def _point(kept: Access, url: str, tell: Callable[[str], None]) -> None:
         kept.point_to(url)
     except CannotTell as error:
         tell(str(error))
-        tell(_BY_HAND.format(url=url, path=kept.path))
+        tell(f"the status is at {url}; set host_address in {kept.path} to it")
         return
     tell(f"the status is at {url}; connection file: {kept.path}")
 

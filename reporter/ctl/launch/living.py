@@ -30,11 +30,9 @@ _NEEDED: Final = frozenset({"list", "delete"})
 
 def in_the_way(reading: "Reading", namespace: str, run: str) -> str:
     """Say what else than the run lives there, or why that is not known; nothing if nothing does."""
-    from reporter.kube.discovery import discover
-
     with closing(reading):
         try:
-            offered = discover(reading.document)
+            offered = reading.discover()
         except KubeError as error:
             return f"cannot tell what else is in it: {words(error)}"
         for trouble in offered.troubles:

@@ -4,7 +4,6 @@ Level-based: what is listed is deleted, until nothing is listed any more. So it 
 and repeated, and what somebody made meanwhile goes too.
 """
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from reporter.core.launch.aggregator_pod import EVERY_RUN, LAUNCH_FILE
+from reporter.core.launch.aggregator_pod import EVERY_RUN
 from reporter.core.launch.names import belongs, own_grace, selector
 from reporter.core.launch.run_objects import CREATED_BY
 from reporter.core.objects import section, text
@@ -38,7 +37,6 @@ _LOCK: Final = PLAN
 """The plan is the last to go: while it is there, nobody starts another run of that name."""
 _KINDS: Final = (
     "Job",
-    "DaemonSet",
     "Pod",
     "Secret",
     "Service",
@@ -48,9 +46,8 @@ _KINDS: Final = (
     "Role",
     "ServiceAccount",
 )
-_CREATED: Final = ("StatefulSet", *(each for each in _KINDS if each not in {"DaemonSet", "Pod"}))
+_CREATED: Final = ("StatefulSet", *(each for each in _KINDS if each != "Pod"))
 """Kinds of what `run` creates."""
-_DAEMON_SET: Final = re.compile(r'"dispatch":\s*"daemonset"')
 
 
 @dataclass(slots=True)
@@ -190,22 +187,8 @@ class Removal:
         try:
             return self._noted(((kind, each) for each in listed), grace)
         except Forbidden as error:
-            if kind != "DaemonSet" or self._has_daemon_sets():
-                self._unread[f"{kind.lower()}s"] = words(error)
+            self._unread[f"{kind.lower()}s"] = words(error)
             return []
-
-    def _has_daemon_sets(self) -> bool:
-        """Return whether the plan says so, which goes last, or cannot be read.
-
-        Most runs have none, and a user who cannot see any need not care.
-        """
-        try:
-            plan = self._api.get(_LOCK, self._namespace, self._run, timeout=TIMEOUT)
-        except NotFound:
-            return False
-        except Forbidden:
-            return True
-        return bool(_DAEMON_SET.search(text(section(plan, "data"), LAUNCH_FILE)))
 
     def _one(self, kind: str, name: str) -> list["_Found"]:
         where = None if kind in NOT_NAMESPACED else self._namespace

@@ -18,7 +18,7 @@ from reporter.errors import Forbidden, NotFound
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-_TRACES = ("StatefulSet", "Job", "Secret", "Role", "DaemonSet")
+_TRACES = ("StatefulSet", "Job", "Secret", "Role")
 """Kinds of which a run that is not wholly deleted has something left."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from reporter.core.launch.job import manifest
+from reporter.core.launch.job import job
 from reporter.core.launch.run_options import RunOptions
 from reporter.core.launch.spec import RunLocation
 from reporter.core.objects import items, section, text
@@ -37,7 +37,7 @@ def _plugins(chosen: RunOptions) -> Iterator[Template]:
         f"https://{chosen.run}.{chosen.namespace}.svc:8080",
     )
     for at, plugin in enumerate(chosen.plan.plugins):
-        made = manifest(
+        made = job(
             place,
             chosen.launch,
             plugin,

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 NO_RESULTS: Final = """\
 results are not available: {why}
-Ask for the right to create port-forwards (pods/portforward: create, get), or connect to the status
-listener: see `status-ctl connect --help`"""
+Ask for the right to create port-forwards (pods/portforward: create, get), or name the status
+listener with --url or --connection"""
 _STATUS_PORT: Final = "status"
 
 

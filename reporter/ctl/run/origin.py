@@ -33,8 +33,10 @@ no run given, and none found. Try one of these:
       a run in a cluster, started by `status-ctl run`
   status-ctl {command} -n NAMESPACE [--context NAME]
       the run of the aggregator in that namespace
-  status-ctl connect --url https://HOST:PORT --ca ca.pem --cert client.crt --key client.key
-      if the status listener is reachable; then: status-ctl {command}"""
+  status-ctl {command} --url https://HOST:PORT --ca ca.pem --cert client.crt --key client.key
+      the run whose status listener is there
+  status-ctl {command} --connection FILE
+      the same, with the file of `status-ctl run --expose` or `status-aggregator certs`"""
 _VARIABLES = {"url": "STATUS_CTL_URL", "ca": "STATUS_CTL_CA"} | {
     "cert": "STATUS_CTL_CERT",
     "key": "STATUS_CTL_KEY",
@@ -68,7 +70,7 @@ def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
         )
     group = parser.add_argument_group(
         "where the status comes from",
-        "without any of these: the connection file (see `status-ctl connect`), then the cluster",
+        "without any of these: the connection file of `status-ctl run --expose`, then the cluster",
     )
     group.add_argument("--url", metavar="URL", help="the status listener (or STATUS_CTL_URL)")
     group.add_argument("--ca", metavar="FILE", help="CA of its certificate (STATUS_CTL_CA)")
@@ -148,38 +150,30 @@ def run_name(written: str) -> str:
 
 
 def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusServer:
-    """Return the server that options and environment name; a usage error where they are wrong."""
-    chosen = variables(options, environ)
+    """Return the server that options and environment name; a usage error where they are wrong.
+
+    With a URL among the options the environment has no say: its certificates are for another one.
+    """
+    own = {} if options.url else environ
+    chosen = {
+        name: getattr(options, name) or own.get(variable, "")
+        for name, variable in _VARIABLES.items()
+    }
     if bool(chosen["cert"]) < bool(chosen["key"]):
         options.error("--key requires --cert")
-    ca = pem_texts(options, chosen)["ca"]
+    ca, _, _ = (_pem(options, chosen[name]) for name in ("ca", "cert", "key"))
     try:
         return StatusServer(Address(chosen["url"], ca, chosen["cert"], chosen["key"]))
     except (OSError, ValueError) as error:
         _usage(options, str(error))
 
 
-def pem_texts(options: argparse.Namespace, chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return what is in the files ca, cert and key; a usage error where one cannot be read."""
-    texts = {}
-    for name in ("ca", "cert", "key"):
-        try:
-            texts[name] = Path(chosen[name]).read_text() if chosen[name] else ""
-        except (OSError, UnicodeDecodeError) as error:
-            cause = error.strerror if isinstance(error, OSError) else "not PEM"
-            options.error(f"cannot read {chosen[name]}: {cause}")
-    return texts
-
-
-def variables(options: argparse.Namespace, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return url, ca, cert and key as said by options, else by the environment, else empty.
-
-    With a URL among the options the environment has no say: its certificates are for another one.
-    """
-    told = {name: getattr(options, name) or "" for name in _VARIABLES}
-    if told["url"]:
-        return told
-    return {name: told[name] or environ.get(variable, "") for name, variable in _VARIABLES.items()}
+def _pem(options: argparse.Namespace, path: str) -> str:
+    try:
+        return Path(path).read_text() if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "not PEM"
+        _usage(options, f"cannot read {path}: {cause}")
 
 
 def by_connection(connection: ConnectionFile) -> StatusServer:

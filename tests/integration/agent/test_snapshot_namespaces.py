@@ -11,7 +11,6 @@ from reporter.core.snapshot.choice import choose
 from reporter.core.snapshot.options import read_options
 from reporter.core.snapshot.rights import rights
 from reporter.errors import Forbidden
-from reporter.kube.discovery import discover
 from tests.fakekube import FakeKube, Rule, make_job, make_pod
 from tests.fakekube.api import target_of
 from tests.integration.agent.scene import Take, on_request
@@ -48,7 +47,7 @@ def grant(fake: FakeKube, **variables: str) -> list[Rule]:
     options, _ = read_options({f"SNAPSHOT_{name.upper()}": v for name, v in variables.items()})
     api = connect(fake)
     with closing(api), closing(api.reading()) as reading:
-        found = discover(reading.document)
+        found = reading.discover()
     granted = rights(choose(found.resources, options).chosen, options)
     made = snapshot_objects("first", "default", granted)
     rules = [

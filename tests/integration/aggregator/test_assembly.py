@@ -103,13 +103,13 @@ def test_a_launcher_asks_the_intake_before_it_deletes_a_job(
     monkeypatch.setattr(launcher, "Launcher", lambda *_, **given: SimpleNamespace(**given))
     parts, none = assembly(tmp_path, PLAN), cast(Any, SimpleNamespace())
     parts._api = parts.launch = none
-    uploads = SimpleNamespace(holding=set[Key](), close=lambda keys: E2E not in keys)
+    uploads = SimpleNamespace(holding=set[Key](), close=lambda key: key != E2E)
     intake: Any = SimpleNamespace(uploads=uploads)
     authority: Any = SimpleNamespace(ca=b"", client=print, forget_key=print)
     made: Any = parts.launcher(none, intake, authority)
     uploads.holding.add(E2E)
 
-    assert ({E2E}, True, False) == (made.uploading(), made.close([NODE1]), made.close([E2E]))
+    assert ({E2E}, True, False) == (made.uploading(), made.close(NODE1), made.close(E2E))
 
 
 def test_logs_of_pods_leave_the_reserve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

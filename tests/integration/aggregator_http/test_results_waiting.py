@@ -218,13 +218,13 @@ async def test_a_key_that_takes_no_more_uploads(tmp_path):
         async with asyncio.timeout(HANG):
             while NODE1 not in scene.intake.uploads.present:
                 await asyncio.sleep(0.005)
-        assert not scene.intake.uploads.close([NODE2, E2E])
-        assert not scene.intake.uploads.close([NODE1])
+        close = scene.intake.uploads.close
+        assert [False, False] == [close(E2E), close(NODE1)]
         await busy.send(b"lf")
         await wire.send(b"half")
         assert [200, 200] == [(await each.reply()).status for each in (busy, wire)]
 
-        assert scene.intake.uploads.close([NODE1, NODE2])
+        assert [True, True] == [close(NODE1), close(NODE2)]
         assert [409, 410] == [(await scene.put(key, b"x")).status for key in (NODE1, NODE2)]
 
 

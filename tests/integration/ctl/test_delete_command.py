@@ -104,17 +104,6 @@ class TestRemoves:
         asked = fake.requests("DELETE", "/jobs/")
         assert ["Background"] == [entry.json["propagationPolicy"] for entry in asked]
 
-    def test_a_daemon_set_with_its_pods(self, at_home: Home, fake: FakeKube) -> None:
-        """Also one that is all that a deletion which was interrupted has left."""
-        fake.store.create("DaemonSet", meta("first-disk-1", OWN, uid="first-disk"))
-        add_pod(fake, "first-disk-1-x", "first", OWN, "first-disk", {})
-        code, _, err = at_home.run("delete", "first", "--yes")
-
-        assert 0 == code, err
-        assert [] == standing(fake, "first")
-        asked = fake.requests("DELETE", "/daemonsets/")
-        assert ["Background"] == [entry.json["propagationPolicy"] for entry in asked]
-
     def test_nothing_of_another_run_beside_it(self, at_home: Home, fake: FakeKube) -> None:
         add_run(fake, DONE, namespace="default")
         add_run(fake, DONE, run="second", namespace="default")
@@ -308,48 +297,6 @@ class TestStays:
         assert "  roles: " in err
         assert time.monotonic() - began < 60
         assert "ConfigMap/first" in standing(fake, "first")
-
-    @pytest.mark.parametrize(
-        ("definitions", "says"),
-        [('{"dispatch": "jobs"}', ""), ('{"dispatch": "daemonset"}', "  daemonsets: ")],
-    )
-    def test_daemon_sets_that_may_not_be_listed(
-        self, at_home: Home, fake: FakeKube, definitions: str, says: str
-    ) -> None:
-        """Most runs have none: then who may not see them need not care."""
-        add_run(fake, DONE)
-        fake.store.update(
-            "ConfigMap", OWN, "first", lambda found: {**found, "data": {"launch.json": definitions}}
-        )
-        fake.fail(Answer(403), method="GET", path="/daemonsets", times=None)
-        code, _, err = at_home.run("delete", "first")
-
-        assert (bool(says), True) == (bool(code), says in err)
-        assert ("ConfigMap/first" in standing(fake, "first")) == bool(says)
-
-    def test_neither_daemon_sets_nor_the_plan_may_be_read(
-        self, at_home: Home, fake: FakeKube
-    ) -> None:
-        """Better a word too many than something left behind."""
-        add_run(fake, DONE)
-        for path in ("/daemonsets", "/configmaps/first"):
-            fake.fail(Answer(403), method="GET", path=path, times=None)
-        code, _, err = at_home.run("delete", "first", "-n", OWN)
-
-        assert 1 == code
-        assert "daemonsets: " in err
-
-    def test_daemon_sets_that_may_not_be_listed_after_the_plan_has_gone(
-        self, at_home: Home, fake: FakeKube
-    ) -> None:
-        """It goes last, so nothing of the run can be there that was made before it."""
-        add_run(fake, DONE)
-        fake.store.delete("ConfigMap", OWN, "first")
-        fake.fail(Answer(403), method="GET", path="/daemonsets", times=None)
-        code, _, err = at_home.run("delete", "first", "--yes")
-
-        assert 0 == code, err
-        assert [] == standing(fake, "first")
 
 
 class TestAsks:

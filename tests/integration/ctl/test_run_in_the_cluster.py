@@ -217,7 +217,7 @@ def test_results_need_a_port_forward(at_home: Home, fake: FakeKube) -> None:
 
     assert 4 == code
     assert "pods/portforward" in err
-    assert "status-ctl connect" in err
+    assert "--url or --connection" in err
 
 
 @pytest.mark.parametrize("written", ["nightly", "run/nightly"])

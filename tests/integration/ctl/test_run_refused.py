@@ -107,20 +107,16 @@ class TestRefuses:
             line[line.index("plugin") :] for line in told
         ]
 
-    @pytest.mark.parametrize(("definition", "kind"), [("quota", "Job"), ("daemons", "DaemonSet")])
-    def test_what_will_make_the_pods_is_refused(
-        self, there: Home, fake: FakeKube, controllers: Controllers, definition: str, kind: str
+    def test_the_job_that_will_make_the_pods_is_refused(
+        self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
         """By a policy, say, which accepts a Pod as it is."""
-        daemons = EACH_NODE.replace("kernel", "daemons").replace("result-file", "done-file")
-        write(there, "daemons.yaml", f"{daemons}  dispatch: daemonset\n")
-        words = f"{kind} is forbidden: ValidatingAdmissionPolicy 'gone-in-an-hour' denied request"
-        path = f"/{kind.lower()}s"
-        fake.fail(Answer(403, said=words), method="POST", path=path, times=None)
-        code, _, err = there.run("run", "-f", f"{definition}.yaml", "--name", "first")
+        words = "Job is forbidden: ValidatingAdmissionPolicy 'gone-in-an-hour' denied request"
+        fake.fail(Answer(403, said=words), method="POST", path="/jobs", times=None)
+        code, _, err = there.run("run", "-f", "quota.yaml", "--name", "first")
 
         assert 1 == code
-        assert f"  plugin {definition}: its {kind} would be refused: {words}" in err.splitlines()
+        assert f"  plugin quota: its Job would be refused: {words}" in err.splitlines()
         assert ["namespaces"] == posts(fake)
 
     def test_the_namespace_goes_again_if_a_check_fails(

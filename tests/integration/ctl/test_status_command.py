@@ -290,6 +290,8 @@ class TestExitCodes:
             ["--url", "ftp://x"],
             ["--url", "http://"],
             ["--url", "http://x:y"],
+            ["--url", "https://a..b:8081"],
+            ["--url", "https://[a/"],
             ["--url", "http://x", "-n", "y"],
             ["--connection", "x", "--url", "http://y"],
             ["--url", "https://x", "--ca", "/does/not/exist"],

@@ -75,7 +75,7 @@ def server(site: Site) -> Iterator[Scripted]:
 
 
 class TestConnectionFile:
-    """The file that `connect` leaves."""
+    """A file with the address of the status listener and the certificates for it."""
 
     @pytest.mark.parametrize("form", ["url", "host and port"])
     def test_it_is_found_in_the_state_directory(
@@ -230,6 +230,20 @@ class TestConnectionFile:
         assert "https://127.0.0.1:1" == origin.choose(options, home.environ, traditional).name
         assert isinstance(chosen, origin.ByHttp)
         chosen.server.close()
+
+
+@pytest.mark.parametrize("how", ["options", "environment"])
+def test_a_url_with_certificates(home: Home, site: Site, server: Scripted, how: str) -> None:
+    names = {"ca": "ca.pem", "cert": "client.crt", "key": "client.key"}
+    given = {"url": server.url} | {key: str(site.folder / name) for key, name in names.items()}
+    words = [word for key, value in given.items() for word in (f"--{key}", value)]
+    environ = {f"STATUS_CTL_{key.upper()}": value for key, value in given.items()}
+    if how == "options":
+        found = home.run("status", "-o", "name", *words)
+    else:
+        found = home.run("status", "-o", "name", **environ)
+
+    assert (0, "e2e/global\n", "") == found
 
 
 class TestCluster:
@@ -432,21 +446,16 @@ class TestCluster:
         assert words in err
 
     def test_a_user_without_a_home(self, home: Home) -> None:
-        """As an arbitrary one in a container: nothing is found there, and nothing can be kept."""
+        """As an arbitrary one in a container: nothing is found there."""
         homeless = {"HOME": "~", "XDG_STATE_HOME": ""}
         code, _, err = home.run("status", **homeless)
         assert 4 == code
         assert "status-ctl: no run given" in err
-        words = ("connect", "--url", "http://127.0.0.1:1", "--no-check")
-        code, _, err = home.run(*words, **homeless)
-        assert 4 == code
-        assert "no home directory found" in err
-        assert 0 == home.run(*words, "--file", "here.json", **homeless)[0]
 
     def test_nothing_anywhere(self, home: Home) -> None:
-        """4, and three ways to get there."""
+        """4, and the ways to get there."""
         code, out, err = home.run("status")
 
         assert (4, "") == (code, out)
-        for words in ("status-ctl status RUN", "status-ctl status -n", "status-ctl connect --url"):
-            assert words in err
+        for words in ("RUN", "-n", "--url", "--connection"):
+            assert f"status-ctl status {words}" in err

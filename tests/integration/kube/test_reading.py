@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from reporter.core.resources import Resource
-from reporter.errors import Expired, Forbidden, TooLarge, Unavailable
+from reporter.errors import Expired, Forbidden, InvalidRequest, TooLarge, Unavailable
 from reporter.kube.api import KubeApi
-from reporter.kube.discovery import discover
 from reporter.kube.reading import Ask, Page, Reading
 from tests.fakekube import Answer, FakeKube, Reset
 from tests.fakekube.kinds import Kind
@@ -106,24 +105,21 @@ def test_names_from_strangers_stay_in_their_place(fake: FakeKube, reading: Readi
     assert "/apis/..%2Fapi/v1/pods" == asked.path
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_what_is_offered(fake: FakeKube, reading: Reading, whole: bool) -> None:
-    """Both forms say the same; a group whose server is away is noted, and the rest is there."""
-    fake.offered.aggregated = whole
+def test_what_is_offered(fake: FakeKube, reading: Reading) -> None:
+    """With two requests; a group whose server is away is noted, and the rest is there."""
     fake.offered.serve(Kind("PodMetrics", "metrics.k8s.io", "pods", version="v1beta1"), [])
     fake.offered.broken["broken.example.com"] = "v1"
-    found = discover(reading.document)
+    found = reading.discover()
     pods = [each for each in found.resources if each.plural == "pods"]
 
     assert ["pods", "pods.metrics.k8s.io"] == [each.name for each in pods]
     assert ["Pod", "PodMetrics"] == [each.kind for each in pods]
     assert [("broken.example.com", "v1")] == [(e.group, e.version) for e in found.troubles]
-    assert whole is (len(fake.requests("GET", "/api")) == 2)
+    assert 2 == len(fake.requests("GET", "/api"))
 
 
 def test_a_server_that_knows_no_such_document(fake: FakeKube, reading: Reading) -> None:
-    """406: it is asked in the older way."""
-    fake.offered.aggregated = False
-    fake.fail(Answer(406), where=lambda e: "Discovery" in e.headers["accept"], times=None)
-
-    assert "pods" in {each.name for each in discover(reading.document).resources}
+    """It is too old, or a proxy asks it in its own way."""
+    fake.fail(Answer(body={"kind": "APIGroupList", "groups": []}), path="/apis")
+    with pytest.raises(InvalidRequest, match="has no aggregated discovery; Kubernetes has it"):
+        reading.discover()

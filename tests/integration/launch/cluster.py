@@ -1,4 +1,4 @@
-"""The controllers and kubelets of a fake cluster: Jobs and DaemonSets get Pods, which run.
+"""The controllers and kubelets of a fake cluster: each Job gets a Pod, and its containers run.
 
 What becomes of a Pod is told by a function for its plugin, which gets the Pod and changes it.
 """
@@ -11,9 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from reporter.core.launch.names import key_of
-from reporter.core.launch.placement import REQUIRED, node_of
-from reporter.core.objects import items, section
-from reporter.core.run.plan import Key
+from reporter.core.run.plan import GLOBAL, Key
 from tests.fakekube import FakeKube
 from tests.fakekube.store import stamp
 
@@ -38,7 +36,8 @@ def _statuses(pod: Object, state: Object) -> None:
 
 def runs(pod: Object) -> None:
     """All its containers run."""
-    pod["spec"]["nodeName"] = node_of(pod["spec"]) or "node1"
+    key = key_of(pod)
+    pod["spec"]["nodeName"] = key.node if key and key.node != GLOBAL else "node1"
     pod["status"]["phase"] = "Running"
     _statuses(pod, {"running": {"startedAt": now()}})
 
@@ -78,7 +77,7 @@ def unscheduled(message: str) -> Fate:
 
 
 class Cluster:
-    """Watches a FakeKube for Jobs and DaemonSets. `begun` is called with each new Pod's key."""
+    """Watches a FakeKube for Jobs. `begun` is called with each new Pod's key."""
 
     def __init__(
         self,
@@ -89,7 +88,6 @@ class Cluster:
         self.fake, self.fates, self.begun = fake, fates or {}, begun
         self.refusals: dict[str, str] = {}
         """By plugin, why the API server does not take its Pods."""
-        self._made = 0  # Pods of DaemonSets
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cluster")
 
@@ -112,55 +110,27 @@ class Cluster:
                 if not events:
                     self.fake.changed.wait(0.05)
             for _, kind, found in events:
-                match kind, found["kind"]:
-                    case "ADDED", "Job":
-                        self._take(found, self.pod_of(found))
-                    case "ADDED", "DaemonSet":
-                        for node in self._nodes(found):
-                            self._take(found, self._pod_on(node, found))
-                    case "DELETED", "Pod":
-                        self._replace(found)
+                if kind == "ADDED" and found["kind"] == "Job":
+                    self._take(found)
 
-    def _take(self, job: Object, pod: Object) -> None:
-        key = key_of(pod)
+    def _take(self, job: Object) -> None:
+        key = key_of(job)
         assert key is not None
         if key.plugin in self.refusals:
             self.refuse(job, self.refusals[key.plugin])
             return
+        pod = self.pod_of(job)
         self.fates.get(key.plugin, runs)(pod)
         self.fake.store.create("Pod", pod)
         self.begun(key)
 
-    def _nodes(self, daemon_set: Object) -> list[str]:
-        """The nodes that its affinity names: there is no list of nodes here."""
-        spec = section(daemon_set, "spec", "template", "spec")
-        required = section(spec, "affinity", "nodeAffinity", REQUIRED)
-        terms = items(required, "nodeSelectorTerms")
-        return [term["matchFields"][-1]["values"][0] for term in terms]
-
-    def _pod_on(self, node: str, daemon_set: Object) -> Object:
-        """Return the Pod that the DaemonSet controller makes: bound to its node alone."""
-        self._made += 1
-        pod = self.pod_of(daemon_set, f"{node}-{self._made}")
-        field = {"key": "metadata.name", "operator": "In", "values": [node]}
-        required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        pod["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: required}}
-        return pod
-
-    def _replace(self, pod: Object) -> None:
-        """Make another one for its DaemonSet, if that is still there."""
-        for owner in pod["metadata"]["ownerReferences"]:
-            for found in self.fake.store.find("DaemonSet", pod["metadata"]["namespace"]):
-                if found["metadata"]["uid"] == owner["uid"]:
-                    self._take(found, self._pod_on(node_of(pod["spec"]), found))
-
-    def pod_of(self, job: Object, suffix: str = "x7k2p") -> Object:
-        """Return the Pod that a controller makes, still Pending."""
+    def pod_of(self, job: Object) -> Object:
+        """Return the Pod that the Job controller makes, still Pending."""
         meta, template = job["metadata"], job["spec"]["template"]
-        owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "controller": True}
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}
         return {
             "metadata": {
-                "name": f"{meta['name']}-{suffix}",
+                "name": f"{meta['name']}-x7k2p",
                 "namespace": meta["namespace"],
                 "labels": dict(template["metadata"]["labels"]),
                 "annotations": dict(template["metadata"].get("annotations", {})),
@@ -174,12 +144,9 @@ class Cluster:
         """Tell that its Pod was refused."""
         meta = job["metadata"]
         event = {
-            "metadata": {
-                "name": f"{meta['name']}.{self._made}",
-                "namespace": meta["namespace"],
-            },
+            "metadata": {"name": f"{meta['name']}.1", "namespace": meta["namespace"]},
             "involvedObject": {
-                "kind": job["kind"],
+                "kind": "Job",
                 "name": meta["name"],
                 "namespace": meta["namespace"],
                 "uid": meta["uid"],

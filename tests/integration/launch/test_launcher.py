@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 
 from reporter.aggregator.launch import launcher
 from reporter.core.launch import cleanup, decide
-from reporter.core.launch.names import entry_name, shared_name
+from reporter.core.launch.names import entry_name
 from reporter.core.run.entry import State
 from reporter.core.run.launched import LauncherTrouble, Step
 from reporter.core.run.record import Cause, Failure
@@ -23,33 +22,14 @@ from reporter.pki.issuing import CertificateError
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.fakekube.store import stamp
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits
-from tests.integration.launch.world import (
-    CHECK,
-    DISKS,
-    RUN,
-    World,
-    on_loop,
-    with_daemon_set,
-)
+from tests.integration.launch.world import CHECK, DISKS, RUN, World, on_loop
 
 CHECK_JOB = entry_name(RUN, CHECK)
 ALL = (CHECK, *DISKS)
-SET = shared_name(RUN, "disk")
-KINDS = ("Job", "DaemonSet")
-
-
-@pytest.fixture
-def daemons(tmp_path: Path) -> Iterator[World]:
-    """A run of one plugin with a DaemonSet."""
-    with FakeKube() as fake:
-        made = with_daemon_set(fake, tmp_path)
-        with made.prepared():
-            yield made
 
 
 def left(world: World) -> list[str]:
-    kinds = ("Job", "DaemonSet", "Pod", "Secret")
-    return [name for kind in kinds for name in world.names(kind)]
+    return [name for kind in ("Job", "Pod", "Secret") for name in world.names(kind)]
 
 
 def degraded(world: World) -> LauncherTrouble | None:
@@ -95,70 +75,6 @@ async def test_the_key_of_the_authority_is_kept_until_the_last_plugin_has_its_ce
         assert {State.RUNNING} == {world.entry(key).state for key in DISKS}
         with pytest.raises(CertificateError):
             world.authority.client(RUN, CHECK)
-
-
-@on_loop
-async def test_a_daemon_set_goes_through(daemons: World) -> None:
-    """One for all nodes; it stays until the last of them is decided, and then nothing is left."""
-    daemons.passes = lambda key: False
-    async with daemons.begun():
-        await daemons.until(lambda: len(daemons.names("Pod")) == 2)
-        for name in daemons.names("Pod"):
-            daemons.fake.store.logs["default", name, "main"] = name.encode()
-        pods = daemons.names("Pod")
-        await daemons.upload(DISKS[0])
-        logs = daemons.folder / "podlogs" / "default"
-        await daemons.until((logs / pods[0] / "logs" / "main.txt").exists)
-        assert [SET] == daemons.names("DaemonSet")
-        await daemons.upload(DISKS[1])
-        await daemons.until(lambda: daemons.launcher.through)
-        assert {State.COMPLETE} == {daemons.entry(key).state for key in DISKS}
-    assert [SET] == daemons.made("DaemonSet")
-    assert [SET] == daemons.made("Secret")
-    assert ([], []) == (daemons.made("Job"), left(daemons))
-    assert pods == [(logs / name / "logs" / "main.txt").read_text() for name in pods]
-
-
-@on_loop
-async def test_a_pod_of_a_daemon_set_is_replaced(daemons: World) -> None:
-    """By the next one, whose result counts: the entry is open until then."""
-    daemons.passes = lambda key: key == DISKS[1]
-    async with daemons.begun():
-        key = DISKS[0]
-        first = await daemons.until(lambda: daemons.store.snapshot().pods.get(key))
-        await daemons.until(lambda: daemons.entry(key).started_at)
-        began = daemons.entry(key).started_at
-        daemons.fake.delete_pod(first.name)
-        await daemons.until(
-            lambda: (now := daemons.store.snapshot().pods.get(key)) and now.name != first.name
-        )
-        assert (State.RUNNING, began) == (daemons.entry(key).state, daemons.entry(key).started_at)
-        await daemons.upload(key)
-        await daemons.until(lambda: daemons.launcher.through)
-        assert {State.COMPLETE} == {daemons.entry(each).state for each in DISKS}
-    assert ([SET], []) == (daemons.made("DaemonSet"), left(daemons))
-
-
-@on_loop
-async def test_a_plugin_is_restarted_while_its_result_is_being_uploaded(daemons: World) -> None:
-    """That one is waited for; a node without an upload has failed."""
-
-    def restarted(pod: Any) -> None:
-        runs(pod)
-        for each in pod["status"]["containerStatuses"]:
-            each["restartCount"] = 3
-
-    daemons.cluster.fates["disk"] = restarted
-    daemons.passes = lambda key: False
-    daemons.uploading = {DISKS[0]}
-    async with daemons.begun():
-        await daemons.until(lambda: daemons.entry(DISKS[1]).record)
-        await daemons.until(
-            lambda: (shown := daemons.store.snapshot().pods.get(DISKS[0])) and shown.restarts == 3
-        )
-        assert (State.RUNNING, State.FAILED) == tuple(daemons.entry(key).state for key in DISKS)
-        await daemons.upload(DISKS[0])
-        assert State.COMPLETE is daemons.entry(DISKS[0]).state
 
 
 @on_loop
@@ -209,7 +125,7 @@ async def test_an_upload_begins_at_the_last_look_of_a_run(
     """Its Job goes all the same: once the run is over, nothing would ever delete it."""
     monkeypatch.setattr(decide, "END", 0.0)
     monkeypatch.setattr(cleanup, "LOGS", 0.0)
-    monkeypatch.setattr(one, "close", lambda keys: False)
+    monkeypatch.setattr(one, "close", lambda key: False)
     one.passes = lambda key: False
     async with one.begun():
         await one.until(lambda: one.names("Pod"))
@@ -225,31 +141,6 @@ async def test_a_result_is_uploaded_once_more_when_its_job_is_to_go(one: World) 
     async with one.begun():
         await one.until(lambda: one.launcher.through)
     assert (0, []) == (one.refused, left(one))
-
-
-@on_loop
-async def test_the_pods_of_a_daemon_set_are_refused(daemons: World) -> None:
-    """The DaemonSet was taken; only an Event has the words, which are shown for each node."""
-    daemons.cluster.refusals["disk"] = 'pods "x" is forbidden: violates PodSecurity "restricted"'
-    async with daemons.begun():
-        shown = daemons.store.snapshot
-        await daemons.until(
-            lambda: all("PodSecurity" in str(shown().pods.get(key)) for key in DISKS)
-        )
-        assert {State.RUNNING} == {daemons.entry(key).state for key in DISKS}
-
-
-@on_loop
-async def test_the_name_of_a_daemon_set_is_taken_by_a_stranger(daemons: World) -> None:
-    theirs = {"metadata": {"name": SET}, "spec": {"theirs": True}}
-    daemons.fake.store.create("DaemonSet", theirs)
-    async with daemons.begun():
-        await daemons.until(lambda: daemons.launcher.through)
-        for key in DISKS:
-            record = daemons.entry(key).record
-            assert (Cause.START_FAILED, "NameTaken") == (record.cause, record.reason)
-    assert [SET] == left(daemons)
-    assert {"theirs": True} == daemons.fake.store.get("DaemonSet", "default", SET)["spec"]
 
 
 class KilledAfter:
@@ -281,17 +172,12 @@ class KilledAfter:
         return call
 
 
-PARTS = [
-    pytest.param(make, n, step, marks=[pytest.mark.long] if n % 2 else [])
-    for make, step in ((World, 8), (with_daemon_set, 4))
-    for n in range(step)
-]
+STEP = 8
+PARTS = [pytest.param(n, marks=[pytest.mark.long] if n % 2 else []) for n in range(STEP)]
 
 
-@pytest.mark.parametrize(("make", "first", "step"), PARTS)
-def test_a_launcher_killed_after_any_request(
-    tmp_path: Path, make: Callable[[FakeKube, Path], World], first: int, step: int
-) -> None:
+@pytest.mark.parametrize("first", PARTS)
+def test_a_launcher_killed_after_any_request(tmp_path: Path, first: int) -> None:
     """L4: whatever it was doing, the next one makes nothing twice, misses nothing, ends right."""
 
     async def story(world: World, calls: int) -> bool:
@@ -307,20 +193,19 @@ def test_a_launcher_killed_after_any_request(
             assert {State.COMPLETE} == {world.entry(key).state for key in world.plan.keys}
         return False
 
-    for calls in range(first + 1, 100, step):
+    for calls in range(first + 1, 100, STEP):
         with FakeKube() as fake:
             folder = tmp_path / str(calls)
             folder.mkdir()
-            world = make(fake, folder)
+            world = World(fake, folder)
             with world.prepared():
                 unharmed = asyncio.run(asyncio.wait_for(story(world, calls), 60))
-            makers = {str(world.launch.maker(RUN, key)) for key in world.plan.keys}
-            made = [f"{kind} {name}" for kind in KINDS for name in world.made(kind)]
-            assert sorted(makers) == sorted(made), calls
+            jobs = [entry_name(RUN, key) for key in world.plan.keys]
+            assert sorted(jobs) == sorted(world.made("Job")), calls
             assert [] == left(world), calls
         if unharmed:
             break
-    assert calls > step
+    assert calls > STEP
 
 
 @on_loop

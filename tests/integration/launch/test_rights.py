@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from tests.fakekube import FakeKube
 from tests.fakekube.journal import Entry
-from tests.integration.launch.world import HANG, World, definition, launch_of, plan_of
+from tests.integration.launch.world import World, on_loop
 
 NOT_THE_LAUNCHERS = {
     ("", "pods", "patch"),  # the annotation on the aggregator's own Pod
     ("batch", "jobs", "get"),  # a Job that somebody else has made meanwhile
     ("", "secrets", "get"),
-    ("apps", "daemonsets", "get"),
 }
 """What this run gives no reason to ask."""
 
@@ -31,24 +26,11 @@ def right(entry: Entry) -> tuple[str, str, str]:
     return group, "/".join([resource, *rest[1:]]), "watch" if entry.is_watch else verb
 
 
-def with_both(fake: FakeKube, folder: Path) -> World:
-    """A run with Jobs and a DaemonSet."""
-    plan = plan_of()
-    disk = definition("disk", driver="Node", order=1, dispatch="daemonset")
-    return World(fake, folder, plan, launch_of(plan, disk))
-
-
-@pytest.mark.parametrize("make", [World, with_both])
-def test_a_whole_run_needs_every_right_and_is_refused_nothing(
-    tmp_path: Path, make: Callable[[FakeKube, Path], World]
-) -> None:
-    """From the first Job to the last Secret that is deleted; DaemonSets only where one is made."""
-    asyncio.run(asyncio.wait_for(whole_run(tmp_path, make), HANG))
-
-
-async def whole_run(folder: Path, make: Callable[[FakeKube, Path], World]) -> None:
+@on_loop
+async def test_a_whole_run_needs_every_right_and_is_refused_nothing(tmp_path: Path) -> None:
+    """From the first Job to the last Secret that is deleted."""
     with FakeKube() as fake:
-        world = make(fake, folder)
+        world = World(fake, tmp_path)
         with world.prepared():
             async with world.begun():
                 await world.until(lambda: world.launcher.through)

@@ -19,7 +19,7 @@ from reporter.aggregator.launch import launcher as launching
 from reporter.aggregator.launch.logs import Logs
 from reporter.aggregator.launch.mirror import Kind, Mirror
 from reporter.aggregator.launch.requests import AT_ONCE, CREATIONS, Requests
-from reporter.core.launch.names import Maker, entry_name
+from reporter.core.launch.names import entry_name
 from reporter.core.launch.spec import RunLocation
 from reporter.core.run.entry import State
 from reporter.core.run.launched import Step
@@ -126,7 +126,7 @@ async def test_a_request_that_cannot_be_made(one: World, monkeypatch: pytest.Mon
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("no such Job can be made")
 
-    monkeypatch.setattr("reporter.aggregator.launch.requests.manifest", broken)
+    monkeypatch.setattr("reporter.aggregator.launch.requests.job", broken)
     async with one.begun():
         with pytest.raises(RuntimeError, match="no such Job can be made"):
             await asyncio.shield(one.task)
@@ -298,7 +298,7 @@ async def test_many_creations_do_not_keep_up_a_deletion(monkeypatch: pytest.Monk
         requests = requests_to(api, threads, plan=MANY)
         for key in MANY.keys:
             requests.create(key)
-        requests.delete(Maker("Job", "old"), "o")
+        requests.delete("old", "o")
         try:
             assert await asyncio.to_thread(api.asked_to_delete.wait, HANG)
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,13 +69,6 @@ def launch_of(plan: Plan, *definitions: Definition, **fields: Any) -> Launch:
         for plugin in plan.plugins
     )
     return Launch("ours:1", f"{RUN}-plugin", made, **fields)
-
-
-def with_daemon_set(fake: FakeKube, folder: Path) -> World:
-    """A run of one plugin, on two nodes by a DaemonSet."""
-    plan = plan_of(Plugin("disk", NODES))
-    disk = definition("disk", driver="Node", dispatch="daemonset")
-    return World(fake, folder, plan, launch_of(plan, disk))
 
 
 @dataclass
@@ -178,14 +171,13 @@ class World:
         if self.passes(key):
             self._uploading = asyncio.create_task(self.upload(key))
 
-    def close(self, keys: Collection[Key]) -> bool:
-        """Whether none of them has an upload; then none is taken any more."""
-        idle = self.uploading.isdisjoint(keys)
-        if idle:
-            self.closed.update(keys)
-        else:
+    def close(self, key: Key) -> bool:
+        """Whether it has no upload; then none is taken any more."""
+        if key in self.uploading:
             self.refused += 1
-        return idle
+            return False
+        self.closed.add(key)
+        return True
 
     async def upload(self, key: Key, verdict: str = "passed") -> None:
         """A worker's result is in."""

@@ -334,29 +334,6 @@ def test_a_signal_without_results(world: World) -> None:
     assert not delivery.delivered
 
 
-@pytest.mark.parametrize("done", [None, "", "not there"])
-def test_a_signal_where_another_pod_follows(world: World, done: str | None) -> None:
-    """Its word would be the last of the entry, which the next Pod goes on with."""
-    if done is not None:
-        world.done(done)
-    world.stop()
-
-    delivery = world.gather(report_terminated=False)
-
-    assert [] == world.puts
-    assert (Outcome.GAVE_UP, True) == (delivery.outcome, delivery.text != "")
-
-
-def test_a_failure_without_a_signal_where_another_pod_follows(world: World) -> None:
-    """This Pod stays: nobody else would say it."""
-    world.done("not there")
-
-    world.gather(report_terminated=False)
-
-    (put,) = world.puts
-    assert put.error is not None
-
-
 def test_a_signal_and_results_soon_after(world: World) -> None:
     """W12: looked for five times a second, and without the delay."""
     (world.results / "a.txt").write_bytes(b"-")

@@ -15,10 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from reporter.core.launch.job import manifest
-from reporter.core.launch.spec import Launch, RunLocation
-from reporter.core.run.definition import Definition
-from reporter.core.run.plan import Plugin
 from tests.calm import Calm
 from tests.integration.link.certs import Authority, Identities, identities
 from tests.integration.link.scripted import BEAT, Scripted
@@ -206,28 +202,6 @@ def test_sigterm_without_results(scripted: Scripted, results: Path) -> None:
     assert 1 == code
     assert "terminated" == json.loads(put.body)["cause"]
     assert time.monotonic() - began >= 1.0
-
-
-def test_sigterm_beside_a_plugin_that_a_daemonset_replaces(
-    scripted: Scripted, results: Path
-) -> None:
-    """With the environment its Pod has: nothing is said that would end the entry."""
-    plugin = Plugin("e2e", ("node1",))
-    template = {"spec": {"containers": [{"name": "main"}]}}
-    asked = Definition("e2e", "Node", "done-file", template, dispatch="daemonset")
-    launch = Launch("ours:1", "r-plugin", (asked,))
-    place = RunLocation("r", "space", {}, scripted.url)
-    made = manifest(place, launch, plugin, plugin.keys[0], index=0, timeout=60)
-    ours, _ = made["spec"]["template"]["spec"]["containers"]
-    given = {v["name"]: v["value"] for v in ours["env"] if v["name"].startswith("WORKER_")}
-    given["WORKER_GRACE_SECONDS"] = "6"
-    environ = environment(scripted, results, NODE_NAME="node1", **given)
-    with worker(*ours["args"], environ=environ) as process:
-        process.wait_log("Progress relay listening")
-        process.signal()
-        assert 1 == process.join()
-
-    assert [] == scripted.heard(0, "results")
 
 
 def test_sigterm_and_results_soon_after(scripted: Scripted, results: Path) -> None:

@@ -13,8 +13,8 @@ from reporter.core.run.plan import Plan, Plugin
 from reporter.errors import SettingsError
 from reporter.settings import aggregator as settings
 from reporter.wire.launch_file import encode
-from tests.integration.launch.world import definition, plan_of
 from tests.integration.launch.world import launch_of as made
+from tests.integration.launch.world import plan_of
 
 PLAN = plan_of()
 PATHS = {"PLAN": "plan.json", "STATE": "state", "OUTPUT": "out"}
@@ -35,17 +35,6 @@ def test_a_launch_that_fits_its_plan(tmp_path: Path) -> None:
     path.write_text(encode(made(PLAN)))
 
     assert made(PLAN) == launch_of(given(path), PLAN)
-
-
-@pytest.mark.parametrize("plugin", [Plugin("disk"), Plugin("disk", ("a",), identity="node")])
-def test_a_daemon_set_that_the_plan_does_not_allow(tmp_path: Path, plugin: Plugin) -> None:
-    """Its Pods share a template, so one certificate too; for the whole cluster there is no node."""
-    path, plan = tmp_path / "launch.json", plan_of(plugin)
-    disk = definition("disk", driver="Node", dispatch="daemonset")
-    path.write_text(encode(made(plan, disk)))
-
-    with pytest.raises(SettingsError, match="disk: dispatch daemonset needs nodes in the plan"):
-        launch_of(given(path), plan)
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:

@@ -97,15 +97,14 @@ def test_the_address_of_a_node(
 
 
 def test_the_address_is_not_lost_on_a_full_disk() -> None:
-    """The run continues; how to put the address into the file is said."""
+    """The run continues; what belongs into the file is said."""
     world = World(node_port, OUTSIDE)
     world.full = True
     world.publish("nodeport")
 
     assert [
         "cannot write the file: No space left on device",
-        f"the status is at {OUTSIDE}; to put that into the connection file:\n"
-        f"  status-ctl connect --connection {world.path} --url {OUTSIDE}",
+        f"the status is at {OUTSIDE}; set host_address in {world.path} to it",
     ] == world.told
 
 
@@ -140,7 +139,8 @@ def test_no_address_in_time(service: Any, why: str) -> None:
     assert ("", 7.0) == (world.address, world.now)
     assert why == world.told[0]
     assert "kubectl get service r1-status -n ns" in world.told[1]
-    assert f"status-ctl connect --connection {world.path} --url https://ADDRESS" in world.told[1]
+    assert f"connection file: {world.path}, so far with the address inside" in world.told[1]
+    assert "set host_address in the file to https://ADDRESS:PORT" in world.told[1]
 
 
 def test_without_the_package_that_makes_certificates(monkeypatch: pytest.MonkeyPatch) -> None:

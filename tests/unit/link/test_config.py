@@ -73,7 +73,6 @@ def test_every_variable_is_taken():
             WORKER_HEARTBEAT_SECONDS="0",
             WORKER_UPLOAD_WINDOW_SECONDS="30.5",
             WORKER_GRACE_SECONDS="25",
-            WORKER_REPORT_TERMINATED="false",
             WORKER_UNHEARD_OF="x",
         ),
         scope="node",
@@ -85,11 +84,10 @@ def test_every_variable_is_taken():
         config.done_file_delay,
     )
     assert ("ns", "pod", "worker") == (config.namespace, config.plugin_pod, config.worker_container)
-    assert (0.0, 30.5, 25.0, False) == (
+    assert (0.0, 30.5, 25.0) == (
         config.heartbeat_seconds,
         config.upload_window_seconds,
         config.grace_seconds,
-        config.report_terminated,
     )
 
 
@@ -143,7 +141,6 @@ def test_w16_forms_of_the_key(form):
         ("SONOBUOY_PROGRESS_PORT", "1" + "0" * 400),
         ("SONOBUOY_PROGRESS_PORT", "9" * 5000),
         ("WORKER_GRACE_SECONDS", "9" * 5000),
-        ("WORKER_REPORT_TERMINATED", "no"),
     ],
     ids=lambda value: value[:30].strip().encode("ascii", "replace").decode(),
 )

@@ -94,7 +94,6 @@ def test_our_shape_with_everything():
   heartbeats: false
   nodes: {selector: "pool=a,zone in (x, y)", includeNotReady: true}
   cleanup: success
-  dispatch: daemonset
 """
     definition = read(ours("Node", "done-file", more))
 
@@ -107,11 +106,7 @@ def test_our_shape_with_everything():
         definition.result_format,
         definition.result_files,
     )
-    assert (False, "success", "daemonset") == (
-        definition.heartbeats,
-        definition.cleanup,
-        definition.dispatch,
-    )
+    assert (False, "success") == (definition.heartbeats, definition.cleanup)
     assert NodeSelection("pool=a,zone in (x, y)", include_not_ready=True) == definition.nodes
 
 
@@ -344,34 +339,9 @@ def test_what_cannot_be_read(text, expected):
             id="nodes of a Job",
         ),
         pytest.param(
-            ours(more="  dispatch: daemonset\n"),
-            "line 13: spec.dispatch: is only for the driver Node",
-            id="one DaemonSet for a Job",
-        ),
-        pytest.param(
             ours(driver="Node", more="  dispatch: daemonset\n"),
-            "line 7: spec.contract: result-file needs a Job; with dispatch daemonset use done-file "
-            "or link",
-            id="a DaemonSet has no status for conditions",
-        ),
-        pytest.param(
-            ours(
-                driver="Node",
-                contract="link",
-                more="      restartPolicy: Never\n  dispatch: daemonset\n",
-            ),
-            "line 13: spec.template.spec.restartPolicy: must be Always with dispatch daemonset",
-            id="the Pods of a DaemonSet are always restarted",
-        ),
-        pytest.param(
-            ours(
-                driver="Node",
-                contract="link",
-                more="      activeDeadlineSeconds: 9\n  dispatch: daemonset\n",
-            ),
-            "line 13: spec.template.spec.activeDeadlineSeconds: is not supported with dispatch "
-            "daemonset",
-            id="the Pods of a DaemonSet have no deadline",
+            "line 13: spec.dispatch: is unknown: the driver Node always runs one Job for each node",
+            id="one DaemonSet",
         ),
         pytest.param(
             ours(driver="Node", more="  nodes: {selector: a in b}\n"),

@@ -30,7 +30,6 @@ FULL = Launch(
             heartbeats=False,
             nodes=NodeSelection("disk=ssd", include_not_ready=True),
             cleanup="success",
-            dispatch="daemonset",
         ),
     ),
     pull_secrets=("pull",),

@@ -7,7 +7,6 @@ from reporter.core.launch.decide import decide
 from reporter.core.launch.seen import (
     newest_pods,
     newest_refusals,
-    read_daemon_set,
     read_event,
     read_job,
     read_pod,
@@ -70,12 +69,6 @@ def api_job(key, *, run="r", owner=OWNER, uid="", conditions=(), **metadata):
     }
 
 
-def api_daemon_set(plugin="disk", *, owner=OWNER, **metadata):
-    """A DaemonSet as the launcher makes it."""
-    key = Key(plugin, "*")
-    return api_job(key, owner=owner, **metadata) | {"status": {"desiredNumberScheduled": 2}}
-
-
 OURS = {"result-file": "status-reporter", "done-file": "status-worker"}
 
 
@@ -136,25 +129,6 @@ def api_pod(
     }
 
 
-def api_daemon_pod(key, plugin=None, ours=None, *, number=1, bound=True, **fields):
-    """The Pod of a DaemonSet on a node, the `number`th one."""
-    name = names.shared_name("r", key.plugin)
-    values = {"key": "metadata.name", "operator": "In", "values": [key.node]}
-    required = {"nodeSelectorTerms": [{"matchFields": [values]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    given = {"node": key.node, "contract": "done-file", "uid": f"pod-{key.node}-{number}"} | fields
-    return api_pod(
-        key,
-        plugin,
-        ours,
-        name=f"{name}-{key.node}-{number}",
-        labels={names.PLUGIN_LABEL: key.plugin, names.RUN_LABEL: "r"},
-        ownerReferences=[{"kind": "DaemonSet", "name": name, "uid": f"uid-{name}"}],
-        spec={"restartPolicy": "Always", **({"affinity": affinity} if bound else {})},
-        **given,
-    )
-
-
 def api_refusal(key, message, *, uid=""):
     """The Event that tells that a Job's Pod was refused."""
     name = names.entry_name("r", key)
@@ -194,9 +168,8 @@ def unscheduled(message, reason="Unschedulable"):
     return {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
 
 
-def world(run, jobs=(), pods=(), events=(), sets=(), **fields):
+def world(run, jobs=(), pods=(), events=(), **fields):
     """What was seen, read from API objects."""
-    shared = [read_daemon_set(each) for each in sets]
     read = [read_job(each) for each in jobs]
     seen = [found for each in pods if (found := read_pod(each, run.launch)) is not None]
     refusals = [found for each in events if (found := read_event(each)) is not None]
@@ -204,7 +177,6 @@ def world(run, jobs=(), pods=(), events=(), sets=(), **fields):
         {each.name: each for each in read},
         newest_pods(seen),
         newest_refusals(refusals),
-        sets={each.name: each for each in shared},
         **fields,
     )
 

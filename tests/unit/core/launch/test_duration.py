@@ -27,13 +27,6 @@ def test_orders_follow_each_other_and_waves_too(plugins, seconds):
     assert seconds == longest(run.plan, run.launch)
 
 
-def test_the_pods_of_a_daemon_set_all_start_at_once():
-    made = definition("a", "done-file", driver="Node", dispatch="daemonset")
-    run = run_of(Plugin("a", NODES, timeout_seconds=100), definitions=[made], most=2)
-
-    assert 700 == longest(run.plan, run.launch)
-
-
 def test_a_start_timeout_of_its_own():
     """Each plugin says how long its start may take."""
     made = definition("a", start_timeout_seconds=30)

@@ -447,18 +447,6 @@ def test_a_pod_that_ends_without_a_word():
     fails_after(launcher, seen(over), 60, (START_FAILED, "NeverStarted", text))
 
 
-def test_a_container_that_is_started_again_and_again():
-    """Only where something else than our Jobs made the Pod."""
-    again = {"name": "main", "state": running(), "restartCount": 2}
-    launcher = begun("link")
-    look = pod(again, contract="link", phase="Running")
-    assert {} == launcher.look(0, **seen(look)).fail
-    again = {"name": "main", "state": running(), "restartCount": 3}
-    failure = launcher.look(1, **seen(pod(again, contract="link", phase="Running"))).fail[CHECK]
-    text = f"{WHO} was restarted 3 times"
-    assert (POD_FAILED, "Restarted", text) == (failure.cause, failure.reason, failure.text)
-
-
 def test_our_worker_cannot_be_pulled_while_the_plugin_runs():
     """Nobody would send what it writes."""
     launcher = begun("done-file")

@@ -192,18 +192,6 @@ OWN = [{"key": "dedicated", "operator": "Equal", "value": "infra"}]
             id="cordoned: everything is tolerated",
         ),
         pytest.param(
-            replace(plugin(tolerations=OWN), dispatch="daemonset"),
-            node(taints=[taint("node.kubernetes.io/unschedulable", "", "NoSchedule")]),
-            "",
-            id="cordoned: a DaemonSet's Pods tolerate it",
-        ),
-        pytest.param(
-            replace(plugin(tolerations=OWN), dispatch="daemonset"),
-            node(taints=[taint("other", "", "NoSchedule")]),
-            "the template does not tolerate its taint other:NoSchedule",
-            id="a taint that a DaemonSet's Pods do not tolerate",
-        ),
-        pytest.param(
             plugin(tolerations=OWN),
             node(taints=[taint("dedicated", "infra")]),
             "",
@@ -304,7 +292,7 @@ def test_a_pod_that_is_bound_to_a_node_matches_that_one_alone_if_it_was_chosen(
     chosen = select(asked, nodes).chosen
     for each in nodes:
         name = each["metadata"]["name"]
-        bound = plugin(affinity=placement.affinity(asked.template["spec"], [name]))
+        bound = plugin(affinity=placement.affinity(asked.template["spec"], name))
         assert tuple({name} & set(chosen)) == select(bound, nodes).chosen
 
 

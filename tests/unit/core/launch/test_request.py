@@ -1,7 +1,6 @@
 """From what a person asks for to the plan, and to what the launcher is told."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -102,22 +101,6 @@ def test_a_cluster_without_nodes() -> None:
     (said,) = unmet(replace(ASKED, nodes={"cis.v1": Selected((), ())}))
 
     assert "plugin cis.v1: no node to run on" == said
-
-
-@pytest.mark.parametrize(
-    ("dispatch", "many", "fits"),
-    [("daemonset", 1_000, True), ("daemonset", 1_001, False), ("jobs", 1_001, True)],
-)
-def test_a_daemon_set_for_more_nodes_than_its_controller_can_bear(
-    dispatch: Any, many: int, fits: bool
-) -> None:
-    """Said before anything exists, with what to do."""
-    nodes = Selected(tuple(f"node{number}" for number in range(many)), ())
-    asked = replace(CIS, dispatch=dispatch)
-    found = unmet(replace(ASKED, definitions=(asked,), nodes={"cis.v1": nodes}))
-
-    text = "dispatch daemonset is for at most 1000 nodes, not 1001; use dispatch jobs"
-    assert ([] if fits else [f"plugin cis.v1: {text}"]) == found
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 from reporter.core.launch import names, run_objects, run_rights
 from reporter.core.launch.run_objects import objects
 from reporter.core.launch.run_options import RunOptions, StatusTls, UploadTo
-from reporter.core.run.definition import Definition
 from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Plugin, parse_plan
 from reporter.settings import aggregator
@@ -170,25 +169,6 @@ def test_the_aggregator_has_the_least_rights() -> None:
     assert {(*right, "*") for right in free} | narrow == rights(objects(ALL), "r1-aggregator")
     ends = rights(objects(SITUATIONS["a Job that ends"]), "r1-aggregator")
     assert ("pods", "patch", "", "*") in ends, "its Pod has a name that nobody knows before"
-
-
-def test_daemon_sets_may_be_made_where_a_plugin_asks_for_one_and_nowhere_else() -> None:
-    asked = Definition("p", "Node", "done-file", {"spec": {}}, dispatch="daemonset")
-    options = replace(ALL, launch=replace(ALL.launch, definitions=(asked,)))
-    own = names.shared_name("r1", "p")
-    expected = {
-        *((verb, "*") for verb in ("create", "list", "watch")),
-        *((verb, own) for verb in ("get", "delete")),
-    }
-    for given, sets in ((ALL, set()), (options, expected)):
-        found = {
-            (verb, only)
-            for rule in run_rights.aggregator_rules(given)
-            if (rule["apiGroups"], rule["resources"]) == (["apps"], ["daemonsets"])
-            for verb in rule["verbs"]
-            for only in rule.get("resourceNames", ["*"])
-        }
-        assert sets == found
 
 
 def test_nodes_with_an_identity_of_their_own_have_secrets_of_their_own() -> None:
