@@ -44,15 +44,12 @@ class Checked:
     reporter: bool
 
 
-def as_data(
-    found: Sequence[LocatedFinding], checked: Sequence[Checked], unchecked: Sequence[Checked]
-) -> dict[str, Any]:
+def as_data(found: Sequence[LocatedFinding], checked: Sequence[Checked]) -> dict[str, Any]:
     """Return the document of `-o json`."""
     return {
         "api_version": API_VERSION,
         "kind": "Lint",
         "jobs": [{"file": each.file, "object": each.object} for each in checked],
-        "unchecked": [{"file": each.file, "object": each.object} for each in unchecked],
         "findings": [
             {
                 "rule": each.rule.id,
@@ -105,27 +102,14 @@ def _result(found: LocatedFinding) -> dict[str, Any]:
 
 
 def as_junit(
-    found: Sequence[LocatedFinding],
-    checked: Sequence[Checked],
-    unchecked: Sequence[Checked],
-    *,
-    strict: bool,
+    found: Sequence[LocatedFinding], checked: Sequence[Checked], *, strict: bool
 ) -> Iterator[str]:
-    """Yield a report: a suite for each file, a case for each Job in it; `unchecked` are skipped.
+    """Yield a report: a suite for each file, a case for each Job in it.
 
     Warnings are failures only if they are to be.
     """
-    files = dict.fromkeys(
-        [each.file for each in (*checked, *unchecked)] + [each.file for each in found]
-    )
-    yield from junit(
-        (
-            file,
-            _cases(file, found, checked, strict=strict)
-            + [Case(file, each.object, "skipped") for each in unchecked if each.file == file],
-        )
-        for file in files
-    )
+    files = dict.fromkeys([*(each.file for each in checked), *(each.file for each in found)])
+    yield from junit((file, _cases(file, found, checked, strict=strict)) for file in files)
 
 
 def _cases(
@@ -154,11 +138,9 @@ def lines(found: LocatedFinding) -> Iterator[str]:
         yield f"    What to do: {clean(found.todo, _MOST)}"
 
 
-def as_github(found: Sequence[LocatedFinding], unchecked: Sequence[Checked]) -> Iterator[str]:
-    """Yield workflow commands, one for each finding, and for each manifest that was not checked."""
+def as_github(found: Sequence[LocatedFinding]) -> Iterator[str]:
+    """Yield workflow commands, one for each finding."""
     for each in found:
         level: Any = str(each.rule.severity)
         text = f"{each.what} {each.todo}"
         yield annotation(level, text, file=each.file, line=each.line, title=each.rule.id)
-    for job in unchecked:
-        yield annotation("notice", f"{job.object}: its manifest was not checked", file=job.file)
