@@ -12,19 +12,10 @@ from reporter.core.lint.rules import RULES, UNREADABLE
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
 from reporter.ctl.exits import FAILED, GOOD, reading_input
-from reporter.ctl.lint_reports import (
-    Checked,
-    LocatedFinding,
-    as_data,
-    as_github,
-    as_junit,
-    as_sarif,
-    lines,
-)
+from reporter.ctl.lint_reports import Checked, LocatedFinding, as_data, as_sarif, lines
 from reporter.ctl.manifests.files import add_files
 from reporter.ctl.manifests.objects import File, load_manifests
 from reporter.ctl.show import output as show
-from reporter.ctl.show.github import put_summary
 from reporter.ctl.show.table import paint, wants_colour
 from reporter.ctl.show.tell import tell
 
@@ -41,7 +32,7 @@ exit codes:
   4    cannot tell: with --cluster, not reachable or forbidden
   130  Ctrl-C"""
 
-FORMS = ("text", "json", "sarif", "junit", "github")
+FORMS = ("text", "json", "sarif")
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33"}
 _WANTED = (*NEEDED, WATCH, EVENTS)
 
@@ -184,19 +175,6 @@ def _put(
             show.put_data("json", as_data(found, checked))
         case "sarif":
             show.put_data("json", as_sarif(found))
-        case "junit":
-            show.put(as_junit(found, checked, strict=options.strict))
-        case "github":
-            show.put(as_github(found))
-            rows = [[each.place, str(each.rule.severity), each.what, each.todo] for each in found]
-            try:
-                put_summary(
-                    f"status-ctl lint: {_counted(len(checked), 'Job')}",
-                    ("Place", "Severity", "What", "What to do"),
-                    rows,
-                )
-            except OSError as error:
-                tell(f"cannot write the summary: {error.strerror}")
         case _:
             colour = wants_colour(sys.stdout, refused=options.no_color)
             for each in found:
