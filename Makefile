@@ -42,7 +42,7 @@ need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ 
 .PHONY: help install demo test test-cluster test-long test-long-local test-browser test-long-cluster \
   test-python \
   test-coverage test-coverage-html lint fmt \
-  verify bench soak lock image image-dev image-push image-archive binary release-check cluster cluster-down clean
+  verify bench soak lock image image-dev image-push image-archive binary chart release-check cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 24
@@ -133,7 +133,6 @@ lint: $(READY) ## check format, style, types, layers, locks and documents
 	$(BIN)/python scripts/check_docs.py
 	$(BIN)/python scripts/plain_manifests.py --check
 	$(BIN)/python scripts/derived_manifests.py --check
-	$(BIN)/python scripts/chart_files.py --check
 	for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
 	if [ -e cmd/__init__.py ]; then echo "cmd/__init__.py would shadow the standard module cmd" >&2; exit 1; fi
 
@@ -141,7 +140,6 @@ fmt: $(READY) ## format the code, repair what can be repaired, write the tables 
 	@$(BIN)/python scripts/docs_tables.py
 	$(BIN)/python scripts/plain_manifests.py
 	$(BIN)/python scripts/derived_manifests.py
-	$(BIN)/python scripts/chart_files.py
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -185,6 +183,9 @@ image-archive: $(READY) ## build the image from Debian packages, no registry: OU
 
 binary: $(READY) .venv-release/.ready ## pack status-ctl into one file: OUT=dist/status-ctl
 	@scripts/binary.sh "$(or $(OUT),dist/status-ctl)"
+
+chart: ## pack the Helm chart into one file: OUT=dist/status-reporter-chart.tgz
+	@$$(scripts/python.sh) scripts/pack_chart.py "$(or $(OUT),dist/status-reporter-chart.tgz)"
 
 release-check: $(READY) .venv-release/.ready ## build what a release publishes into dist/ and check it: RELEASE=0.1.0
 	@$(bed)

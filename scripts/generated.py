@@ -8,24 +8,17 @@ ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 
 
-def keep(wanted: Mapping[Path, str], source: str, *, alone_in: Path | None = None) -> int:
-    """Write or check the text of each file; 1 if one is not as it should be.
-
-    Below `alone_in` no other file may be.
-    """
-    others = set(alone_in.rglob("*")) - wanted.keys() if alone_in else set()
-    unwanted = {path for path in others if path.is_file()}
+def keep(wanted: Mapping[Path, str], source: str) -> int:
+    """Write or check the text of each file; 1 if one is not as it should be."""
     if sys.argv[1:] != ["--check"]:
-        for path in unwanted:
-            path.unlink()
         for path, text in wanted.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         return 0
     differ = {path for path, text in wanted.items() if not path.is_file() or read(path) != text}
-    for path in sorted(differ | unwanted):
+    for path in sorted(differ):
         print(f"{path.relative_to(ROOT)} is not what {source} says; run make fmt")
-    return int(bool(differ | unwanted))
+    return int(bool(differ))
 
 
 def read(path: Path) -> str:

@@ -291,6 +291,13 @@ def krew(version: str) -> str:
     return f"{archive.name} and job-verdict.yaml"
 
 
+def chart() -> str:
+    """Pack the Helm chart."""
+    out = DIST / "status-reporter-chart.tgz"
+    run(sys.executable, ROOT / "scripts" / "pack_chart.py", out)
+    return out.name
+
+
 def workflow() -> str:
     """Lint the workflow that publishes, and the shell in it."""
     run(TOOLS / "zizmor", "--offline", "--quiet", ".github/workflows", "examples/into/github.yml")
@@ -324,6 +331,7 @@ def main(arguments: list[str]) -> int:
         ("status-ctl as one file", lambda: single_file(version, environment)),
         ("packages and licences", lambda: packages(version, environment)),
         ("kubectl plugin", lambda: krew(version)),
+        ("chart", chart),
         ("workflow", workflow),
         ("image", lambda: image(environment)),
     ]

@@ -31,7 +31,6 @@ from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.store.operations import Windows
 from reporter.aggregator.uploads import Intake
-from reporter.aggregator.uploads.contents import Contents
 from reporter.aggregator.uploads.judging import Judging
 from reporter.core.launch.duration import longest
 from reporter.core.launch.spec import Launch
@@ -71,7 +70,6 @@ class Assembly:
         self.run_log = RunLog()
         self._judge = Judge(self.layout.judging)  # the only one: it reads one result at a time
         self._blobs = BlobStore(self.layout)
-        self._contents = Contents(self.layout, self._blobs, self._judge)
 
     def _now(self) -> Now:
         return self._health.now() if self._health else Now()
@@ -124,7 +122,6 @@ class Assembly:
             self._blobs,
             intake,
             self._judge,
-            contents=self._contents,
             keep_blobs=self.chosen.keep_blobs,
             definitions={each.name: definition_document(each) for each in definitions},
             taken_by=self.launch.snapshot if self.launch else "",
@@ -263,7 +260,7 @@ class Assembly:
             clock=self.clock,
             wall=self.wall,
             results=ResultFiles(self.layout, self._blobs, self.chosen),
-            shown=Shown(self.layout, self._contents),
+            shown=Shown(self.layout),
             retrieved=store.retrieved,
         )
 

@@ -1,4 +1,4 @@
-"""What `status-ctl lint` has found, in the forms that programs and pipelines read."""
+"""What `status-ctl lint` has found, in the forms that people and programs read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from reporter import __version__
-from reporter.core.lint.case import Rule, Severity
+from reporter.core.lint.case import Rule
 from reporter.core.lint.rules import RULES
 from reporter.core.text import clean
-from reporter.ctl.show.github import annotation
-from reporter.ctl.show.junit import Case, junit
 
 API_VERSION: Final = "v1"
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -44,15 +42,12 @@ class Checked:
     reporter: bool
 
 
-def as_data(
-    found: Sequence[LocatedFinding], checked: Sequence[Checked], unchecked: Sequence[Checked]
-) -> dict[str, Any]:
+def as_data(found: Sequence[LocatedFinding], checked: Sequence[Checked]) -> dict[str, Any]:
     """Return the document of `-o json`."""
     return {
         "api_version": API_VERSION,
         "kind": "Lint",
         "jobs": [{"file": each.file, "object": each.object} for each in checked],
-        "unchecked": [{"file": each.file, "object": each.object} for each in unchecked],
         "findings": [
             {
                 "rule": each.rule.id,
@@ -104,47 +99,6 @@ def _result(found: LocatedFinding) -> dict[str, Any]:
     }
 
 
-def as_junit(
-    found: Sequence[LocatedFinding],
-    checked: Sequence[Checked],
-    unchecked: Sequence[Checked],
-    *,
-    strict: bool,
-) -> Iterator[str]:
-    """Yield a report: a suite for each file, a case for each Job in it; `unchecked` are skipped.
-
-    Warnings are failures only if they are to be.
-    """
-    files = dict.fromkeys(
-        [each.file for each in (*checked, *unchecked)] + [each.file for each in found]
-    )
-    yield from junit(
-        (
-            file,
-            _cases(file, found, checked, strict=strict)
-            + [Case(file, each.object, "skipped") for each in unchecked if each.file == file],
-        )
-        for file in files
-    )
-
-
-def _cases(
-    file: str, found: Sequence[LocatedFinding], checked: Sequence[Checked], *, strict: bool
-) -> list[Case]:
-    objects = [each.object for each in checked if each.file == file]
-    if any(each.file == file and not each.object for each in found):
-        objects.insert(0, "")
-    cases = []
-    for name in objects:
-        own = [each for each in found if (each.file, each.object) == (file, name)]
-        bad = [each for each in own if strict or each.rule.severity is Severity.ERROR]
-        outcome: Any = ("failure" if name else "error") if bad else "passed"
-        message = "; ".join(dict.fromkeys(each.rule.id for each in bad))
-        text = "\n".join(line for each in own for line in lines(each))
-        cases.append(Case(file, name or "the file", outcome, message, text))
-    return cases
-
-
 def lines(found: LocatedFinding) -> Iterator[str]:
     """Yield what a person reads of a finding."""
     yield clean(f"{found.place}: {found.rule.severity}: {found.what} [{found.rule.id}]", _MOST)
@@ -152,13 +106,3 @@ def lines(found: LocatedFinding) -> Iterator[str]:
         yield f"    {clean(f'{found.object}: {found.field}', _MOST)}"
     if found.todo:
         yield f"    What to do: {clean(found.todo, _MOST)}"
-
-
-def as_github(found: Sequence[LocatedFinding], unchecked: Sequence[Checked]) -> Iterator[str]:
-    """Yield workflow commands, one for each finding, and for each manifest that was not checked."""
-    for each in found:
-        level: Any = str(each.rule.severity)
-        text = f"{each.what} {each.todo}"
-        yield annotation(level, text, file=each.file, line=each.line, title=each.rule.id)
-    for job in unchecked:
-        yield annotation("notice", f"{job.object}: its manifest was not checked", file=job.file)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from reporter.core.objects import items, json_object, number, section, text
+from reporter.core.objects import items, number, section, text
 from reporter.core.snapshot.paths import INDEX
 from reporter.ctl.run.archive import TARBALL
 from reporter.untar import Archive, BadArchive, Kind
@@ -24,29 +24,11 @@ def snapshot_lines(path: Path) -> tuple[str, ...]:
         index = json.loads(data)
     except (OSError, BadArchive, ValueError, RecursionError):
         return ()
-    return tuple(_lines(index)) if isinstance(index, dict) else ()
+    return tuple(index_lines(index)) if isinstance(index, dict) else ()
 
 
-def contents_lines(data: bytes) -> tuple[str, ...]:
-    """Return the same from what an aggregator says of the snapshot."""
-    said = json_object(data)
-    if said is None:
-        return ()
-    resources = [
-        {**each, "resource": text(each, "name"), "group": text(each, "version").rpartition("/")[0]}
-        for each in items(said, "resources")
-    ]
-    index = {
-        **{text(each, "name"): each for each in items(said, "parts")},
-        "complete": said.get("complete"),
-        "stopped": text(said, "problem"),
-        "resources": resources,
-        "groupErrors": list(items(said, "group_errors")),
-    }
-    return tuple(_lines(index))
-
-
-def _lines(index: Mapping[str, Any]) -> Iterator[str]:
+def index_lines(index: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the same from the index of a snapshot."""
     parts = [(_name(each), each) for each in items(index, "resources")]
     parts += [(name, section(index, name)) for name in ("hosts", "podlogs")]
     groups = (text(each, "group") for each in items(index, "groupErrors"))

@@ -50,7 +50,6 @@ class Document:
         self.mistakes: list[Mistake] = []
         self.first = root.start_mark.line + 1
         self._loader, self._lines = loader, dict[Place, int]()
-        self._texts = dict[Place, int]()
         self._most, self._left, self._merge = most, most, merge
         try:
             self.value = self._build(root, ())
@@ -63,14 +62,6 @@ class Document:
         while path not in self._lines:
             path = path[:-1]
         return self._lines[path]
-
-    def line_of_text(self, path: Place, line: int) -> int:
-        """Return the line that has a line of a text; that of the whole where it is not as written.
-
-        Both count from 1. Only a block scalar with `|` has one line for each of its text's.
-        """
-        first = self._texts.get(path)
-        return self.line(path) if first is None else first + line - 1
 
     def say(self, path: Place, text: str) -> None:
         """Add a mistake with the line of its place."""
@@ -126,8 +117,6 @@ class Document:
         self._left -= 1
 
     def _scalar(self, node: Node, path: Place) -> Any:
-        if isinstance(node, ScalarNode) and node.style == "|":
-            self._texts[path] = node.start_mark.line + 2  # behind the line of the mark
         if node.tag.rpartition(":")[2] not in ("bool", "float", "int", "null", "str"):
             self.say(path, f"the tag {node.tag!r} is not supported")
             return None

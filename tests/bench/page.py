@@ -1,10 +1,9 @@
-"""What the aggregator's loop notices while the page's documents are answered, for large results.
+"""What the aggregator's loop notices while the page's document of failed tests is answered.
 
-    python -m tests.bench.page [--nodes N] [--megabytes N]
+    python -m tests.bench.page [--megabytes N]
 
-One run: facts of 20,000 nodes, a JUnit report of 100 MB with failed tests, a snapshot with 3,000
-resources. Readers in a process of their own ask for one document after the other; the loop's late
-wake-ups are counted meanwhile, as they are while nobody asks.
+One run with a JUnit report of 100 MB with failed tests. Readers in a process of their own ask for
+it; the loop's late wake-ups are counted meanwhile, as they are while nobody asks.
 """
 
 from __future__ import annotations
@@ -18,15 +17,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from reporter.core.run.plan import Key
-from reporter.core.run.record import Record
-from tests.archives import tars
-from tests.browser.stage import Stage, nodes
+from tests.browser.stage import Stage
 
 READERS = 4
 BOUND = 600.0
@@ -34,7 +30,6 @@ SECONDS = 5.0
 TICK = 0.005
 BAD = b'<testcase name="case %d" classname="p.C"><failure message="no">%s</failure></testcase>\n'
 GOOD = b'<testcase name="case %d does what it should" classname="p.C" time="0.01"/>\n'
-KINDS = 50  # of machines; a few of their facts differ
 
 
 def junit(megabytes: int) -> bytes:
@@ -42,31 +37,6 @@ def junit(megabytes: int) -> bytes:
     part = b"".join((BAD % (0, b"x" * 4096), *(GOOD % each for each in range(1, 100))))
     cases = part * (megabytes * 10**6 // len(part))
     return b'<testsuites><testsuite name="s">%s</testsuite></testsuites>' % cases
-
-
-def facts(kind: int) -> bytes:
-    """Return the archive of a machine: a thousand facts, some of them of its kind."""
-    told = {
-        "api_version": "v1",
-        "collected_at": "now",
-        "kernel": {"release": f"6.1.{kind}"},
-        "sysctls": {f"vm.n{each:04}": str(kind if each % 50 == 0 else 0) for each in range(1_000)},
-    }
-    return tars.tgz(tars.file(b"host/facts.json", json.dumps(told).encode()))
-
-
-def index() -> bytes:
-    """Return the archive of a snapshot with many custom resources."""
-    told = {
-        "serverVersion": "v1.34.4",
-        "complete": True,
-        "resources": [
-            {"group": f"group{each}.example.com", "version": "v1", "resource": f"resource{each}s"}
-            | {"count": each, "bytes": 1_000 * each, "redacted": each}
-            for each in range(3_000)
-        ],
-    }
-    return tars.tgz(tars.file(b"resources/index.json", json.dumps(told).encode()))
 
 
 async def late(process: subprocess.Popen[bytes]) -> list[float]:
@@ -123,56 +93,24 @@ def measure(stage: Stage, name: str, path: str = "") -> None:
     print(f"| {name} | {said} | {middle:.1f} / {most:.1f} ms | {found[-1]:.0f} ms |", flush=True)
 
 
-def fill(stage: Stage, megabytes: int) -> None:
-    """Send what is to be read."""
-    keys = [each for each in stage.keys if each.plugin == "host-facts"]
-    for kind, key in enumerate(keys[:KINDS]):
-        stage.send(key, facts(kind), archive=True)
-    records: list[Record] = []
-    for key in keys[:KINDS]:
-        record = stage.store.entry(key).record
-        assert record is not None
-        records.append(record)
-
-    async def repeat(some: Sequence[Key]) -> None:
-        recorded = (
-            stage.store.record_result(key, records[number % KINDS])
-            for number, key in enumerate(some)
-        )
-        await asyncio.gather(*recorded)
-
-    for start in range(KINDS, len(keys), 1_000):
-        stage.call(repeat(keys[start : start + 1_000]))
-    stage.send(Key("cluster-snapshot", "global"), index(), archive=True)
-    stage.send(Key("junit", "global"), junit(megabytes))
-
-
 def main() -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=20_000)
     parser.add_argument("--megabytes", type=int, default=100)
     parser.add_argument("--read", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.read:
         read(*chosen.read)
         return 0
-    plugins = [
-        {"name": "host-facts", "nodes": nodes(chosen.nodes)},
-        {"name": "junit", "result_format": "junit"},
-        {"name": "cluster-snapshot"},
-    ]
+    plugins = [{"name": "junit", "result_format": "junit"}]
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
         Stage(plugins, Path(folder)) as stage,
     ):
-        fill(stage, chosen.megabytes)
+        stage.send(Key("junit", "global"), junit(chosen.megabytes))
         print("| Asked for | Answers | Loop late by, p50 / p99 | worst |\n|---|---|---|---|")
         measure(stage, "nothing")
         measure(stage, "failed tests", "/results/junit/global/report")
-        measure(stage, "snapshot", "/results/cluster-snapshot/global/snapshot")
-        measure(stage, "facts that differ, first", "/facts/host-facts/differences")
-        measure(stage, "facts that differ, again", "/facts/host-facts/differences")
         measure(stage, "nothing")
     return 0
 

@@ -16,7 +16,6 @@ from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
-from reporter.aggregator.uploads.contents import Contents
 from reporter.aggregator.uploads.judging import Judging
 from reporter.core.run.launched import LauncherShown, PodShown, Step
 from reporter.core.run.plan import Key, parse_plan
@@ -117,7 +116,7 @@ class Stage:
         await self._intake.recover(self.store.snapshot())
         judging = Judging(layout, blobs, self.store, self._plan, judge)
         self._judging = asyncio.create_task(judging.run())
-        return Shown(layout, Contents(layout, blobs, judge))
+        return Shown(layout)
 
     # -- what happens ----------------------------------------------------------------------------
 
@@ -149,10 +148,9 @@ class Stage:
         record = Record(Rank.RESULT, time.time(), digest=_digest(key), size=size, **fields)
         self.call(self.store.record_result(key, record))
 
-    def send(self, key: Key, body: bytes, *, archive: bool = False) -> None:
+    def send(self, key: Key, body: bytes) -> None:
         """Let a worker send a result, and wait for the verdict on it."""
-        kind = "application/gzip" if archive else "text/plain"
-        meta = Meta(content_type=kind, filename="r.tgz" if archive else "r", disposition=True)
+        meta = Meta(content_type="text/plain", filename="r", disposition=True)
 
         async def sent() -> None:
             judged = asyncio.Event()

@@ -127,27 +127,6 @@ def test_entries_with_more_to_tell(asked, has, more):
     assert has is asked("report", "hasReport", f"return hasReport(told('p/n', {more}));")
 
 
-@pytest.mark.parametrize(
-    ("said", "more"),
-    [
-        ("The facts of 3 nodes are the same.", "{}"),
-        ("There are facts of one node only.", "{nodes: 1}"),
-        (
-            "The facts of 3 nodes are the same. No facts of a, 7 more.",
-            "{without: ['a'], more_without: 7}",
-        ),
-    ],
-)
-def test_nothing_differs(asked, said, more):
-    """And whose facts are not known."""
-    script = f"""
-    const none = {{nodes: 3, differences: [], more_differences: 0, complete: true, without: [],
-      more_without: 0, unread: 0}};
-    return differences({{...none, ...{more}}}).map(each => each.textContent).join(" ");
-    """
-    assert said == asked("contents", "differences", script)
-
-
 ANSWERS = """
 const [answers, abort] = given, [real, clock] = [window.fetch, window.setTimeout];
 const ended = new AbortController(), waits = [], said = [];

@@ -1,15 +1,12 @@
-"""What is in results, on the page: tests that did not pass, facts, a snapshot, and paper."""
+"""What is in results, on the page: tests that did not pass, and paper."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from reporter.core.run.plan import Key
-from tests.archives import tars
 from tests.browser.stage import Stage
 from tests.browser.test_live_page import ENTER, KEYS, opened, row
 from tests.browser.webdriver import Browser
@@ -19,13 +16,9 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 PLUGINS = [
     {"name": "conformance", "result_format": "junit"},
     {"name": "unit", "result_format": "gojson"},
-    {"name": "host-facts", "nodes": ["node-a", "node-b", "node-c"]},
-    {"name": "cluster-snapshot"},
     {"name": "disks", "nodes": ["node-a"]},
 ]
-CONFORMANCE, UNIT, SNAPSHOT = (
-    Key(name, "global") for name in ("conformance", "unit", "cluster-snapshot")
-)
+CONFORMANCE, UNIT = (Key(name, "global") for name in ("conformance", "unit"))
 HOSTILE = "<img src=x onerror=alert(1)>"
 ESCAPED = HOSTILE.replace("<", "&lt;")
 LONG = "\n".join(f"services_test.go:{number}: expected 200, found 503" for number in range(60))
@@ -34,48 +27,16 @@ REPORT = f"""<testsuites><testsuite name="sig-network">
 </testcase><testcase name="{ESCAPED}"><error message="&lt;b&gt;bold"/></testcase>
 {'<testcase name="fine"/>' * 40}<testcase name="left out"><skipped/></testcase></testsuite>
 </testsuites>"""
-INDEX = {
-    "serverVersion": "v1.34.4",
-    "startedAt": "2026-01-01T00:00:00Z",
-    "complete": False,
-    "resources": [
-        {"version": "v1", "resource": "pods", "count": 120, "bytes": 480_000, "redacted": 12},
-        {
-            "group": "apps",
-            "version": "v1",
-            "resource": "deployments",
-            "count": 31,
-            "bytes": 90_000,
-            "truncated": "larger than 90000 bytes",
-        },
-    ],
-    "leftOut": [{"version": "v1", "resource": "secrets", "reason": "not asked for"}],
-    "groupErrors": [{"group": "metrics.k8s.io", "version": "v1", "error": "503"}],
-}
-
-
-def archive(name: str, document: Any) -> bytes:
-    """An archive of one file."""
-    return tars.tgz(tars.file(name.encode(), json.dumps(document).encode()))
-
-
-def facts(kernel: str) -> bytes:
-    """Those of a node."""
-    told = {"api_version": "v1", "collected_at": "now", "kernel": {"release": kernel}, "cpu": 4}
-    return archive("host/facts.json", told)
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A run with results of every kind."""
+    """A run with judged results, and an entry that is open."""
     with Stage(PLUGINS, tmp_path_factory.mktemp("run")) as run:
         run.send(CONFORMANCE, REPORT.encode())
         run.send(
             UNIT, b'{"Action":"pass","Package":"p","Test":"A"}\n{"Action":"pass","Package":"p"}'
         )
-        for node, kernel in (("a", "6.1.0"), ("b", "5.15.2"), ("c", "6.1.0")):
-            run.send(Key("host-facts", f"node-{node}"), facts(kernel), archive=True)
-        run.send(SNAPSHOT, archive("resources/index.json", INDEX), archive=True)
         yield run
 
 
@@ -88,8 +49,8 @@ def expand(browser: Browser, key: Key) -> None:
 
 def test_failed_tests_with_their_text(browser, stage):
     """What failed first, when the entry is opened; hostile text stays text."""
-    opened(browser, stage.url, 7)
-    assert "48 tests: 2 failed, 1 skipped, 45 passed" == browser.text("#hero-tests")
+    opened(browser, stage.url, 3)
+    assert "44 tests: 2 failed, 1 skipped, 41 passed" == browser.text("#hero-tests")
     expand(browser, CONFORMANCE)
     tests = browser.run(
         f"return [...{row(CONFORMANCE)}.querySelectorAll('.tests li')].map(item => item.innerText)"
@@ -106,9 +67,9 @@ def test_failed_tests_with_their_text(browser, stage):
 
 def test_only_one_verdict(browser, stage):
     """Those that there are, with how many have each; entries without one are a choice, too."""
-    opened(browser, stage.url, 7)
+    opened(browser, stage.url, 3)
     offered = browser.run("return [...document.querySelector('#verdict').options].map(o => o.text)")
-    assert ["Any verdict", "Passed (5)", "Failed (1)", "No verdict yet (1)"] == offered
+    assert ["Any verdict", "Passed (1)", "Failed (1)", "No verdict yet (1)"] == offered
     choose = (
         "const select = document.querySelector('#verdict'); select.value = arguments[0];"
         "select.dispatchEvent(new Event('change', {bubbles: true}))"
@@ -117,47 +78,12 @@ def test_only_one_verdict(browser, stage):
     for verdict in ("failed", "", "any"):
         browser.run(choose, verdict)
         found.append(browser.run(f"return {KEYS}.length"))
-    assert [1, 1, 7] == found
-
-
-def test_facts_that_differ(browser, stage):
-    """Opened from the plugin's card."""
-    opened(browser, stage.url, 7)
-    browser.run(
-        "[...document.querySelectorAll('.opener')].find(b => /Facts/.test(b.textContent)).click()"
-    )
-    browser.until("document.querySelector('.facts-table td')")
-    said = browser.run(
-        "return [...document.querySelectorAll('.facts-table td')].map(cell => cell.textContent)"
-    )
-    assert ["kernel.release", "6.1.0 (2 of 3)", "5.15.2: node-b"] == said
-    assert "1 fact differs between 3 nodes." in browser.text(".contents:not([hidden])")
-    assert [] == browser.complaints()
-
-
-def test_what_a_snapshot_holds(browser, stage):
-    """What is missing is first, and said."""
-    opened(browser, stage.url, 7)
-    browser.run(
-        "[...document.querySelectorAll('.opener')].find(b => /holds/.test(b.textContent)).click()"
-    )
-    browser.until("document.querySelector('.snapshot-table td')")
-    said = browser.text(".contents:not([hidden])")
-    for words in (
-        "deployments apps/v1",
-        "truncated: larger than 90000 bytes",
-        "secrets (not asked for)",
-        "metrics.k8s.io/v1 did not answer: 503",
-        "v1.34.4",
-        "151",
-    ):
-        assert words in said, said
-    assert said.index("deployments") < said.index("pods v1")
+    assert [1, 1, 3] == found
 
 
 def test_on_paper(browser, stage):
     """Everything that is open, whole; nothing to click; light, whatever the theme is."""
-    opened(browser, stage.url, 7)
+    opened(browser, stage.url, 3)
     browser.run("document.documentElement.dataset.theme = 'dark'")
     expand(browser, CONFORMANCE)
     cut = (
@@ -177,24 +103,18 @@ def test_on_paper(browser, stage):
 
 @pytest.mark.parametrize("width", [320, 1280])
 def test_no_screen_is_too_narrow_for_results(browser, stage, width):
-    """With everything open."""
+    """With the tests of an entry open."""
     browser.look(width=width, height=800, dark=False)
-    opened(browser, stage.url, 7)
+    opened(browser, stage.url, 3)
     expand(browser, CONFORMANCE)
-    browser.run("for (const each of document.querySelectorAll('.opener')) each.click()")
-    browser.until("document.querySelector('.snapshot-table td')")
-    browser.until("document.querySelector('.facts-table td')")
     assert width >= browser.run("return document.documentElement.scrollWidth")
 
 
 def test_a_picture_for_the_documentation(browser, stage, images):
     """What a run with results looks like."""
     browser.look(width=1280, height=1500, dark=False)
-    opened(browser, stage.url, 7)
+    opened(browser, stage.url, 3)
     expand(browser, CONFORMANCE)
-    browser.run("for (const each of document.querySelectorAll('.opener')) each.click()")
-    browser.until("document.querySelector('.snapshot-table td')")
-    browser.until("document.querySelector('.facts-table td')")
     picture = browser.picture()
     (images / "results.png").write_bytes(picture)
     assert len(picture) > 10_000

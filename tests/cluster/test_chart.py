@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,19 @@ from tests.bed.controlplane import ControlPlane
 pytestmark = pytest.mark.cluster
 PROGRAMS = ("helm",)
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-CHART = DEPLOY / "chart"
+ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "registry.example.org/team/status-reporter"
 PLAN = {"run": "run-1", "plugins": [{"name": "e2e"}]}
 OF_THE_OPERATOR = {"PodMonitor", "PrometheusRule", "ServiceMonitor"}
 Object = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def chart(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of the chart as `make chart` packs it."""
+    packed = str(tmp_path_factory.mktemp("chart") / "chart.tgz")
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "pack_chart.py"), packed], check=True)
+    return packed
 
 
 def helm(*arguments: str, values: Object | None = None) -> subprocess.CompletedProcess[str]:
@@ -31,9 +40,9 @@ def helm(*arguments: str, values: Object | None = None) -> subprocess.CompletedP
     return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
 
 
-def rendered(namespace: str, values: Object) -> list[Object]:
+def rendered(chart: str, namespace: str, values: Object) -> list[Object]:
     """Every object of a release."""
-    done = helm("template", "ours", str(CHART), "--namespace", namespace, values=values)
+    done = helm("template", "ours", chart, "--namespace", namespace, values=values)
     assert (0, "") == (done.returncode, done.stderr)
     return [each for each in yaml.safe_load_all(done.stdout) if each]
 
@@ -55,9 +64,10 @@ def for_the_cluster(namespace: str) -> Object:
     }
 
 
-def both(namespace: str, jobs: str) -> list[Object]:
+def both(chart: str, namespace: str, jobs: str) -> list[Object]:
     """Every object of the two releases that have everything between them."""
-    return rendered(namespace, for_the_cluster(jobs)) + rendered(namespace, AGGREGATOR)
+    cluster = rendered(chart, namespace, for_the_cluster(jobs))
+    return cluster + rendered(chart, namespace, AGGREGATOR)
 
 
 def plain(found: Object) -> tuple[str, str, Object]:
@@ -69,14 +79,16 @@ def plain(found: Object) -> tuple[str, str, Object]:
     return found["kind"], found["metadata"]["name"], rest
 
 
-def test_the_chart_has_what_kustomize_applies() -> None:
+def test_the_chart_has_what_kustomize_applies(chart: str) -> None:
     """The same objects, but for image, namespace, labels and the size of the volume."""
-    made = [plain(each) for each in both("ours", "jobs")]
-    taken = [
-        plain(each)
-        for file in sorted((CHART / "files").rglob("*.yaml"))
-        for each in yaml.safe_load_all(file.read_text())
-    ]
+    made = [plain(each) for each in both(chart, "ours", "jobs")]
+    with tarfile.open(chart) as tar:
+        taken = [
+            plain(each)
+            for member in tar
+            if "/files/" in member.name and member.name.endswith(".yaml")
+            for each in yaml.safe_load_all(tar.extractfile(member) or b"")
+        ]
     ours = [each for each in made if each[0] != "ConfigMap"]
 
     def by_name(objects: list[tuple[str, str, Object]]) -> list[tuple[str, str, Object]]:
@@ -88,12 +100,14 @@ def test_the_chart_has_what_kustomize_applies() -> None:
     }
 
 
-def test_what_it_renders_is_accepted(controlplane: ControlPlane, namespace: str) -> None:
+def test_what_it_renders_is_accepted(
+    controlplane: ControlPlane, namespace: str, chart: str
+) -> None:
     """Valid to the letter, in the release's namespace, without a Pod security warning."""
     controlplane.kubectl(
         "label", "namespace", namespace, "pod-security.kubernetes.io/warn=restricted"
     )
-    found = both(namespace, namespace)
+    found = both(chart, namespace, namespace)
     known = [each for each in found if each["kind"] not in OF_THE_OPERATOR]
     apply = ("apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors")
 
@@ -109,7 +123,7 @@ def test_what_it_renders_is_accepted(controlplane: ControlPlane, namespace: str)
 
 
 def test_a_release_is_installed_changed_and_removed(
-    controlplane: ControlPlane, namespace: str
+    controlplane: ControlPlane, namespace: str, chart: str
 ) -> None:
     """On the real API server; a second namespace comes with an upgrade, and nothing stays."""
     release = ["ours", "--namespace", namespace, "--kubeconfig", str(controlplane.kubeconfig)]
@@ -117,7 +131,7 @@ def test_a_release_is_installed_changed_and_removed(
 
     def install(values: Object) -> None:
         done = subprocess.run(
-            [program, "upgrade", "--install", *release, str(CHART), "--values", "-"],
+            [program, "upgrade", "--install", *release, chart, "--values", "-"],
             input=yaml.safe_dump(values),
             capture_output=True,
             text=True,
@@ -143,19 +157,21 @@ def test_a_release_is_installed_changed_and_removed(
     assert set() == there()
 
 
-def test_helm_finds_nothing_to_criticise() -> None:
+def test_helm_finds_nothing_to_criticise(chart: str) -> None:
     """With the defaults, which ask for nothing, and with all of it."""
     for values in ({}, for_the_cluster("jobs"), AGGREGATOR):
-        done = helm("lint", "--strict", str(CHART), values=values)
+        done = helm("lint", "--strict", chart, values=values)
         assert 0 == done.returncode, done.stdout
-    assert [] == rendered("ours", {})
+    assert [] == rendered(chart, "ours", {})
 
 
-def test_an_image_by_its_digest() -> None:
+def test_an_image_by_its_digest(chart: str) -> None:
     """It stands instead of the tag."""
     digest = f"sha256:{'0' * 64}"
     values = {"image": IMAGES | {"digest": digest}, "reaper": {"enabled": True}}
-    (deployment,) = (each for each in rendered("ours", values) if each["kind"] == "Deployment")
+    (deployment,) = (
+        each for each in rendered(chart, "ours", values) if each["kind"] == "Deployment"
+    )
 
     assert [f"{IMAGE}@{digest}"] == [
         each["image"] for each in deployment["spec"]["template"]["spec"]["containers"]
@@ -178,9 +194,18 @@ def test_an_image_by_its_digest() -> None:
         (AGGREGATOR | {"reaper": {"enabled": True}}, "need two releases in two namespaces"),
     ],
 )
-def test_wrong_values_are_named(values: Object, said: str) -> None:
+def test_wrong_values_are_named(chart: str, values: Object, said: str) -> None:
     """Before anything is applied, with the place."""
-    done = helm("template", "ours", str(CHART), values=values)
+    done = helm("template", "ours", chart, values=values)
 
     assert (1, "") == (done.returncode, done.stdout)
     assert said in done.stderr
+
+
+def test_the_folder_of_the_chart_as_it_is_in_the_repository() -> None:
+    """Half a chart, which would install nothing, is refused."""
+    values = {"image": IMAGES, "reaper": {"enabled": True}}
+    done = helm("template", "ours", str(ROOT / "deploy" / "chart"), values=values)
+
+    assert (1, "") == (done.returncode, done.stdout)
+    assert "the chart is not packed: install what `make chart` makes of it" in done.stderr

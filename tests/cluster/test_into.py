@@ -182,12 +182,11 @@ def test_argos_steps(shell: Shell) -> None:
     name = "validate-x7k2p"
     namespace = shell.good("kubectl", "config", "view", "--minify", "-o", "jsonpath={..namespace}")
     shell.good("kubectl", "create", "serviceaccount", "validator")
-    made = inject(shell, (INTO / "argo.yaml").read_text())
-    made = made.replace("{{workflow.name}}", name).replace("{{workflow.namespace}}", namespace)
-    workflow, *rights = yaml.safe_load_all(made)
-    templates = {each["name"]: each for each in workflow["spec"]["templates"]}
-    shell.good("kubectl", "apply", "-f", "-", text=yaml.safe_dump_all(rights))
-    shell.good("kubectl", "create", "-f", "-", text=templates["job"]["resource"]["manifest"])
+    text = (INTO / "argo.yaml").read_text()
+    text = text.replace("{{workflow.name}}", name).replace("{{workflow.namespace}}", namespace)
+    templates = {each["name"]: each for each in yaml.safe_load(text)["spec"]["templates"]}
+    made = inject(shell, templates["job"]["resource"]["manifest"])
+    shell.good("kubectl", "create", "-f", "-", text=made)
 
     step = templates["verdict"]["container"]
     done = shell.run(*step["command"], *step["args"])
@@ -225,4 +224,4 @@ def test_githubs_steps(shell: Shell) -> None:
 
     said = shell.good("bash", "-e", "-o", "pipefail", "-c", wait)
 
-    assert re.search(r"^::notice .*ChecksPassed", said, re.MULTILINE), said
+    assert "Available=True  ChecksPassed" in said

@@ -293,4 +293,4 @@ def test_completed_by_kubectl(tmp_path) -> None:
         check=False,
     )
 
-    assert (0, ["json", "junit", ":4"]) == (done.returncode, done.stdout.splitlines())
+    assert (0, ["json", ":4"]) == (done.returncode, done.stdout.splitlines())

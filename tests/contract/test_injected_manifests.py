@@ -9,7 +9,7 @@ import pytest
 
 from reporter.core.facts import Form
 from reporter.core.inject.edits import get
-from reporter.core.inject.jobs import jobs, manifests
+from reporter.core.inject.jobs import jobs
 from reporter.core.inject.wishes import Wishes
 from reporter.ctl.manifests.documents import read, split
 from reporter.ctl.manifests.injecting import injected
@@ -45,9 +45,6 @@ def batch_objects(stream: str) -> Iterator[dict[str, Any]]:
             else:
                 metadata = {"name": "inner", **(job.get("metadata") or {})}
                 yield {"apiVersion": "batch/v1", "kind": "Job", **job, "metadata": metadata}
-        for path, _ in manifests(value):
-            plain = get(value, path).replace("{{workflow.name}}", "w")
-            yield from batch_objects(plain.replace("{{inputs.parameters.container}}", "main"))
 
 
 def dry_run(controlplane: ControlPlane, namespace: str, stream: str) -> int:

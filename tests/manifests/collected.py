@@ -1,4 +1,4 @@
-"""Manifests as people, Helm, Kustomize, kubectl and Argo write them: one file for each shape."""
+"""Manifests as people, Helm, Kustomize and kubectl write them: one file for each shape."""
 
 from pathlib import Path
 
@@ -13,5 +13,5 @@ NULLS = frozenset({"keys-without-values"})
 UNCHANGED = frozenset(
     {"results-is-a-config-map", "results-read-only", "the-label-excludes-it", "windows"}
 )
-NAMELESS = frozenset({"a-name-to-be-generated", "workflow-template"})
+NAMELESS = frozenset({"a-name-to-be-generated"})
 """Nobody can say whose result it is, for an aggregator."""

@@ -43,7 +43,9 @@ One object of a file below files/, with what the release decides: `text`, `names
 {{/* Every object of the files that match `glob`. */}}
 {{- define "status-reporter.objects" -}}
 {{- $given := . -}}
-{{- range $path, $_ := .root.Files.Glob .glob -}}
+{{- $files := .root.Files.Glob .glob -}}
+{{- if not $files }}{{ fail "the chart is not packed: install what `make chart` makes of it" }}{{ end -}}
+{{- range $path, $_ := $files -}}
 {{- range $text := splitList "\n---\n" ($given.root.Files.Get $path) -}}
 {{- include "status-reporter.object" (merge (dict "text" $text) $given) -}}
 {{- end -}}

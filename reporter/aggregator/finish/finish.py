@@ -27,7 +27,6 @@ from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
-from reporter.aggregator.uploads.contents import Contents
 from reporter.core.run.snapshot import Snapshot, Tar
 from reporter.core.run.status import rfc3339
 from reporter.runtime.private_file import write_private
@@ -36,8 +35,7 @@ from reporter.runtime.private_file import write_private
 class Finish:
     """Makes the tarball of a run that takes nothing more.
 
-    `contents` keeps what people look at of the results before their bytes go. `taken_by` names the
-    plugin that took the cluster's snapshot. `log_written` waits, not for long,
+    `taken_by` names the plugin that took the cluster's snapshot. `log_written` waits, not for long,
     until what was logged is in its file. `wall` gives Unix seconds.
     """
 
@@ -48,7 +46,6 @@ class Finish:
         intake: Intake,
         judge: Judge,
         *,
-        contents: Contents | None = None,
         keep_blobs: bool = False,
         definitions: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
         taken_by: str = "",
@@ -61,7 +58,6 @@ class Finish:
         self._taken_by, self._wall, self._step = taken_by, wall, step
         self._stopping, self._judge = threading.Event(), judge
         self._definitions, self._log_written = definitions, log_written
-        self._contents = contents
 
     async def package(self, snapshot: Snapshot) -> Tar:
         """Make the tarball, or return the one that was made already.
@@ -164,11 +160,6 @@ class Finish:
     async def clear(self, snapshot: Snapshot) -> None:
         """Remove what a run's tarball was made from, once its row is durable. Raises OSError."""
         if not self._keep_blobs:
-            if self._contents is not None:
-                try:
-                    await self._contents.keep(snapshot)
-                except JudgingStopped:
-                    return  # the next process does it
             await self._intake.clear()
             await asyncio.to_thread(shutil.rmtree, self._layout.podlogs, ignore_errors=True)
 

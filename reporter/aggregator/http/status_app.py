@@ -38,7 +38,7 @@ _FORBIDDEN = answers.text(
     "certificates are enabled",
 )
 _RUN_DATA = frozenset({"/status", "/results", *page.PATHS})
-_OF_A_KEY = ("/status/", "/results/", "/facts/")
+_OF_A_KEY = ("/status/", "/results/")
 _PROBES = ("/livez", "/healthz", "/readyz")
 _OVER = Answer(204)
 _BUSY = answers.text(

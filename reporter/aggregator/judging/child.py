@@ -15,13 +15,12 @@ from reporter.aggregator.judging.reading import UnpackedTooMuch, read
 from reporter.aggregator.judging.task import UNPACKED_TOO_MUCH, read_task
 
 MEMORY = 96 * 2**20  # address space beyond what is there at the start
-SECONDS = 120  # of the processor
 
 
 def main() -> None:
     """Read, answer, end. An error ends it."""
     task = read_task(sys.argv[1])
-    limit(seconds=task.seconds)
+    limit(task.seconds)
     began = time.process_time()
     with (
         open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as body,
@@ -47,13 +46,13 @@ def main() -> None:
     sys.stdout.buffer.write(found.not_passed.document(found.counts))
 
 
-def limit(memory: int = MEMORY, seconds: float = SECONDS) -> None:
+def limit(seconds: float) -> None:
     """Bound what this process may still take. A limit that is lower already stays."""
     with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
         used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     # The soft limit of the processor ends it with a signal of its own, the hard one with SIGKILL.
     for kind, most, more in (
-        (resource.RLIMIT_AS, used + memory, 0),
+        (resource.RLIMIT_AS, used + MEMORY, 0),
         (resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds), 10),
     ):
         _, hard = resource.getrlimit(kind)

@@ -23,7 +23,7 @@ from reporter.aggregator.judging.task import (
 from reporter.errors import ReporterError
 from reporter.runtime import log
 
-_PROGRAM: Final = "from reporter.aggregator.judging.{} import main; main()"
+_PROGRAM: Final = "from reporter.aggregator.judging.child import main; main()"
 _TRIES: Final = 3
 _PAUSE: Final = 2.0  # seconds; whoever needed the memory may have ended by then
 _TOO_MUCH: Final = "it takes too much memory to read"
@@ -80,16 +80,6 @@ class Judge:
                     with contextlib.suppress(OSError):
                         noted.unlink(missing_ok=True)
 
-    def look(self, what: str, archives: IO[bytes]) -> bytes | None:
-        """Look for what `looking.main` finds in archives; None when that has failed.
-
-        `archives` is a file of lines as it reads them. Raises `JudgingStopped`, and OSError when no
-        process can be started.
-        """
-        with self._turn:
-            code, answer = self._process("looking", [what], archives)
-        return answer if code == 0 else None
-
     def _read(
         self, task: Task, body: IO[bytes], listing: IO[bytes] | None, budget: Budget
     ) -> Judgement:
@@ -106,7 +96,7 @@ class Judge:
             allowed = replace(task, seconds=budget.seconds, unpacked=budget.unpacked)
             arguments = [allowed.text(), "" if descriptor is None else str(descriptor)]
             before = _processor_seconds()
-            code, answer = self._process("child", arguments, body, descriptor)
+            code, answer = self._process(arguments, body, descriptor)
             found = read_judgement(answer) if code == 0 else None
             if found is not None:
                 # Without what the interpreter takes to start: many small results cost little.
@@ -123,10 +113,10 @@ class Judge:
         return Judgement(note=_KILLED, complete=False)
 
     def _process(
-        self, module: str, arguments: list[str], stdin: IO[bytes], passed: int | None = None
+        self, arguments: list[str], stdin: IO[bytes], passed: int | None
     ) -> tuple[int, bytes]:
         """Return how it ended, and its answer."""
-        with self._started(module, arguments, stdin, passed) as process:
+        with self._started(arguments, stdin, passed) as process:
             answer, _ = process.communicate()
         if self._stopped.is_set():
             raise JudgingStopped("stopped while a result was judged")
@@ -134,13 +124,13 @@ class Judge:
 
     @contextlib.contextmanager
     def _started(
-        self, module: str, arguments: list[str], stdin: IO[bytes], passed: int | None
+        self, arguments: list[str], stdin: IO[bytes], passed: int | None
     ) -> Iterator[subprocess.Popen[bytes]]:
         with self._lock:
             if self._stopped.is_set():
                 raise JudgingStopped("stopped before a result was judged")
             process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-c", _PROGRAM.format(module), *arguments],
+                [sys.executable, "-c", _PROGRAM, *arguments],
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -49,12 +49,3 @@ export function facts(list, pairs) {
     ...pairs.flatMap(([name, value]) => [make("dt", { textContent: name }), make("dd", {}, value)]),
   );
 }
-
-/** A table of texts. Roles, because its boxes are grids; the first cell names its row. */
-export function table(className, names, rows) {
-  const cell = (text, index) => make("td", { role: index ? "cell" : "rowheader", textContent: text, data: { name: names[index] } });
-  const head = make("tr", { role: "row" }, ...names.map((name) => make("th", { role: "columnheader", scope: "col", textContent: name })));
-  const body = rows.map((texts) => make("tr", { role: "row" }, ...texts.map(cell)));
-  return make("table", { className: `small ${className}`, role: "table" },
-    make("thead", { role: "rowgroup" }, head), make("tbody", { role: "rowgroup" }, ...body));
-}

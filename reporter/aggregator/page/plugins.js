@@ -1,6 +1,5 @@
 // A card for each plugin.
 
-import { Contents } from "./contents.js";
 import { $, bar, icon, make, mark, say, share, sign } from "./elements.js";
 import { tally } from "./run.js";
 import { count, number, ORDER, outcomes, sumOf, WORDS } from "./words.js";
@@ -44,7 +43,6 @@ function newCard(name) {
   };
   const title = make("h3", { textContent: name, title: name });
   card.element = make("li", { className: "card plugin" }, make("header", {}, card.sign, title, card.count), card.bar, card.note, card.tests);
-  Contents.of(name, card.element);
   $("plugins").append(card.element);
   return card;
 }

@@ -25,9 +25,9 @@ class KeptDocuments:
         self._lock = threading.Lock()
         self._size: int | None = None
 
-    def write(self, kind: str, name: str, source: str, data: bytes) -> None:
+    def write(self, name: str, source: str, data: bytes) -> None:
         """Keep a document, if there is room; `source` says what it was made from, on one line."""
-        path, content = self._path(kind, name), source.encode() + b"\n" + data
+        path, content = self._path(name), source.encode() + b"\n" + data
         new = self._layout.new_body()
         with self._lock, contextlib.suppress(OSError):
             if self._size is None:
@@ -45,15 +45,15 @@ class KeptDocuments:
             finally:
                 new.unlink(missing_ok=True)
 
-    def read(self, kind: str, name: str, source: str) -> bytes | None:
+    def read(self, name: str, source: str) -> bytes | None:
         """Return a document, if there is one that was made from this."""
         try:
-            with self._path(kind, name).open("rb") as file:
+            with self._path(name).open("rb") as file:
                 made_from, _, data = file.read(_LARGEST + 4096).partition(b"\n")
         except OSError:
             return None
         return data if made_from == source.encode() else None
 
-    def _path(self, kind: str, name: str) -> Path:
+    def _path(self, name: str) -> Path:
         # A node's name may be as long as a file's.
-        return self._layout.kept / f"{kind}-{hashlib.sha256(name.encode()).hexdigest()}"
+        return self._layout.kept / hashlib.sha256(name.encode()).hexdigest()

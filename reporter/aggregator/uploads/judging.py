@@ -32,8 +32,6 @@ _LONGEST_PAUSE: Final = 60.0
 _OURS: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _MESSAGE: Final = 1024  # bytes
 FAILED_TESTS: Final = "TestsFailed"
-NOT_PASSED: Final = "not-passed"
-"""The kind of document that is kept of a result whose tests did not all pass."""
 
 
 class Judging:
@@ -136,7 +134,7 @@ class Judging:
             budget = self._budgets[key.plugin]
             found = self._judge.judge(task, body, budget=budget, digest=record.digest)
         if found.not_passed and verdict_of(found.counts) != ResultStatus.PASSED:
-            self._kept.write(NOT_PASSED, str(key), record.digest, found.not_passed)
+            self._kept.write(str(key), record.digest, found.not_passed)
         return found
 
 

@@ -1,16 +1,13 @@
 """Facts of several nodes beside each other: as lines of name and value, and what differs."""
 
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 Facts = Mapping[str, Any]
 
 ABSENT: Final = "absent"
-_ENTRY: Final = 300  # bytes that a name or a value takes beside its text, its first run included
-_RUN: Final = 8  # of nodes that follow each other and have the same value
 _KEYS: Final = ("name", "path", "address", "destination")
 _ORDERED: Final = frozenset({"network.resolver.nameservers", "network.resolver.search"})
 _OWN: Final = (
@@ -71,117 +68,24 @@ def differences(nodes: Mapping[str, Facts], *, own: bool = False) -> list[Differ
 
     A node whose facts are partial may lack one: that counts as a value, `absent`.
     """
-    comparison = Comparison(own=own)
-    for node, facts in nodes.items():
-        comparison.add(node, facts)
-    return list(comparison.differences())
-
-
-class Comparison:
-    """Facts of nodes that come one after the other; of a node nothing is kept but its values.
-
-    `most` bounds the memory for them in bytes, roughly. A fact that no longer fits is left out as a
-    whole, never as the value of one node: that would then seem to lack it.
-    """
-
-    def __init__(self, *, own: bool = False, most: int | None = None) -> None:
-        self._own, self._left = own, most
-        self._nodes: list[str] = []
-        self._facts: dict[str, dict[str, array[int]] | None] = {}  # None: not compared
-        self.left_out = False
-        """Whether a fact was left out for want of memory."""
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes there are."""
-        return len(self._nodes)
-
-    def add(self, node: str, facts: Facts) -> None:
-        """Take the facts of one more node, or raise MemoryError or RecursionError and take none."""
-        found = dict(_lines("", facts))
-        at = len(self._nodes)
-        self._nodes.append(node)
-        try:
-            self._take_in(at, found)
-        except MemoryError:
-            found.clear()
-            self._drop(at)
-            raise
-
-    def _take_in(self, at: int, found: Mapping[str, str]) -> None:
-        for name, value in found.items():
-            if name not in self._facts and self._take(_ENTRY + len(name)):
-                own = not self._own and _is_own(name)
-                self._facts[name] = None if own else {}
-            values = self._facts.get(name)
-            if values is None:
-                continue
-            runs = values.get(value)
-            if runs is not None and runs[-1] == at:
-                runs[-1] = at + 1
-            elif self._take(_RUN if runs is not None else _ENTRY + len(value)):
-                new = array("I", (at, at + 1))
-                if runs is None:
-                    values[value] = new
-                else:
-                    runs.extend(new)
-            else:
-                self._facts[name] = None
-
-    def _drop(self, at: int) -> None:
-        """Drop what was taken of the last node."""
-        self._nodes.pop()
-        for values in filter(None, self._facts.values()):
-            for value in [value for value, runs in values.items() if runs[-1] == at + 1]:
-                runs = values[value]
-                if runs[-2] < at:
-                    runs[-1] = at
-                elif len(runs) > 2:
-                    del runs[-2:]
-                else:
-                    del values[value]
-
-    def differences(self) -> Iterator[Difference]:
-        """Yield what is not the same on all nodes, by name."""
-        for name in sorted(self._facts):
-            values = self._facts[name]
-            if values is None:
-                continue
-            counted = {value: _nodes_in(runs) for value, runs in values.items()}
-            if missing := len(self._nodes) - sum(counted.values()):
-                counted[ABSENT] = counted.get(ABSENT, 0) + missing
-            if len(counted) < 2:
-                continue
-            ranked = sorted(counted, key=lambda value: (-counted[value], value))
-            majority = ranked[0] if 2 * counted[ranked[0]] > len(self._nodes) else None
-            yield Difference(name, majority, {each: self._having(values, each) for each in ranked})
-
-    def _having(self, values: Mapping[str, "array[int]"], value: str) -> tuple[str, ...]:
-        """Return the nodes with a value."""
-        found = [self._nodes[at] for at in _places(values.get(value, ()))]
-        if value == ABSENT:
-            told = {at for runs in values.values() for at in _places(runs)}
-            found += [node for at, node in enumerate(self._nodes) if at not in told]
-        return tuple(sorted(found))
-
-    def _take(self, size: int) -> bool:
-        """Take memory, if there is as much."""
-        if self._left is not None:
-            if self.left_out or size > self._left:
-                self.left_out = True  # for ever: a fact that begins later would seem to be absent
-                return False
-            self._left -= size
-        return True
-
-
-def _places(runs: Iterable[int]) -> Iterator[int]:
-    pairs = iter(runs)
-    for start, end in zip(pairs, pairs, strict=True):
-        yield from range(start, end)
-
-
-def _nodes_in(runs: "array[int]") -> int:
-    return sum(runs[1::2]) - sum(runs[::2])
+    facts: dict[str, dict[str, list[str]]] = {}
+    for node, told in nodes.items():
+        for name, value in dict(_lines("", told)).items():
+            facts.setdefault(name, {}).setdefault(value, []).append(node)
+    found = []
+    for name in sorted(facts):
+        if _is_own(name) and not own:
+            continue
+        values = facts[name]
+        if missing := nodes.keys() - {node for having in values.values() for node in having}:
+            values.setdefault(ABSENT, []).extend(missing)
+        if len(values) < 2:
+            continue
+        ranked = sorted(values, key=lambda value: (-len(values[value]), value))
+        majority = ranked[0] if 2 * len(values[ranked[0]]) > len(nodes) else None
+        having = {value: tuple(sorted(values[value])) for value in ranked}
+        found.append(Difference(name, majority, having))
+    return found
 
 
 def _lines(name: str, value: Any) -> Iterator[tuple[str, str]]:

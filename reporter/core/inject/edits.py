@@ -13,7 +13,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Give a key of an object its value: a key that is not there, or is null, or is a text."""
+    """Give a key of an object its value: a key that is not there, or is null."""
 
     path: Path
     value: Any

@@ -2,19 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from reporter.core.inject.edits import Path, get
 from reporter.core.objects import section, text
-
-_WORKFLOWS: Final[Mapping[str, Path]] = {
-    "Workflow": ("spec",),
-    "WorkflowTemplate": ("spec",),
-    "ClusterWorkflowTemplate": ("spec",),
-    "CronWorkflow": ("spec", "workflowSpec"),
-}
-_WHOLE: Final = ("create", "apply", "replace")
-"""What Argo does with a manifest that is a whole object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +44,6 @@ def jobs(value: Any, at: Path = ()) -> Iterator[FoundJob]:
                 yield _found(shown, one, place, ("spec", "replicatedJobs", index, "template"))
 
 
-def manifests(value: Any) -> Iterator[tuple[Path, str]]:
-    """Yield where Argo's workflows have manifests of whole objects as texts, and whose they are."""
-    for one, place in objects_in(value):
-        group, kind = _type(one)
-        if group != "argoproj.io" or kind not in _WORKFLOWS:
-            continue
-        for path, template, name in _templates(get(one, _WORKFLOWS[kind])):
-            resource = section(template, "resource")
-            if text(resource, "action") in _WHOLE and text(resource, "manifest"):
-                shown = f"{kind.lower()}.{group}/{_name(one)} ({name})"
-                yield (*place, *_WORKFLOWS[kind], *path, "resource", "manifest"), shown
-
-
 def objects_in(value: Any, place: Path = ()) -> Iterator[tuple[Mapping[str, Any], Path]]:
     """Yield the objects of a value that is at `place`, those of a list one by one, also of lists.
 
@@ -83,33 +61,6 @@ def objects_in(value: Any, place: Path = ()) -> Iterator[tuple[Mapping[str, Any]
 
 def _type(one: Mapping[str, Any]) -> tuple[str, str]:
     return text(one, "apiVersion").partition("/")[0], text(one, "kind")
-
-
-def _templates(spec: Any) -> Iterator[tuple[Path, Mapping[str, Any], str]]:
-    """Yield a workflow's templates with their paths and names, also those within others' steps."""
-    defaults = "templateDefaults"
-    yield from _with_inline(section(spec, defaults), (defaults,), defaults)
-    for index, each in _listed(section(spec), "templates"):
-        yield from _with_inline(each, ("templates", index), text(each, "name"))
-
-
-def _with_inline(
-    template: Mapping[str, Any], at: Path, name: str
-) -> Iterator[tuple[Path, Mapping[str, Any], str]]:
-    yield at, template, name
-    steps = _steps(template.get("steps"), (*at, "steps"))
-    tasks = _steps(section(template, "dag").get("tasks"), (*at, "dag", "tasks"))
-    for path, step in (*steps, *tasks):
-        yield from _with_inline(section(step, "inline"), (*path, "inline"), text(step, "name"))
-
-
-def _steps(value: Any, at: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the steps of a list, or of a list of lists that are one after another."""
-    if isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _steps(each, (*at, index))
-    elif isinstance(value, Mapping):
-        yield at, value
 
 
 def _listed(value: Mapping[str, Any], key: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -8,7 +8,6 @@ from reporter.core.diagnosis.setting import FALSE, reporters_in
 from reporter.core.facts import Form
 from reporter.core.inject.edits import get
 from reporter.core.inject.jobs import FoundJob, jobs
-from reporter.core.inject.placeholders import PLACEHOLDER
 from reporter.core.inject.template import account_of
 from reporter.core.inject.wishes import DISABLED, LABEL
 from reporter.core.objects import section, text
@@ -31,9 +30,6 @@ _DEFAULTS: Final = {
     "REPORTER_FORM": "auto",
     "ADAPTER_CONTAINER_NAME": "",
 }
-_OPEN: Final = frozenset({"annotations", "args", "command", "env", "image", "labels"})
-"""Members in which no rule looks, or each value by itself."""
-_WORKFLOWS_OWN: Final = "{{workflow.namespace}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +40,6 @@ class Reporter:
     place: Place
     form: Form
     index: int
-    filled: bool = False
-    """Whether Argo puts values in place of placeholders in its manifest."""
 
     @property
     def name(self) -> str:
@@ -61,7 +55,6 @@ class Reporter:
             if isinstance(value := entry.get("value", ""), str)
             and "valueFrom" not in entry
             and "$(" not in value
-            and not (self.filled and PLACEHOLDER.search(value))
         }
 
     @property
@@ -99,8 +92,7 @@ class Job:
 
     `name` is the Job's own, empty where only the cluster knows it; `part` is that of a JobSet.
     `elsewhere` is the namespace of a manifest that names none. `asked` is the place of the label
-    that asks for a reporter; empty without one. `hidden` says that placeholders of Argo stand where
-    rules look.
+    that asks for a reporter; empty without one.
     """
 
     kind: str
@@ -113,7 +105,6 @@ class Job:
     spec: Object
     reporters: tuple[Reporter, ...]
     asked: Place
-    hidden: bool = False
 
     @property
     def title(self) -> str:
@@ -124,11 +115,8 @@ class Job:
 
     @property
     def namespace(self) -> str:
-        """Where it is; empty where nobody says, or only Argo knows."""
-        own = text(self.metadata, "namespace")
-        if own == _WORKFLOWS_OWN:
-            return self.elsewhere
-        return "" if PLACEHOLDER.search(own) else own or self.elsewhere
+        """Where it is; empty where nobody says."""
+        return text(self.metadata, "namespace") or self.elsewhere
 
     @property
     def pod_place(self) -> Place:
@@ -168,28 +156,19 @@ class Job:
         return section(self.spec, "template")
 
 
-def read_jobs(
-    value: Object, place: Place, elsewhere: str = "", *, filled: bool = False
-) -> Iterator[Job]:
-    """Yield the Jobs of an object, or what it makes, that have a reporter or ask for one.
-
-    With `filled`, Argo puts values in place of `{{...}}` before there is a Job.
-    """
+def read_jobs(value: Object, place: Place, elsewhere: str = "") -> Iterator[Job]:
+    """Yield the Jobs of an object, or what it makes, that have a reporter or ask for one."""
     kind, metadata = text(value, "kind"), section(value, "metadata")
     forms = {"initContainers": Form.NATIVE, "containers": Form.CLASSIC}
     for each in jobs(value):
         spec, spec_place = section(get(value, (*each.job, "spec"))), (*place, *each.job, "spec")
         part = section(get(value, each.job[:-1])) if kind == "JobSet" else {}
         reporters = tuple(
-            Reporter(
-                container, (*spec_place, "template", "spec", listed, at), forms[listed], at, filled
-            )
+            Reporter(container, (*spec_place, "template", "spec", listed, at), forms[listed], at)
             for listed, at, container in reporters_in(section(spec, "template", "spec"))
         )
         name = {"Job": each.name, "JobSet": _name(each.name, part)}.get(kind, "")
-        own = text(metadata, "namespace")
-        unplaced = own != _WORKFLOWS_OWN and _hides(own)
-        asked = _asked(value, each, filled=filled)
+        asked = _asked(value, each)
         if reporters or asked:
             yield Job(
                 kind,
@@ -202,7 +181,6 @@ def read_jobs(
                 spec,
                 reporters,
                 (*place, *asked) if asked else (),
-                filled and (unplaced or _hides(spec)),
             )
 
 
@@ -212,16 +190,7 @@ def _name(whole: str, part: Object) -> str:
     return f"{whole}-{text(part, 'name')}-0" if one else ""
 
 
-def _hides(value: Any) -> bool:
-    """Return whether a placeholder stands for what a rule looks at, in any part of a value."""
-    if isinstance(value, Mapping):
-        return any(_hides(each) for key, each in value.items() if key not in _OPEN)
-    if isinstance(value, list):
-        return any(_hides(each) for each in value)
-    return isinstance(value, str) and PLACEHOLDER.search(value) is not None
-
-
-def _asked(value: Object, found: FoundJob, *, filled: bool) -> Place:
+def _asked(value: Object, found: FoundJob) -> Place:
     """Return where a label asks for a reporter: the template's counts before the object's.
 
     On the Pod template it has no effect, and somebody believes that it has.
@@ -229,9 +198,8 @@ def _asked(value: Object, found: FoundJob, *, filled: bool) -> Place:
     for at in (found.job, found.at):
         labels = section(get(value, at), "metadata", "labels")
         if LABEL in labels:
-            asked = text(labels, LABEL)
-            unknown = filled and PLACEHOLDER.search(asked)
-            return () if asked == DISABLED or unknown else (*at, "metadata", "labels", LABEL)
+            disabled = text(labels, LABEL) == DISABLED
+            return () if disabled else (*at, "metadata", "labels", LABEL)
     pod = (*found.job, "spec", "template")
     labels = section(get(value, pod), "metadata", "labels")
     return (*pod, "metadata", "labels", LABEL) if LABEL in labels else ()

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from reporter.core.inject.placeholders import PLACEHOLDER
 from reporter.core.lint.case import Case, Hit, shown
 from reporter.core.objects import section, text
 from reporter.core.pod import find_adapter
@@ -57,9 +56,7 @@ def job_name(case: Case) -> Iterator[Hit]:
     literal = reporter.literal
     place = reporter.variable("JOB_NAME")[0]
     path = _field(case, "JOB_NAME")
-    if PLACEHOLDER.search(job.name):
-        pass  # Argo knows it
-    elif (told := literal.get("JOB_NAME", "")) and told != job.name:
+    if (told := literal.get("JOB_NAME", "")) and told != job.name:
         real = f"this Job is named {job.name!r}" if job.name else "the Job gets a generated name"
         yield Hit(
             (*place, "value"),
@@ -104,7 +101,7 @@ def reporter_name(case: Case) -> Iterator[Hit]:
     """How the reporter knows itself."""
     reporter = case.reporter
     told = reporter.value("REPORTER_CONTAINER_NAME")
-    if told not in {None, reporter.name} and not PLACEHOLDER.search(reporter.name):
+    if told not in {None, reporter.name}:
         yield Hit(
             reporter.variable("REPORTER_CONTAINER_NAME")[0],
             f"The reporter's container is named {reporter.name!r}, but REPORTER_CONTAINER_NAME is "

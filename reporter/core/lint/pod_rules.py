@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from reporter.core.facts import Form
 from reporter.core.inject.container import guaranteed, limited
-from reporter.core.inject.placeholders import PLACEHOLDER
 from reporter.core.inject.template import AUTOMOUNT
 from reporter.core.lint.case import Case, Hit, shown
 from reporter.core.lint.jobs import Job
@@ -72,8 +71,7 @@ def form(case: Case) -> Iterator[Hit]:
     """What the reporter is told it is, and what it is."""
     reporter, native = case.reporter, case.reporter.form is Form.NATIVE
     policy = text(reporter.container, "restartPolicy")
-    unknown = not case.job.whole or PLACEHOLDER.search(policy)
-    if native and policy != "Always" and not unknown:
+    if native and policy != "Always" and case.job.whole:
         yield Hit(
             reporter.place,
             "The reporter is an init container without restartPolicy: Always: the Pod waits for "

@@ -1,9 +1,8 @@
 """`status-ctl facts`: the facts of nodes side by side, and what differs between them."""
 
 import argparse
-import csv
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reporter.core.host.compare import ABSENT, Difference, differences, lines
@@ -27,10 +26,8 @@ exit codes:
   2    usage error
   4    cannot tell: not reachable, forbidden, no such run, no results yet
   130  Ctrl-C"""
-FORMS = ("table", "json", "yaml", "csv")
+FORMS = ("table", "json", "yaml")
 _NODES_SHOWN = 3
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""With what a cell begins that a spreadsheet would calculate."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,9 +75,6 @@ def _show_nodes(nodes: Mapping[str, Mapping[str, Any]], options: argparse.Namesp
     if options.output in ("json", "yaml"):
         documents = [{**facts, "node": node} for node, facts in sorted(nodes.items())]
         show.put_data(options.output, {"api_version": "v1", "kind": "Facts", "nodes": documents})
-    elif options.output == "csv":
-        told = ((node, *pair) for node, facts in sorted(nodes.items()) for pair in _pairs(facts))
-        _put_csv(("node", "fact", "value"), told)
     else:
         header = ["NODE", "OS", "KERNEL", "ARCH", "CPUS", "MEMORY", "RUNTIME", "UNREADABLE"]
         _put_table(header, [[node, *_summary(facts)] for node, facts in sorted(nodes.items())])
@@ -101,17 +95,11 @@ def _summary(facts: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from lines(facts).items()
-
-
 def _show_node(facts: Mapping[str, Any], options: argparse.Namespace) -> None:
     if options.output in ("json", "yaml"):
         show.put_data(options.output, facts)
-    elif options.output == "csv":
-        _put_csv(("fact", "value"), _pairs(facts))
     else:
-        _put_table(["FACT", "VALUE"], [list(pair) for pair in _pairs(facts)])
+        _put_table(["FACT", "VALUE"], list(lines(facts).items()))
 
 
 def _show_differences(nodes: Mapping[str, Mapping[str, Any]], options: argparse.Namespace) -> None:
@@ -127,14 +115,6 @@ def _show_differences(nodes: Mapping[str, Mapping[str, Any]], options: argparse.
         ]
         document = {"api_version": "v1", "kind": "FactsDiff", "nodes": sorted(nodes)}
         show.put_data(options.output, {**document, "differences": documents})
-    elif options.output == "csv":
-        told = (
-            (each.name, node, value, each.majority or "")
-            for each in found
-            for value, those in each.values.items()
-            for node in those
-        )
-        _put_csv(("fact", "node", "value", "majority"), told)
     elif len(nodes) == 1:
         tell(f"there are facts of one node only: {_some(nodes)}")
     elif not found:
@@ -166,15 +146,3 @@ def _some(names: Mapping[str, Any] | Sequence[str]) -> str:
 
 def _put_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     show.put(table(header, rows, columns=terminal_columns(sys.stdout)))
-
-
-def _put_csv(header: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
-    written = csv.writer(sys.stdout, lineterminator="\n")
-    written.writerow(header)
-    for row in rows:
-        written.writerow(map(_cell, row))
-
-
-def _cell(value: str) -> str:
-    # Python before 3.13 does not quote a CR, and what follows it would begin a cell.
-    return (f"'{value}" if value.startswith(_FORMULA) else value).replace("\r", " ")

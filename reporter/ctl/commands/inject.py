@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = f"""\
 Adds the reporter to the Jobs in manifests and writes the result to standard output: Jobs,
-CronJobs, JobSets, lists, and Jobs in Argo's resource templates. Everything else is passed on
-byte for byte, with comments and order. A report of what was done goes to standard error.
+CronJobs, JobSets and lists of them. Everything else is passed on byte for byte, with comments
+and order. A report of what was done goes to standard error.
 
 The Pods keep their ServiceAccount and its token mounts; the reporter gets a token of that
 account, which needs the rights that --with-rbac adds. Injecting again with the same options

@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from reporter.core.lint.case import Severity, World, findings
 from reporter.core.lint.jobs import Job, Object, read_jobs
@@ -13,31 +12,18 @@ from reporter.core.lint.rules import RULES, UNREADABLE
 from reporter.core.objects import section, text
 from reporter.ctl.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
 from reporter.ctl.exits import FAILED, GOOD, reading_input
-from reporter.ctl.lint_reports import (
-    Checked,
-    LocatedFinding,
-    as_data,
-    as_github,
-    as_junit,
-    as_sarif,
-    lines,
-)
+from reporter.ctl.lint_reports import Checked, LocatedFinding, as_data, as_sarif, lines
 from reporter.ctl.manifests.files import add_files
 from reporter.ctl.manifests.objects import File, load_manifests
 from reporter.ctl.show import output as show
-from reporter.ctl.show.github import put_summary
 from reporter.ctl.show.table import paint, wants_colour
 from reporter.ctl.show.tell import tell
 
-if TYPE_CHECKING:
-    from reporter.wire.manifest import Manifest
-
 DESCRIPTION = """\
 Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter, or the label
-status-reporter.io/inject that asks for one, also those in the resource templates of Argo's
-workflows, and says what would go wrong: file, line, field, and what to do. Other objects are
-skipped, except RBAC objects and ServiceAccounts, which say what the reporter may do.
-docs/lint.md lists the rules.
+status-reporter.io/inject that asks for one, and says what would go wrong: file, line, field,
+and what to do. Other objects are skipped, except RBAC objects and ServiceAccounts, which say
+what the reporter may do. docs/lint.md lists the rules.
 
 exit codes:
   0    no errors (there may be warnings)
@@ -46,7 +32,7 @@ exit codes:
   4    cannot tell: with --cluster, not reachable or forbidden
   130  Ctrl-C"""
 
-FORMS = ("text", "json", "sarif", "junit", "github")
+FORMS = ("text", "json", "sarif")
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33"}
 _WANTED = (*NEEDED, WATCH, EVENTS)
 
@@ -84,18 +70,10 @@ def run(options: argparse.Namespace) -> int:
     with reading_input():
         files = list(load_manifests(options.files))
     found, checked = _lint(files, options)
-    unchecked = [Checked(file.shown, each, False) for file in files for each in file.unread]
-    _put(found, checked, unchecked, options)
+    _put(found, checked, options)
     errors = sum(each.rule.severity is Severity.ERROR for each in found)
     if options.output == "text":
         tell(_summary(sum(each.reporter for each in checked), errors, len(found) - errors))
-    if unchecked:
-        verb = "was" if len(unchecked) == 1 else "were"
-        counted = _counted(len(unchecked), "manifest")
-        tell(
-            f"{counted} in Argo templates {verb} not checked: not valid YAML until Argo fills in "
-            "the placeholders"
-        )
     return FAILED if errors or (options.strict and found) else GOOD
 
 
@@ -105,7 +83,7 @@ def _lint(
     from reporter.settings.sidecar import complaints
 
     jobs = {
-        (file.name, at): _jobs(each, options.namespace or "")
+        (file.name, at): list(read_jobs(each.value, each.place, options.namespace or ""))
         for file in files
         for at, each in enumerate(file.manifests)
     }
@@ -129,15 +107,14 @@ def _lint(
             ]
         for at, manifest in enumerate(file.manifests):
             for job in jobs[(file.name, at)]:
-                title = f"{manifest.owner}: {job.title}" if manifest.owner else job.title
-                checked.append(Checked(file.shown, title, bool(job.reporters)))
+                checked.append(Checked(file.shown, job.title, bool(job.reporters)))
                 found += [
                     LocatedFinding(
                         each.rule,
                         file.shown,
                         manifest.line(each.place),
                         manifest.field(each.place),
-                        title,
+                        job.title,
                         each.what,
                         each.todo,
                     )
@@ -146,22 +123,13 @@ def _lint(
     return found, checked
 
 
-def _jobs(manifest: "Manifest", namespace: str) -> list[Job]:
-    elsewhere = manifest.elsewhere or namespace
-    return list(read_jobs(manifest.value, manifest.place, elsewhere, filled=bool(manifest.owner)))
-
-
 def _denied(
     jobs: Sequence[Job], options: argparse.Namespace
 ) -> Iterator[tuple[tuple[Account, str], frozenset[Right]]]:
     """Ask the cluster which permissions the accounts lack. Raises CannotTell."""
     api, namespace = open_cluster(options)
     assert namespace is not None
-    asked = {
-        (Account(job.namespace, job.account), job.name)
-        for job in jobs
-        if job.reporters and not job.hidden
-    }
+    asked = {(Account(job.namespace, job.account), job.name) for job in jobs if job.reporters}
     with closing(api), asking():
         for account, job in sorted(asked):
             where = account.namespace or namespace
@@ -200,27 +168,13 @@ def _review(right: Right, namespace: str, account: str, job: str) -> Object:
 def _put(
     found: Sequence[LocatedFinding],
     checked: Sequence[Checked],
-    unchecked: Sequence[Checked],
     options: argparse.Namespace,
 ) -> None:
     match options.output:
         case "json":
-            show.put_data("json", as_data(found, checked, unchecked))
+            show.put_data("json", as_data(found, checked))
         case "sarif":
             show.put_data("json", as_sarif(found))
-        case "junit":
-            show.put(as_junit(found, checked, unchecked, strict=options.strict))
-        case "github":
-            show.put(as_github(found, unchecked))
-            rows = [[each.place, str(each.rule.severity), each.what, each.todo] for each in found]
-            try:
-                put_summary(
-                    f"status-ctl lint: {_counted(len(checked), 'Job')}",
-                    ("Place", "Severity", "What", "What to do"),
-                    rows,
-                )
-            except OSError as error:
-                tell(f"cannot write the summary: {error.strerror}")
         case _:
             colour = wants_colour(sys.stdout, refused=options.no_color)
             for each in found:

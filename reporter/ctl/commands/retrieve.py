@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from reporter.core.launch.snapshot_plugin import PLUGIN
 from reporter.core.objects import number, text
-from reporter.core.run.plan import GLOBAL
 from reporter.ctl.exits import FAILED, GOOD, USAGE, CannotTell
 from reporter.ctl.run import origin
 from reporter.ctl.run.archive import TARBALL
@@ -18,7 +16,7 @@ from reporter.ctl.run.download import confirm, fetch, find_tarball
 from reporter.ctl.run.server import RequestFailed, StatusServer
 from reporter.ctl.show import output as show
 from reporter.ctl.show.tell import tell
-from reporter.ctl.snapshot_index import contents_lines, snapshot_lines
+from reporter.ctl.snapshot_index import snapshot_lines
 from reporter.runtime.private_file import sync_directory
 from reporter.untar import BadArchive, extract
 
@@ -36,7 +34,6 @@ exit codes:
   130  Ctrl-C"""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
-_COURTESY = 2.0  # seconds for what only a person wants to know
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,18 +120,9 @@ def _deliver(
     _put(announced, path if directory is None else directory, files, options)
     if trouble := confirm(server, found):
         tell(f"the download was not confirmed, so `delete` will ask: {trouble}")
-    for line in _of_the_snapshot(server) if directory is None else snapshot_lines(directory):
+    for line in snapshot_lines(path if directory is None else directory):
         tell(line)
     return GOOD
-
-
-def _of_the_snapshot(server: StatusServer) -> tuple[str, ...]:
-    """Ask what the run's snapshot lacks, if it has one: finding it in the tarball takes long."""
-    try:
-        answer = server.get(f"/results/{PLUGIN}/{GLOBAL}/snapshot", timeout=_COURTESY)
-    except RequestFailed:
-        return ()
-    return contents_lines(answer.body) if answer.status == 200 else ()
 
 
 @contextmanager

@@ -36,9 +36,6 @@ exit codes:
        that has ended without a final verdict
   130  Ctrl-C"""
 
-FOR_JOBS = ("junit", "github")
-"""Forms of output for Jobs only."""
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -65,7 +62,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", metavar="TIME", type=length, help="timeout, as 90s, 30m or 6h (default: none)"
     )
     run_exit.arguments(parser)
-    show.arguments(parser, (*show.FORMS, *FOR_JOBS))
+    show.arguments(parser, show.FORMS)
     origin.arguments(parser, named=False)
 
 
@@ -75,10 +72,6 @@ def run(options: argparse.Namespace) -> int:
     found = None if options.run_name else _sought(options)
     if options.jobs and not (options.run_name or found):
         return _wait_for_jobs(options)
-    if options.output in FOR_JOBS:
-        options.error(
-            f"-o {options.output} applies to JOBs; `status-ctl results` has the tests of a run"
-        )
     chosen = found or origin.choose(options)
     code, _ = follow(chosen, options, options.goal, fail_fast=options.fail_fast)
     return code

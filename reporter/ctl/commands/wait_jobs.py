@@ -17,7 +17,6 @@ from reporter.core.text import clean
 from reporter.ctl.cluster import TIMEOUT, job_name, open_cluster, said
 from reporter.ctl.commands.jobs import item, lines_of
 from reporter.ctl.exits import CANNOT_TELL, FAILED, GOOD, TIME_OVER, CannotTell
-from reporter.ctl.job_reports import Waited, as_github, as_junit, put_github_summary
 from reporter.ctl.show import output as show
 from reporter.ctl.show.bar import Bar
 from reporter.ctl.show.table import paint
@@ -46,8 +45,6 @@ class Awaited:
     over: bool = False
     outcome: JobOutcome = JobOutcome.OPEN
     remark: str = ""
-    put: bool = False  # its verdict was written
-    lost: str = ""  # why no last verdict of it was seen, once that is sure
 
     @property
     def key(self) -> str:
@@ -61,13 +58,6 @@ class Awaited:
             return self.unread or "does not exist"
         return ", ".join(map(_words, standing(self.seen))) or "no condition yet"
 
-    @property
-    def waited(self) -> Waited:
-        """What has come of it."""
-        found = [] if self.seen is None else standing(self.seen)
-        why = self.lost or f"not decided: {self.state}"
-        return Waited(self.name, self.outcome, found, why)
-
 
 def run(options: argparse.Namespace) -> int:
     """Wait for the Jobs that are named, and return the exit code."""
@@ -79,7 +69,6 @@ def run(options: argparse.Namespace) -> int:
         return waiting.run()
     finally:
         waiting.bar.clear()
-        waiting.report()
         api.close()
 
 
@@ -114,24 +103,11 @@ class Waiting:
                 return self._code()
             if self._end is not None and self._clock() + 0.05 >= self._end:
                 for job in left:
-                    job.lost = f"timed out: {job.state}"
                     self._tell(f"timed out waiting for {job.key}: {job.state}")
                 return self._code() or TIME_OVER
             self.bar.put(_progress(left, len(self._jobs)))
             pause = PAUSE if self._end is None else min(PAUSE, self._end - self._clock())
             self._sleep(max(pause, 0.0))
-
-    def report(self) -> None:
-        """Write what pipelines read of all Jobs, whatever has ended the wait."""
-        jobs = [job.waited for job in self._jobs]
-        if self._options.output == "junit":
-            show.put(as_junit(jobs))
-        elif self._options.output == "github":
-            show.put(line for job in self._jobs if not job.put for line in as_github(job.waited))
-            try:
-                put_github_summary(jobs)
-            except OSError as error:
-                tell(f"cannot write the summary: {error.strerror}")
 
     def _code(self) -> int:
         """A failure that is known stays one, whatever becomes of the others."""
@@ -189,12 +165,7 @@ class Waiting:
 
     def _put(self, job: Awaited, found: Object) -> None:
         self.bar.clear()
-        job.put = True
         match self._options.output:
-            case "junit":
-                pass  # one document, at the end
-            case "github":
-                show.put(as_github(job.waited))
             case "name":
                 show.put_names([job.key])
             case "json":
@@ -213,7 +184,7 @@ class Waiting:
                     show.put([f"{job.key}  {clean(each.type, 512)}={status}  {words}"])
 
     def _lose(self, job: Awaited, why: str) -> None:
-        job.over, job.lost = True, why
+        job.over = True
         self._tell(f"{job.key} {why}")
 
     def _remark(self, job: Awaited, words: str) -> None:

@@ -8,11 +8,6 @@ from yaml.nodes import MappingNode, Node
 from reporter.ctl.manifests.rendering import flow
 
 
-def dumped(value: Any) -> str:
-    """Return a value on one line; as JSON it is YAML too."""
-    return json.dumps(value, ensure_ascii=False)
-
-
 def new_key(text: str, mapping: Any, key: str, value: Any, *, again: bool) -> tuple[int, str]:
     """Return where a key goes, after the last, and its text. `again`: another one went there."""
     lead, indent, step = _style(text, mapping)

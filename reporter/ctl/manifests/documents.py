@@ -85,12 +85,7 @@ def read(text: str) -> Document:
     plain, known = text, None
     if text.lstrip().startswith("{"):
         plain, known = _as_yaml(text)
-    try:
-        loader = Loader(plain)
-    except UnicodeEncodeError as error:
-        # JSON can escape one half of a character.
-        line = plain.count("\n", 0, error.start) + 1
-        raise UnreadableManifest(line, "invalid YAML: half of a character") from None
+    loader = Loader(plain)
     try:
         root = loader.get_single_node()
         built = _Built(loader)

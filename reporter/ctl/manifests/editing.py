@@ -4,9 +4,9 @@ The places come from the parser. The result is read again and compared with the 
 a text that cannot be changed this way is refused, never spoilt.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -72,7 +72,9 @@ class _Editor:
             raise Unplaced
         match edit:
             case Put(path, new) if found := member(way[-1], path[-1]):
-                yield self._replaced(found[1], get(self._document.value, path), new)
+                if get(self._document.value, path) is not None:
+                    raise Unplaced
+                yield self._filled(found[1], new)
             case Put(path, new):
                 yield self._new_key(way[-1], path, new)
             case Add(path, new, first):
@@ -134,17 +136,11 @@ class _Editor:
             return Cut(self._line_end(line - 1), end, "")
         return Cut(0, min(end + len(self._break), len(self._text)), "")
 
-    def _replaced(self, node: Node, old: Any, new: Any) -> Cut:
-        """Replace a text, or nothing; of a literal block only the lines that differ."""
-        if not isinstance(node, ScalarNode) or not (old is None or isinstance(old, str)):
-            raise Unplaced
+    def _filled(self, node: Node, new: Any) -> Cut:
+        """Give a key a value that it has not."""
         start, end = node.start_mark.index, node.end_mark.index
-        if node.style == "|" and isinstance(new, str):
-            lines = self._text[start:end].split(self._break)
-            return Cut(start, end, self._break.join(_relined(lines, old or "", new)), _DEEPEST)
         space = " " if self._text[start - 1 : start] == ":" else ""
-        tail = self._break if node.style in _BLOCK_STYLES else ""
-        return Cut(start, end, space + brackets.dumped(new) + tail, _DEEPEST)
+        return Cut(start, end, f"{space}{json.dumps(new, ensure_ascii=False)}", _DEEPEST)
 
     def _below(self, index: int, lines: list[str], column: int, depth: int) -> Cut:
         """Put lines after the one of `index`."""
@@ -210,20 +206,3 @@ class _Editor:
         if "+" in header and text.endswith("\n"):
             return int(node.end_mark.index) - 1
         return int(node.start_mark.index) + len(text.rstrip())
-
-
-def _relined(lines: list[str], old: str, new: str) -> Iterator[str]:
-    """Yield a literal block's lines, the header first, with the lines that `new` has otherwise."""
-    header, *shown = lines
-    was, becomes = old.split("\n"), new.split("\n")
-    margin = re.match(" *", next((each for each in shown if each.strip()), ""))
-    first = next((each for each in was if each.strip()), "")
-    columns = len(margin[0]) if margin else 0
-    indent = " " * (columns - (len(first) - len(first.lstrip(" "))))
-    yield header
-    for tag, a, b, c, d in SequenceMatcher(None, was, becomes, autojunk=False).get_opcodes():
-        if tag == "equal":
-            yield from shown[a:b]
-        else:
-            yield from (f"{indent}{line}" if line else "" for line in becomes[c:d])
-    yield from shown[len(was) :]

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reporter.core.inject.decide import decide
-from reporter.core.inject.edits import Edit, Put, apply, get
-from reporter.core.inject.jobs import FoundJob, jobs, manifests
-from reporter.core.inject.placeholders import PLACEHOLDER, masked, unmasked
+from reporter.core.inject.edits import Edit, apply, get
+from reporter.core.inject.jobs import FoundJob, jobs
 from reporter.core.inject.record import ANNOTATION
 from reporter.core.inject.rights import gives, role, role_binding
 from reporter.core.inject.template import (
@@ -27,7 +26,7 @@ from reporter.ctl.manifests.documents import Document, UnreadableManifest, read,
 from reporter.ctl.manifests.editing import Unplaced, edited
 from reporter.wire.kubernetes_yaml import template_hint
 
-_ABOUT = re.compile(r"Job|Workflow|List|\brbac\.authorization\.k8s\.io\b")
+_ABOUT = re.compile(r"Job|List|\brbac\.authorization\.k8s\.io\b")
 _RIGHTS: Final = "rights"
 _MARK: Final = "\ufeff"  # of the byte order, which some editors write
 _REWRITTEN: Final = "rewritten without its comments: it has aliases or an unusual YAML layout"
@@ -117,24 +116,17 @@ def uninjected(stream: str, chosen: Chosen) -> Made:
     return made
 
 
-def _each(stream: str, changes: _Decide, made: Made, nested: bool = False) -> Iterable[str]:
+def _each(stream: str, changes: _Decide, made: Made) -> Iterable[str]:
     """Yield the documents' texts, changed."""
     line = 1
     if stream.startswith(_MARK):
         yield _MARK
     for piece in split(stream.removeprefix(_MARK)):
-        yield _changed(piece, line, changes, made, nested=nested)
+        yield _changed(piece, line, changes, made)
         line += piece.count("\n")
 
 
-def _changed(
-    piece: str,
-    line: int,
-    changes: _Decide,
-    made: Made,
-    *,
-    nested: bool,
-) -> str:
+def _changed(piece: str, line: int, changes: _Decide, made: Made) -> str:
     if not _ABOUT.search(piece):
         return piece
     try:
@@ -144,8 +136,6 @@ def _changed(
         made.said.append(Said(line + error.line - 1, "the document", what, failed=True))
         return piece
     out, put_in = changes(document, line + document.line - 1, made)
-    if not nested:
-        put_in += _inside(document, line, changes, made)
     for edits in (out, put_in):
         if not edits:
             continue
@@ -153,37 +143,9 @@ def _changed(
             piece = edited(document, edits)
         except Unplaced:
             piece = _rewritten(document, apply(document.value, edits))
-            if not nested:
-                made.said.append(Said(line + document.line - 1, "the document", _REWRITTEN))
+            made.said.append(Said(line + document.line - 1, "the document", _REWRITTEN))
         document = read(piece)
     return piece
-
-
-def _inside(
-    document: Document,
-    line: int,
-    changes: _Decide,
-    made: Made,
-) -> list[Edit]:
-    """Return the changes of manifests that are texts, with placeholders as Argo's in them."""
-    edits: list[Edit] = []
-    at = line + document.line - 1
-    for path, owner in manifests(document.value):
-        old = get(document.value, path)
-        plain, names = masked(old)
-        inner = Made()
-        new = unmasked("".join(_each(plain, changes, inner, nested=True)), names)
-        for said in inner.said:
-            shown = unmasked(f"{owner}: {said.shown}", names)
-            notes = tuple(unmasked(note, names) for note in said.notes)
-            what = unmasked(said.what, names)
-            made.said.append(Said(at, shown, what, notes, said.failed))
-        for namespace, account in inner.accounts:
-            key = unmasked(namespace, names), unmasked(account, names)
-            made.accounts.setdefault(key, at)
-        if new != old:
-            edits.append(Put(path, new))
-    return edits
 
 
 def _rewritten(document: Document, value: Any) -> str:
@@ -223,10 +185,6 @@ def _with_rights(made: Made) -> str:
             there[key] = value
     wanted: dict[tuple[str, str, str], tuple[dict[str, Any], int]] = {}
     for (namespace, account), line in sorted(made.accounts.items()):
-        if PLACEHOLDER.search(f"{namespace} {account}"):
-            what = f"no rights added for account {account!r} of namespace {namespace or 'any'!r}"
-            made.said.append(Said(line, "the rights", f"{what}: a placeholder"))
-            continue
         for each in (role(namespace, account), role_binding(namespace, account)):
             key = each["kind"], namespace, each["metadata"]["name"]
             wanted.setdefault(key, (each, line))

@@ -16,16 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """What a file holds. `name` is its path as it was given, `-` for standard input.
-
-    Texts in Argo's workflows are included; `unread` are the owners of such texts that
-    cannot be read because of their placeholders.
-    """
+    """What a file holds. `name` is its path as it was given, `-` for standard input."""
 
     name: str
     manifests: "Sequence[Manifest]"
     mistakes: "Sequence[Mistake]"
-    unread: Sequence[str] = ()
 
     @property
     def shown(self) -> str:
@@ -39,28 +34,8 @@ def load_manifests(names: Sequence[str]) -> Iterator[File]:
     Raises OSError, with the name, for what cannot be read.
     """
     # PyYAML is imported only when there is something to read.
-    from reporter.wire.manifest import MAX_BYTES
+    from reporter.wire.manifest import MAX_BYTES, read_manifests
 
     for name in names:
-        if name == "-":
-            yield _file(name, content(name, MAX_BYTES + 1))
-            continue
-        for path in manifest_files(Path(name)):
-            yield _file(str(path), content(str(path), MAX_BYTES + 1))
-
-
-def _file(name: str, data: bytes) -> File:
-    from reporter.wire.manifest import Manifest, read_manifests, read_texts
-
-    own, mistakes = read_manifests(data)
-    found, unread = list[Manifest](), list[str]()
-    for manifest in own:
-        found.append(manifest)
-        for each in read_texts(manifest):
-            if isinstance(each, Manifest):
-                found.append(each)
-            elif isinstance(each, str):
-                unread.append(each)
-            else:
-                mistakes.append(each)
-    return File(name, found, mistakes, unread)
+        for path in [name] if name == "-" else map(str, manifest_files(Path(name))):
+            yield File(path, *read_manifests(content(path, MAX_BYTES + 1)))

@@ -211,8 +211,6 @@ def test_other_methods_of_the_status_listener(aggregator: Aggregator, name: str)
             "/results": {404},
             "/results/e2e/global": {200, 404},
             "/results/e2e/global/report": {200, 404},
-            "/results/e2e/global/snapshot": {404},
-            "/facts/e2e/differences": {404},
         }.get(path, {200})
         assert answer.status_code in expected
         assert b"" == answer.content

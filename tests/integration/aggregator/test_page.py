@@ -14,7 +14,6 @@ MODULES = [
     f"{name}.js"
     for name in (
         "ask",
-        "contents",
         "elements",
         "entry",
         "hero",

@@ -1,9 +1,7 @@
 """`status-ctl lint`, from the outside: files in, findings out, in every form."""
 
 import json
-import re
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -316,59 +314,6 @@ def test_nothing_is_a_result_too(home: Home) -> None:
 
     Draft202012Validator(SARIF).validate(json.loads(out))
     assert (0, []) == (code, json.loads(out)["runs"][0]["results"])
-
-
-@pytest.mark.parametrize("strict", [False, True])
-def test_junit(found: Home, strict: bool) -> None:
-    """A case for each Job; warnings fail only if they are to."""
-    write(found.folder, "warned.yaml", broken(spec(parallelism=2)))
-    (found.folder / "bad.yaml").write_text("a: [\n")
-    words = [word for name in ("some jobs", "warned", "bad") for word in ("-f", f"{name}.yaml")]
-    code, out, err = found.run("lint", *words, "-o", "junit", *(["--strict"] if strict else []))
-    suites = ElementTree.fromstring(out.encode())
-
-    assert (1, "") == (code, err)
-    assert [
-        ("some jobs.yaml", "2", "1", "0"),
-        ("warned.yaml", "1", "01"[strict], "0"),
-        ("bad.yaml", "1", "0", "1"),
-    ] == [tuple(map(each.get, ("name", "tests", "failures", "errors"))) for each in suites]
-    good, bad = suites[0]
-    assert ("Job team/nightly", 0) == (good.get("name"), len(good))
-    assert "Job team/a<b>%0A" == bad.get("name")
-    assert "wait-beyond-deadline" in bad[0].get("message")
-    assert "[grace-too-short]" in bad[0].text
-    assert ["failure" if strict else "system-out"] == [each.tag for each in suites[1][0]]
-
-
-@pytest.mark.parametrize("summary", ["summary.md", ""])
-def test_github(found: Home, summary: str) -> None:
-    """An annotation for each; in a workflow a table in the summary, and nothing else in it."""
-    path = found.folder / "summary.md"
-    path.write_text("before\n")
-    given = {"GITHUB_STEP_SUMMARY": str(path)} if summary else {}
-    code, out, err = found.run("lint", "-f", "some jobs.yaml", "-o", "github", **given)
-    error, warning = out.splitlines()
-    rows = path.read_text().splitlines()
-
-    assert (1, "") == (code, err)
-    assert re.fullmatch(
-        r"::error file=some jobs\.yaml,line=\d+,title=wait-beyond-deadline::The reporter .*", error
-    )
-    assert warning.startswith("::warning file=some jobs.yaml,line=")
-    assert "before" == rows[0]
-    assert (["### status-ctl lint: 2 Jobs"] if summary else []) == rows[1:2]
-    assert (2 if summary else 0) == sum(row.startswith("| some jobs.yaml:") for row in rows)
-
-
-def test_a_summary_that_cannot_be_written(found: Home) -> None:
-    """It is told, and what was found counts."""
-    code, out, err = found.run(
-        "lint", "-f", "some jobs.yaml", "-o", "github", GITHUB_STEP_SUMMARY=str(found.folder)
-    )
-
-    assert (1, 2) == (code, len(out.splitlines()))
-    assert "cannot write the summary: " in err
 
 
 REVIEW = Rule(("create",), ("localsubjectaccessreviews",), groups=("authorization.k8s.io",))

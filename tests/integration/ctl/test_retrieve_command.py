@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from reporter.core.snapshot.contents import contents_document
 from reporter.ctl.commands import retrieve
 from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
 from tests.scripted_server import Act, Cut, Say, Silence
@@ -143,8 +142,6 @@ class TestFile:
             "groupErrors": [{"group": "a.example.com", "version": "v1", "error": "no"}],
         }
         with serving(packed(("resources/index.json", json.dumps(index).encode()))) as server:
-            document = json.dumps(contents_document(index)).encode()
-            server.answer("/results/cluster-snapshot/global/snapshot", Say(body=document))
             found = home.run("retrieve", "--url", server.url, *more)
 
         assert (0, f"{FOLDER if more else NAME}\n") == found[:2]
@@ -153,20 +150,6 @@ class TestFile:
             "failed: pods.metrics.k8s.io; API groups that did not answer: a.example.com\n"
             "status-ctl: values redacted in the snapshot: 3\n"
         ) == found[2]
-
-    @pytest.mark.parametrize(
-        "act", [Say(503), Say(404), Cut(0), Say(body=b"{"), Say(body=b"[]"), Say(body=b"{}")]
-    )
-    def test_of_which_nothing_is_known(self, home: Home, act: Act) -> None:
-        """The results are there all the same; who has no snapshot is asked once and says so."""
-        with serving() as server:
-            server.answer("/results/cluster-snapshot/global/snapshot", act)
-            found = home.run("retrieve", "--url", server.url)
-
-        said = "status-ctl: the snapshot is not complete: see resources/index.json\n"
-        empty = isinstance(act, Say) and act.body == b"{}"
-        assert (0, f"{NAME}\n", said if empty else "") == found
-        assert GOOD == (home.folder / NAME).read_bytes()
 
     def test_under_its_own_name(self, home: Home) -> None:
         """The path is all that is printed."""

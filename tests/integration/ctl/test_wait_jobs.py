@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Callable
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -302,122 +301,18 @@ def test_an_api_server_that_is_away_for_a_while(at_home: Home, fake: FakeKube) -
 def test_every_form(at_home: Home, fake: FakeKube) -> None:
     """Data comes a line for each verdict, as it comes."""
     fake.create_job(verdict("one", GOOD))
-    fake.create_job(verdict("two", BAD))
+    fake.create_job(verdict("two", GOOD, BAD))
     code, out, err = at_home.run("wait", "one", "two", "-o", "json")
     shown = [json.loads(line) for line in out.splitlines()]
 
     assert (1, "") == (code, err)
-    assert [("one", "True", True), ("two", "False", True)] == [
+    assert [("one", "True", True), ("two", "True", True), ("two", "False", True)] == [
         (each["name"], each["condition"]["status"], each["condition"]["final"]) for each in shown
     ]
     _, out, _ = at_home.run("wait", "one", "-o", "yaml")
     assert out.startswith("---\ncondition:\n")
     _, out, _ = at_home.run("wait", "one", "-o", "wide")
     assert "job.batch/one  Available=True  Fine: 12 of 12 (row R, Pod one-x7k2p)\n" == out
-
-
-def test_junit(at_home: Home, fake: FakeKube) -> None:
-    """One document with a case for each Job, also for one whose reporter was killed."""
-    lost = verdict("lost", RUNNING, final=False, status=COMPLETE)
-    for made in (verdict("bad", GOOD, BAD), verdict("good", GOOD), lost):
-        fake.create_job(made)
-    code, out, _ = at_home.run("wait", "good", "bad", "lost", "-o", "junit")
-    (suite,) = ElementTree.fromstring(out.encode())
-    good, bad, late = suite
-
-    assert 1 == code
-    assert ("3", "1", "1") == tuple(map(suite.get, ("tests", "failures", "errors")))
-    assert ["good", "bad", "lost"] == [case.get("name") for case in suite]
-    assert ["system-out", "failure", "error"] == [case[0].tag for case in suite]
-    assert "Available=True Fine: 12 of 12" == good[0].text
-    assert "Other1=False QuotaMissing: no [2Jquota" == bad[0].get("message")
-    assert bad[0].text.startswith("Available=True Fine")
-    assert late[0].get("message").startswith("has ended without a final verdict (Available=Unknown")
-
-
-def test_github(at_home: Home, fake: FakeKube) -> None:
-    """An annotation for each verdict as it comes, and a table in the summary at the end."""
-    for made in (verdict("bad", BAD), verdict("good", GOOD), verdict("lost", status=COMPLETE)):
-        fake.create_job(made)
-    summary = at_home.folder / "summary.md"
-    words = ["wait", "bad", "good", "lost", "-o", "github"]
-    code, out, _ = at_home.run(*words, GITHUB_STEP_SUMMARY=str(summary))
-
-    assert 1 == code
-    assert [
-        "::error title=job.batch/bad::Available=False QuotaMissing: no [2Jquota",
-        "::notice title=job.batch/good::Available=True Fine: 12 of 12",
-        "::error title=job.batch/lost::has ended without a final verdict (no condition yet)",
-    ] == out.splitlines()
-    assert [
-        "### status-ctl wait",
-        "",
-        "| Job | Outcome | Verdict |",
-        "| --- | --- | --- |",
-        "| bad | failed | Available=False QuotaMissing: no \\[2Jquota |",
-        "| good | good | Available=True Fine: 12 of 12 |",
-        "| lost | open | has ended without a final verdict (no condition yet) |",
-        "",
-    ] == summary.read_text().splitlines()
-
-
-def test_reports_when_the_time_is_over(at_home: Home, fake: FakeKube) -> None:
-    """What was decided is in them, and what the others were waited for."""
-    fake.create_job(verdict("good", GOOD))
-    fake.create_job(verdict("runs", RUNNING, final=False))
-    words = ["wait", "good", "runs", "never", "--timeout", "2s", "-o"]
-    summary = at_home.folder / "summary.md"
-    code, out, _ = at_home.run(*words, "junit")
-    (suite,) = ElementTree.fromstring(out.encode())
-    told, shown, _ = at_home.run(*words, "github", GITHUB_STEP_SUMMARY=str(summary))
-
-    assert (3, 3) == (code, told)
-    assert ("3", "0", "2") == tuple(map(suite.get, ("tests", "failures", "errors")))
-    good, runs, never = suite
-    assert "Available=True Fine: 12 of 12" == good[0].text
-    assert str(runs[0].get("message")).startswith("timed out: Available=Unknown AdapterRunning")
-    assert "timed out: does not exist" == never[0].get("message")
-    assert [
-        "::notice title=job.batch/good::Available=True Fine",
-        "::error title=job.batch/runs::timed out: Available=Unknown AdapterRunning",
-        "::error title=job.batch/never::timed out",
-    ] == [line.rpartition(": ")[0] for line in shown.splitlines()]
-    assert "| never | open | timed out: does not exist |" in summary.read_text().splitlines()
-
-
-def test_an_api_that_never_answered_is_no_job_that_does_not_exist(
-    at_home: Home, fake: FakeKube
-) -> None:
-    """The report says what is known."""
-    fake.fail(Answer(503), times=1000)
-    code, out, _ = at_home.run("wait", "job/one", "--timeout", "2s", "-o", "junit")
-    (suite,) = ElementTree.fromstring(out.encode())
-
-    assert 3 == code
-    said = str(suite[0][0].get("message"))
-    assert said.startswith("timed out: cannot read from the cluster (unavailable)"), said
-
-
-def test_a_summary_that_cannot_be_written(at_home: Home, fake: FakeKube) -> None:
-    """It is told; the verdict counts."""
-    fake.create_job(verdict("good", GOOD))
-    code, out, err = at_home.run(
-        "wait", "good", "-o", "github", GITHUB_STEP_SUMMARY=str(at_home.folder)
-    )
-
-    assert (0, 1) == (code, len(out.splitlines()))
-    assert "cannot write the summary: " in err
-
-
-def test_a_document_also_where_nobody_may_ask(at_home: Home, fake: FakeKube) -> None:
-    """A pipeline finds an error in it, not an empty file."""
-    fake.tokens.roles["person"] = ()
-    code, out, err = at_home.run("wait", "job/one", "-o", "junit")
-    (suite,) = ElementTree.fromstring(out.encode())
-
-    assert 4 == code
-    assert "forbidden" in err
-    assert ["error"] == [case[0].tag for case in suite]
 
 
 def test_on_a_terminal(at_home: Home, fake: FakeKube) -> None:

@@ -214,7 +214,7 @@ def test_what_is_read_fits_into_the_container() -> None:
     """Beside an aggregator with a large fleet, and the kernel ends the reader first."""
     program = (
         "import json, resource; from pathlib import Path; from reporter.aggregator.judging import "
-        "child; child.limit(); print(json.dumps([Path('/proc/self/oom_score_adj').read_text(), "
+        "child; child.limit(120); print(json.dumps([Path('/proc/self/oom_score_adj').read_text(), "
         "resource.getrlimit(resource.RLIMIT_AS)[0]]))"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

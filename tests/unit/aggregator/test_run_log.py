@@ -237,8 +237,8 @@ def test_documents_for_the_page_leave_the_reserve(
     layout = Layout(tmp_path / "state", tmp_path / "output", reserve=reserve)
     layout.prepare()
     documents = KeptDocuments(layout)
-    documents.write("facts", "p", "source", b"x")
-    assert there == documents.read("facts", "p", "source")
+    documents.write("p", "source", b"x")
+    assert there == documents.read("p", "source")
     assert [] == [*layout.staging.iterdir()]
 
 

@@ -43,7 +43,7 @@ def test_every_file_of_deploy():
     The examples for kustomize get the reporter from the component (see below): the label asks
     for it.
     """
-    # The chart has copies of the rest, and templates that are no YAML yet.
+    # The chart's templates are no YAML yet.
     folders = sorted(str(each) for each in DEPLOY.iterdir() if each.name != "chart")
     files = list(load_manifests(folders))
     jobs = [

@@ -69,7 +69,7 @@ def test_a_failed_check_decides_the_exit_code(monkeypatch, tmp_path, capsys):
         raise release_check.Skipped("no buildah")
 
     monkeypatch.setattr(release_check, "DIST", tmp_path / "dist")
-    for name in ("package", "single_file", "packages", "krew", "workflow"):
+    for name in ("package", "single_file", "packages", "krew", "chart", "workflow"):
         monkeypatch.setattr(release_check, name, lambda *_: "right")
     monkeypatch.setattr(release_check, "image", skipped)
     monkeypatch.setattr(release_check, "versions_agree", failed)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reporter.wire.manifest import MAX_BYTES, read_manifests, read_texts
+from reporter.wire.manifest import MAX_BYTES, read_manifests
 
 HEAD = "kind: Job\napiVersion: v1\n"
 HEADED = '"kind": "Job", "apiVersion": "v1"'
@@ -247,44 +247,3 @@ def test_what_cannot_be_read(text, mistake):
 
     assert 1 <= found.line <= 100
     assert mistake in ("", f"{found.line}: {found}")
-
-
-WORKFLOWS = """\
-kind: ConfigMap
-apiVersion: v1
----
-kind: List
-apiVersion: v1
-items:
-- kind: WorkflowTemplate
-  apiVersion: argoproj.io/v1alpha1
-  metadata: {name: w, namespace: team}
-  spec:
-    templates:
-    - name: first
-      resource:
-        action: create
-        manifest: &text |  # as it is written
-
-          kind: Job
-          apiVersion: batch/v1
-          metadata:
-            name: "{{workflow.name}}"
-    - name: again
-      resource: {action: create, manifest: *text}
-"""
-
-
-def test_manifests_that_are_texts():
-    """Each with its owner and the lines where it is written, also where an alias repeats it."""
-    config, workflow = read_manifests(WORKFLOWS.encode())[0]
-    found = list(read_texts(workflow))
-
-    assert [] == list(read_texts(config))
-    assert ["workflowtemplate.argoproj.io/w (first)", "workflowtemplate.argoproj.io/w (again)"] == [
-        each.owner for each in found
-    ]
-    for each in found:
-        assert ("team", "{{workflow.name}}") == (each.elsewhere, each.value["metadata"]["name"])
-        assert (17, 20) == (each.line(("kind",)), each.line(("metadata", "name")))
-        assert "metadata.name" == each.field(("metadata", "name"))

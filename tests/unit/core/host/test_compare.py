@@ -1,12 +1,9 @@
 """Facts of several nodes beside each other."""
 
-import sys
-
 import pytest
 
-from reporter.core.host.compare import ABSENT, Comparison, Difference, differences, lines
+from reporter.core.host.compare import ABSENT, Difference, differences, lines
 from reporter.core.host.facts_file import LARGEST, read_facts_file
-from reporter.core.host.shown import differences_document
 
 FACTS = {
     "api_version": "v1",
@@ -116,96 +113,22 @@ def facts_of(number, **more):
     return {"kernel": kernel, "serial": f"s{number}", "same": True, **more}
 
 
-def test_facts_that_come_one_node_after_the_other():
-    """Whoever has a value is known whatever the order was; a fact may begin and end with any."""
-    comparison = Comparison()
-    for number in range(9):
-        comparison.add(f"n{number}", facts_of(number, **({"late": 1} if number in (4, 5) else {})))
-    found = {each.name: each for each in comparison.differences()}
+def test_who_has_which_value():
+    """Whoever has a value is known whatever the order is; a fact may begin and end with any."""
+    nodes = {
+        f"n{number}": facts_of(number, **({"late": 1} if number in (4, 5) else {}))
+        for number in range(9)
+    }
+    found = {each.name: each for each in differences(nodes)}
     assert ["kernel", "late", "serial"] == sorted(found)
     assert ("new", ("n0", "n3", "n6")) == (found["kernel"].majority, found["kernel"].values["old"])
     assert (ABSENT, ("n4", "n5")) == (found["late"].majority, found["late"].values["1"])
     assert 9 == len(found["serial"].values)
-    assert 9 == comparison.nodes
 
 
 def test_a_value_that_is_the_word_for_none():
-    comparison = Comparison()
-    for node, facts in (("a", {"x": ABSENT}), ("b", {}), ("c", {"x": 1})):
-        comparison.add(node, facts)
-    (found,) = comparison.differences()
+    (found,) = differences({"a": {"x": ABSENT}, "b": {}, "c": {"x": 1}})
     assert {ABSENT: ("a", "b"), "1": ("c",)} == found.values
-
-
-@pytest.mark.parametrize("most", range(0, 3000, 7))
-def test_what_does_not_fit_is_left_out_as_a_fact(most):
-    """Never as the value of one node, which would then seem to lack it."""
-    whole, cut = Comparison(), Comparison(most=most)
-    for number in range(9):
-        for each in (whole, cut):
-            each.add(f"n{number}", facts_of(number, **({"late": 1} if number > 5 else {})))
-    all_of_it, some = list(whole.differences()), list(cut.differences())
-    assert [] == [each for each in some if each not in all_of_it]
-    assert not whole.left_out
-    assert cut.left_out or some == all_of_it
-
-
-class Greedy(str):
-    """A value for which there is no memory any more."""
-
-    def __str__(self):
-        return self
-
-    def __hash__(self):
-        raise MemoryError
-
-
-@pytest.mark.parametrize("begun", range(4))
-@pytest.mark.parametrize("error", [MemoryError, RecursionError])
-def test_a_node_for_which_there_is_no_memory(error, begun):
-    """Nothing is taken of it, however far it got; the others are compared all the same."""
-    some = {"new": 1, "same": True, "kernel": ("new", "old")[begun % 2]}
-    told, rest = dict([*some.items()][:begun]), {"last": Greedy()}
-    if error is RecursionError:
-        for _ in range(sys.getrecursionlimit()):
-            rest = {"deep": rest}
-    whole, struck = Comparison(), Comparison()
-    for number in range(9):
-        for each in (whole, struck):
-            each.add(f"n{number}", facts_of(number))
-        with pytest.raises(error):
-            struck.add("greedy", {**told, **rest})
-    assert list(whole.differences()) == list(struck.differences())
-    assert 9 == struck.nodes
-
-
-def test_what_a_page_gets_of_it():
-    """Values and nodes are cut and counted, and so are facts."""
-    comparison = Comparison()
-    for number in range(30):
-        more = {f"f{number}": "x" * 300} if number < 3 else {}
-        comparison.add(f"n{number:02}", facts_of(number, **more))
-    document = differences_document(comparison, [f"w{number}" for number in range(25)], unread=1)
-    by_name = {each["fact"]: each for each in document["differences"]}
-    assert (30, False, 1, 20, 5) == (
-        document["nodes"],
-        document["complete"],
-        document["unread"],
-        len(document["without"]),
-        document["more_without"],
-    )
-    old = by_name["kernel"]["values"][1]
-    assert ("old", 10, ["n00", "n03", "n06", "n09", "n12"]) == (
-        old["value"],
-        old["count"],
-        old["nodes"],
-    )
-    assert (10, 20, None) == (
-        len(by_name["serial"]["values"]),
-        by_name["serial"]["more_values"],
-        by_name["serial"]["majority"],
-    )
-    assert by_name["f0"]["values"][1]["value"].endswith("x [truncated]")
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,8 @@
 """Where the Jobs of an object are: of every kind that makes some, and of lists."""
 
-from copy import deepcopy
-
 import pytest
 
-from reporter.core.inject.edits import get
-from reporter.core.inject.jobs import jobs, manifests
+from reporter.core.inject.jobs import jobs
 from tests.unit.core.inject.scene import CRON, job, one
 
 JOB_SET = {
@@ -53,58 +50,3 @@ class TestWhereJobsAre:
 
         assert {"a": "1", "b": "3"} == found.labels
         assert ("c", "n", ("spec", "jobTemplate")) == (found.name, found.namespace, found.job)
-
-    @pytest.mark.parametrize(
-        ("kind", "spec", "expected"),
-        [
-            ("Workflow", {"templates": [{"name": "t"}, {}]}, ("spec", "templates", 0)),
-            (
-                "CronWorkflow",
-                {"workflowSpec": {"templates": [{"name": "t"}]}},
-                ("spec", "workflowSpec", "templates", 0),
-            ),
-        ],
-    )
-    def test_manifests_of_workflows(self, kind, spec, expected):
-        """Only of whole objects; a patch is none."""
-        spec = deepcopy(spec)
-        value = {"apiVersion": "argoproj.io/v1", "kind": kind, "spec": spec}
-        template = get(value, expected)
-        template["resource"] = {"action": "create", "manifest": "kind: Job"}
-        whole = {"kind": "List", "items": [value]}
-
-        assert [((*expected, "resource", "manifest"), f"{kind.lower()}.argoproj.io/* (t)")] == list(
-            manifests(value)
-        )
-        assert 1 == len(list(manifests(whole)))
-        template["resource"]["action"] = "patch"
-        assert [] == list(manifests(value))
-        assert [] == list(manifests({"kind": "Workflow"}))
-
-    def test_manifests_of_templates_within_others(self):
-        """A step or task may have a template of its own, and all may have one as their default."""
-        resource = {"resource": {"action": "create", "manifest": "kind: Job"}}
-        step, deeper = {"name": "s", "inline": resource}, {"steps": [[{"inline": resource}]]}
-        spec = {
-            "templateDefaults": resource,
-            "templates": [
-                {"name": "a", "steps": [[{"name": "other"}, step], [step], "broken", {"a": 1}]},
-                {"name": "b", "dag": {"tasks": [{"name": "t", "inline": resource}, "broken"]}},
-                {"name": "c", "dag": {"tasks": [{"name": "d", "inline": deeper}]}},
-                {"name": "e", "steps": "broken", "dag": []},
-            ],
-        }
-        value = {"apiVersion": "argoproj.io/v1alpha1", "kind": "CronWorkflow"}
-        found = list(manifests({**value, "spec": {"workflowSpec": spec}}))
-
-        shown = "cronworkflow.argoproj.io/*"
-        end = ("resource", "manifest")
-        deep = ("dag", "tasks", 0, "inline", "steps", 0, 0, "inline")
-        assert [
-            (("templateDefaults", *end), f"{shown} (templateDefaults)"),
-            (("templates", 0, "steps", 0, 1, "inline", *end), f"{shown} (s)"),
-            (("templates", 0, "steps", 1, 0, "inline", *end), f"{shown} (s)"),
-            (("templates", 1, "dag", "tasks", 0, "inline", *end), f"{shown} (t)"),
-            (("templates", 2, *deep, *end), f"{shown} ()"),
-        ] == [(path[2:], name) for path, name in found]
-        assert {("spec", "workflowSpec")} == {path[:2] for path, _ in found}
