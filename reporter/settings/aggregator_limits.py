@@ -73,7 +73,3 @@ class Limits(Variables):
     archive_max_path_bytes: Integer = whole("longest path of a member", 4_096, 255, 4_096)
     archive_seconds: Integer = whole("timeout for verifying an archive", 60, 1, 3_600)
     verify_threads: Integer = whole("archives verified concurrently", 2, 1, 64)
-    quarantine_body_bytes: Integer = whole(
-        "largest refused body that is kept in full", 16 * MIB, 0, 4 * GIB
-    )
-    quarantine_bytes: Integer = whole("total size of the refused bodies kept", 256 * MIB, 0, 2**50)

@@ -44,10 +44,9 @@ class Packing:
         self.opened: list[str] = []
         self.blobs = {hashlib.sha256(body).hexdigest(): body for body in bodies}
         self.target = top / "run.tar.gz"
-        self.quarantine, self.unfinished = top / "quarantine", top / "unfinished"
+        self.unfinished = top / "unfinished"
         self.podlogs = top / "podlogs"
         self.podlogs.mkdir()
-        self.quarantine.mkdir()
         self.unfinished.mkdir()
 
     def open(self, digest: str) -> IO[bytes]:
@@ -76,7 +75,6 @@ class Packing:
             self.target,
             open_blob=self.open,
             podlogs=self.podlogs,
-            quarantine=self.quarantine,
             unfinished=self.unfinished,
             stopping=stopping,
             taken_by=taken_by,

@@ -115,7 +115,6 @@ class Finish:
                 new,
                 open_blob=open_blob,
                 podlogs=layout.podlogs,
-                quarantine=layout.quarantine,
                 unfinished=layout.unfinished,
                 stopping=self._stopping.is_set,
                 step=self._step,

@@ -18,7 +18,6 @@ from reporter.aggregator.store.blobs import MOST_PIECES, BlobStore, StagedBody
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.incoming import Incoming, caps_of
-from reporter.aggregator.uploads.quarantine import Quarantine
 from reporter.aggregator.uploads.recovery import Recovered, recover
 from reporter.aggregator.uploads.slots import Sender, Slots, Uploads
 from reporter.aggregator.uploads.threads import Threads
@@ -65,7 +64,6 @@ class Intake:
         self._layout, self._blobs, self._store = layout, blobs, store
         self._limits, self._plan = limits, plan
         self._wall, self._step = wall, step
-        self._quarantine = Quarantine(layout, limits, step)
         self._threads = Threads(limits.verify_threads)
         slots = Slots(
             limits.max_uploads,
@@ -201,9 +199,10 @@ class Intake:
     async def _fail(
         self, key: Key, incoming: Incoming, ended: UploadConclusion
     ) -> UploadConclusion:
-        """Leave nothing but what is worth looking at, and note a failed try."""
+        """Remove the body, and note a failed try."""
         if incoming.body.made:
-            await self._threads.disk(self._put_away, key, incoming, ended)
+            with contextlib.suppress(OSError):
+                await self._threads.disk(incoming.body.discard)
         if ended.outcome.failed_try:
             try:
                 failure = Failure("attempt", self._wall(), ended.reason)
@@ -214,18 +213,6 @@ class Intake:
                         "Failed upload could not be recorded", key=str(key), error=str(error)
                     )
         return ended
-
-    def _put_away(self, key: Key, incoming: Incoming, ended: UploadConclusion) -> None:
-        body, meta = incoming.body, incoming.meta
-        try:
-            refused = ended.outcome in (UploadOutcome.REFUSED, UploadOutcome.TOO_LARGE)
-            if refused and self.free_for(0):
-                self._quarantine.put(key, body, meta, ended.reason, at=self._wall())
-        except OSError as error:
-            log.get().warning("Refused upload could not be stored", key=str(key), error=str(error))
-        finally:
-            with contextlib.suppress(OSError):
-                body.discard()
 
     async def _release(self, digest: str) -> None:
         with contextlib.suppress(OSError):
@@ -254,9 +241,7 @@ class Intake:
 
         Entries whose bytes are gone are told to the store. Raises OSError, `StoreError`.
         """
-        found = await self._threads.disk(
-            recover, self._layout, self._blobs, self._quarantine, snapshot
-        )
+        found = await self._threads.disk(recover, self._layout, self._blobs, snapshot)
         for key in found.lost:
             log.get().error("Stored result is missing or incomplete", key=str(key))
             await self._store.lose(
@@ -265,14 +250,12 @@ class Intake:
         return found
 
     async def quiet(self) -> None:
-        """Wait for the uploads that go to their end, and keep no refused body from then on."""
+        """Wait for the uploads that go to their end."""
         await self._threads.quiet()
-        self._quarantine.close()
 
     async def clear(self) -> None:
         """Remove all that was taken in. Raises OSError."""
         await self._threads.disk(self._blobs.clear)
-        await self._threads.disk(self._quarantine.clear)
 
     async def close(self) -> None:
         """Finish what has begun; nothing may be asked of the intake afterwards."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.files import remove_content
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads.quarantine import Quarantine
 from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Snapshot
@@ -26,9 +25,7 @@ class Recovered:
     unfinished: int
 
 
-def recover(
-    layout: Layout, blobs: BlobStore, quarantine: Quarantine, snapshot: Snapshot
-) -> Recovered:
+def recover(layout: Layout, blobs: BlobStore, snapshot: Snapshot) -> Recovered:
     """Remove everything unfinished and, unless the run is packed, compare blobs with rows.
 
     Raises OSError.
@@ -36,7 +33,6 @@ def recover(
     unfinished = remove_content(layout.staging) + remove_content(layout.unfinished)
     if snapshot.tar is not None:
         return Recovered((), 0, unfinished)
-    quarantine.resume()
     lost, unknown = _resume_blobs(blobs, snapshot.entries.values())
     return Recovered(lost, unknown, unfinished)
 

@@ -84,7 +84,7 @@ def test_directories_that_are_links_to_others(tmp_path: Path) -> None:
 
 
 def test_k10_the_tarball(tmp_path: Path) -> None:
-    """K10: name, layout, no `./`, no links; quarantine and superseded beside."""
+    """K10: name, layout, no `./`, no links; superseded beside."""
     tars: list[Tar] = []
 
     async def story(here: Scene) -> None:
@@ -116,11 +116,6 @@ def test_k10_the_tarball(tmp_path: Path) -> None:
         "podlogs/space",
         "podlogs/space/pod-1",
         "podlogs/space/pod-1/logs",
-        "quarantine",
-        "quarantine/e2e",
-        "quarantine/e2e/global",
-        "quarantine/sysd",
-        "quarantine/sysd/node1",
         "superseded",
         "superseded/sysd",
         "superseded/sysd/node2",
@@ -457,18 +452,6 @@ def test_names_of_every_kind_can_be_read_by_the_tar_program(tmp_path: Path) -> N
             assert name[:9] == found.read()
 
 
-def test_what_is_refused_meanwhile_is_not_kept(tmp_path: Path) -> None:
-    """The quarantine is being read."""
-
-    async def story(here: Scene) -> None:
-        await here.finish.package(here.store.snapshot())
-        await here.put(E2E, b"bad", ARCHIVE)
-
-    done = play(tmp_path, story)
-
-    assert ({}, []) == (done.files("quarantine"), done.leftovers())
-
-
 def test_a_large_file_keeps_its_content(tmp_path: Path) -> None:
     """More than one piece, and a size that is no whole number of blocks."""
     body = os.urandom(3_000_001)
@@ -489,7 +472,7 @@ def test_a_large_file_keeps_its_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_what_goes_afterwards(tmp_path: Path, keep: bool) -> None:
-    """Blobs and refused bodies go once the tarball is durable, unless they are to be kept."""
+    """Blobs go once the tarball is durable, unless they are to be kept."""
 
     async def story(here: Scene) -> None:
         await fill(here)
@@ -500,7 +483,6 @@ def test_what_goes_afterwards(tmp_path: Path, keep: bool) -> None:
     done = play(tmp_path, story, keep_blobs=keep)
 
     assert keep is bool(done.blobs())
-    assert keep is bool(list(done.layout.quarantine.iterdir()))
     assert (done.layout.output / NAME).exists()
 
 

@@ -369,7 +369,7 @@ def test_a_body_that_stops(
 
     done = play(tmp_path, story)
 
-    assert ([], set(), {}) == (done.leftovers(), done.blobs(), done.files("quarantine"))
+    assert ([], set()) == (done.leftovers(), done.blobs())
 
 
 def test_cancelled_while_the_body_comes(tmp_path: Path) -> None:

@@ -45,8 +45,6 @@ LIMITS = {
     "archive_max_path_bytes": 4_096,
     "archive_seconds": 60,
     "verify_threads": 2,
-    "quarantine_body_bytes": 16 * 2**20,
-    "quarantine_bytes": 256 * 2**20,
 }
 """The published limits; none may change unseen."""
 
