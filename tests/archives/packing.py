@@ -28,12 +28,13 @@ def archive(body: bytes, rank: Rank = Rank.RESULT, **fields: str) -> Record:
     """The record of an archive."""
     digest = hashlib.sha256(body).hexdigest()
     name = "r.tar.gz"
-    return Record(rank, AT, digest, len(body), filename=name, archive=True, **fields)  # type: ignore[arg-type]
+    return Record(rank, AT, digest, len(body), digest, name, archive=True, **fields)  # type: ignore[arg-type]
 
 
 def opaque(body: bytes) -> Record:
     """The record of a file."""
-    return Record(Rank.RESULT, AT, hashlib.sha256(body).hexdigest(), len(body), filename="a.json")
+    digest = hashlib.sha256(body).hexdigest()
+    return Record(Rank.RESULT, AT, digest, len(body), blob=digest, filename="a.json")
 
 
 class Packing:

@@ -73,8 +73,8 @@ def package(
 ) -> tuple[str, int]:
     """Write the tarball of a run to the file `target`; return its SHA-256 in hexadecimal, and size.
 
-    Each body is read once, and seen to be what was received. `open_blob` opens the bytes with a
-    digest, or raises FileNotFoundError. The content of the directory `podlogs` is taken over;
+    Each body is read once, and seen to be what was received. `open_blob` opens a blob by
+    its name, or raises FileNotFoundError. The content of the directory `podlogs` is taken over;
     `unfinished` is one for unfinished things; `summaries` makes what is in a
     plugin's directory beside its results. `taken_by` names the plugin that took the cluster's
     snapshot, which is at the top; `run_log` is what was logged so far. Raises OSError,

@@ -151,12 +151,12 @@ class ResultFiles:
         if record is None:
             return _OPEN
         failed = record.rank is not Rank.RESULT
-        if failed and (record.document or not record.digest):
+        if failed and (record.document or not record.blob):
             text = record.document or error_document(record.text, record.cause, record.reason)
             return _error(text.encode("utf-8", "replace"))
-        if await _measured(partial(self._blobs.size, record.digest)) != record.size:
+        if await _measured(partial(self._blobs.size, record.blob)) != record.size:
             return UNREADABLE if latest().tar is None else _PACKED
-        blob = self._blobs.local_file(record.digest)
+        blob = self._blobs.local_file(record.blob)
         if not failed:
             digest = answers.result_digest(record.digest)
             return File(blob, record.filename, record.content_type, digest, self._limits)
@@ -170,7 +170,7 @@ class ResultFiles:
             return UNREADABLE
 
     def _report_in(self, record: Record) -> bytes:
-        with self._blobs.open(record.digest) as archive:
+        with self._blobs.open(record.blob) as archive:
             wanted = partial(check, wanted=_ERROR_FILE, wanted_bytes=REPORT_BYTES)
             return wanted(archive, record.size, ACCEPTED).wanted or b""
 

@@ -123,7 +123,7 @@ class Contents:
             if judging(snapshot):
                 return Missing.JUDGING
             document = self._read(what, records)
-            if not all(self._blobs.exists(each.digest) for each in records.values()):
+            if not all(self._blobs.exists(each.blob) for each in records.values()):
                 return Missing.GONE  # some may have been gone when they were read
         if document is None:
             self._failed[name] = self._clock() + _FAILED
@@ -138,7 +138,7 @@ class Contents:
     def _read(self, what: str, records: dict[str, Record]) -> bytes | None:
         with tempfile.TemporaryFile("w+b", dir=self._layout.staging) as lines:
             for node, record in records.items():
-                path = str(self._blobs.local_file(record.digest))
+                path = str(self._blobs.local_file(record.blob))
                 lines.write(f"{json.dumps([node, path, record.size])}\n".encode())
             lines.flush()
             lines.seek(0)

@@ -144,6 +144,7 @@ class Incoming:
             at,
             digest=self.body.digest,
             size=self.body.size,
+            blob=self.body.blob,
             filename=meta.stored_name,
             content_type=clean(meta.content_type, _TYPE_BYTES),
             serial=meta.serial,

@@ -189,11 +189,11 @@ class Intake:
             received = await self._store.record_result(key, record)
         except StoreError as error:
             if isinstance(error, (StoreFull, StoreBusy)):
-                await self._release(record.digest)
+                await self._delete(record.blob)
             raise  # else the row may be on the disk all the same; a restart knows
         self._step("committed")
         if received.outcome is not UploadOutcome.ACCEPTED:
-            await self._release(record.digest)
+            await self._delete(record.blob)
         return UploadConclusion(received.outcome, digest=_held(received.outcome, received.held))
 
     async def _fail(
@@ -214,9 +214,9 @@ class Intake:
                     )
         return ended
 
-    async def _release(self, digest: str) -> None:
+    async def _delete(self, blob: str) -> None:
         with contextlib.suppress(OSError):
-            await self._threads.disk(self._blobs.release, digest)
+            await self._threads.disk(self._blobs.delete, blob)
 
     def _too_large(self) -> UploadEnded:
         return UploadEnded(

@@ -99,7 +99,7 @@ class Site:
 
     def blob(self, key: Key) -> Path:
         """The file of what a key has sent."""
-        return self.layout.blobs / self.store.entry(key).record.digest
+        return self.layout.blobs / self.store.entry(key).record.blob
 
     async def pack(self) -> None:
         """Bring the run to its end."""

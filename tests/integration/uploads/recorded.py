@@ -203,7 +203,6 @@ RUNS: dict[str, tuple[Sent | GivenUp, ...]] = {
         GivenUp(_sysd(3), "gone", Cause.LOST),
         Sent(_sysd(3), b"after all", JSON),
         Sent(Key("a.b", "Z"), tgz(file(b"big", bytes(700_000)), file(b"b", b"b")), ARCHIVE),
-        # The same bytes twice are one blob.
         Sent(Key("a.b", "a"), tgz(file(b"big", bytes(700_000)), file(b"b", b"b")), ARCHIVE),
     ),
 }

@@ -185,9 +185,14 @@ class Scene:
             path.name for home in (layout.staging, layout.unfinished) for path in home.iterdir()
         ]
 
-    def blobs(self) -> set[str]:
-        """The digests that are kept."""
-        return {path.name for path in self.layout.blobs.iterdir()}
+    def blobs(self) -> list[str]:
+        """The digests of all blobs, in their order."""
+        return sorted(path.name.partition("-")[0] for path in self.layout.blobs.iterdir())
+
+    def blob(self, body: bytes) -> Path:
+        """The only blob with these bytes."""
+        (path,) = self.layout.blobs.glob(f"{sha(body)}-*")
+        return path
 
 
 def play(root: Path, story: Callable[[Scene], Awaitable[None]], **options: Any) -> Scene:
