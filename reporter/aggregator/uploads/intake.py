@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Final
 
+from reporter.aggregator import limits
 from reporter.aggregator.store import Store, StoreBusy, StoreError, StoreFull
 from reporter.aggregator.store.blobs import MOST_PIECES, BlobStore, StagedBody
 from reporter.aggregator.store.files import Step, no_step
@@ -52,7 +53,7 @@ class Intake:
         layout: Layout,
         blobs: BlobStore,
         store: Store,
-        limits: Limits,
+        settings: Limits,
         plan: Plan,
         *,
         waiting: int = _CONNECTIONS // 2,
@@ -62,19 +63,19 @@ class Intake:
         step: Step = no_step,
     ) -> None:
         self._layout, self._blobs, self._store = layout, blobs, store
-        self._limits, self._plan = limits, plan
+        self._settings, self._plan = settings, plan
         self._wall, self._step = wall, step
-        self._threads = Threads(limits.verify_threads)
+        self._threads = Threads()
         slots = Slots(
-            limits.max_uploads,
-            limits.max_uploads_per_key,
+            limits.UPLOADS,
+            limits.UPLOADS_PER_KEY,
             waiting=waiting,
             waiting_per_key=waiting_per_key,
             opened=lambda: store.open_plugins,
         )
         self.uploads = Uploads(
             slots,
-            limits.slot_wait_seconds,
+            limits.SLOT_WAIT,
             lambda key: store.entry(key).deadline,
             allowance or Allowance(),
             wall,
@@ -107,7 +108,7 @@ class Intake:
         self._check_rank(key, meta)
         if meta.encoding not in ("identity", ""):
             raise UploadEnded(UploadOutcome.ENCODED, "Content-Encoding is not accepted")
-        if (meta.length or 0) > self._limits.max_result_bytes:
+        if (meta.length or 0) > self._settings.max_result_bytes:
             raise self._too_large()
         if not self._store.writable:
             raise UploadEnded(UploadOutcome.UNAVAILABLE, "the store cannot be written, try again")
@@ -130,7 +131,7 @@ class Intake:
 
     async def _turn(self, key: Key, meta: Meta, sender: Sender, place: ExitStack) -> Upload:
         """Have the upload known, and wait for a slot; `place` gives both back."""
-        length = self._limits.max_result_bytes if meta.length is None else meta.length
+        length = self._settings.max_result_bytes if meta.length is None else meta.length
         upload = Upload(self._wall(), length, retry=self._store.entry(key).retrying)
         await self.uploads.enter(key, upload, sender, place)
         return upload
@@ -155,7 +156,7 @@ class Intake:
                     pieces.append(chunk)
                     held += len(chunk)
                     total += len(chunk)
-                    if total > self._limits.max_result_bytes:
+                    if total > self._settings.max_result_bytes:
                         await self._threads.disk(body.write, pieces)
                         raise self._too_large()
         except BaseException as error:
@@ -170,7 +171,7 @@ class Intake:
             await self._threads.disk(self._complete, incoming, rest)
             if incoming.archive or incoming.unread:
                 if incoming.archive:
-                    await self._threads.verify(incoming.verify, caps_of(self._limits))
+                    await self._threads.verify(incoming.verify, caps_of(self._settings))
                 if incoming.unread:
                     await self._threads.read(incoming.read)
                 await self._threads.disk(self._blobs.keep, incoming.body)
@@ -220,7 +221,7 @@ class Intake:
 
     def _too_large(self) -> UploadEnded:
         return UploadEnded(
-            UploadOutcome.TOO_LARGE, f"exceeds {self._limits.max_result_bytes} bytes"
+            UploadOutcome.TOO_LARGE, f"exceeds {self._settings.max_result_bytes} bytes"
         )
 
     def _check_room(self) -> None:
@@ -232,7 +233,7 @@ class Intake:
     def free_for(self, length: int) -> bool:
         """Whether a body of `length` bytes leaves the reserve free."""
         try:
-            return self._layout.free() >= self._limits.disk_reserve_bytes + length
+            return self._layout.free() >= self._settings.disk_reserve_bytes + length
         except OSError:
             return False
 
