@@ -19,7 +19,7 @@ from reporter.runtime import log
 from reporter.sources.run_status import DEFAULT_POD, PodsApi, find_aggregator
 
 LOOK = 0.5  # seconds between looks at the run
-GAP = 5.0  # seconds between writes: people look, and each is a write of etcd
+GAP = 5.0  # seconds between writes: soon enough for people, and each is a write to etcd
 JITTER = 1.0
 REPAIR = 300.0  # what is unchanged is written again: somebody may have damaged it
 LONGEST_BACK_OFF = 60.0

@@ -1,7 +1,7 @@
-"""How much the aggregator takes at a time: what nobody has to fit to a cluster, and why so much.
+"""The aggregator's limits that no cluster needs to change, each with its reason. Times in seconds.
 
-What somebody may have to raise is a setting (`reporter.settings.aggregator_limits`). Use these as
-attributes of this module: tests make some of them smaller. Times are in seconds.
+Limits that users may have to raise are settings (`reporter.settings.aggregator_limits`). Read these
+as attributes of this module: tests change some of them.
 """
 
 from typing import Final
@@ -12,9 +12,7 @@ SLOT_WAIT: Final = 1_800.0  # `reporter.link` waits a minute longer for its answ
 PROGRESS_WAITING: Final = 16  # updates of a key that are here; a worker sends one after the other
 
 BODY_SILENCE: Final = 15.0  # a worker sends what it has already: its network fails, or it is stuck
-UPLOAD_RATE: Final = (
-    64 * 1024
-)  # bytes per second, of downloads too: 512 MiB in two hours and a half
+UPLOAD_RATE: Final = 64 * 1024  # bytes per second, of downloads too: 512 MiB in 2 1/4 hours
 UPLOAD_RATE_AFTER: Final = 30.0  # before that a slow start says nothing
 HANDSHAKE: Final = 10.0  # as long as `reporter.link` gives it
 HEADER: Final = 10.0  # a head is sent in one piece

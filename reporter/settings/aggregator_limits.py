@@ -1,4 +1,4 @@
-"""The aggregator's limits that somebody may have to fit to a run or a cluster."""
+"""The aggregator's limits that users may have to change for a run or a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def whole(means: str, default: int, low: int, high: int = LONGEST) -> Any:
 
 
 class Limits(Variables):
-    """Results, archives, disk, memory. What nobody has to change is in `aggregator.limits`."""
+    """Results, archives, disk, memory. The others are constants, in `aggregator.limits`."""
 
     max_result_bytes: Integer = whole("largest result body", 512 * MIB, 1, 4 * GIB)
     disk_reserve_bytes: Integer = whole(
