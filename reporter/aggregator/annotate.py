@@ -19,7 +19,7 @@ from reporter.runtime import log
 from reporter.sources.run_status import DEFAULT_POD, PodsApi, find_aggregator
 
 LOOK = 0.5  # seconds between looks at the run
-GAP = 5.0  # seconds between writes
+GAP = 5.0  # seconds between writes: soon enough for people, and each is a write to etcd
 JITTER = 1.0
 REPAIR = 300.0  # what is unchanged is written again: somebody may have damaged it
 LONGEST_BACK_OFF = 60.0
@@ -46,13 +46,12 @@ class AnnotateApi(PodsApi, Protocol):
 class Cadence:
     """When the next write is due. Times are monotonic seconds.
 
-    A run's status that no write has tried to show yet: at once. Other news: at least `gap` and at
-    most 1 s more after the last write. No news: every 5 minutes. After a failure: `gap` to 60 s
-    later.
+    A run's status that no write has tried to show yet: at once. Other news: 5 to 6 s after the last
+    write. No news: every 5 minutes. After a failure: 5 to 60 s later.
     """
 
-    def __init__(self, rng: Callable[[], float], gap: float = GAP) -> None:
-        self._rng, self._gap = rng, gap
+    def __init__(self, rng: Callable[[], float]) -> None:
+        self._rng = rng
         self._tried: Hashable = None
         self.written_revision: int | None = None
         self._not_before = self._repair_at = 0.0
@@ -69,7 +68,7 @@ class Cadence:
     def written(self, revision: int, status: Hashable, now: float) -> None:
         """Take note of a success."""
         self._tried, self.written_revision, self._failures = status, revision, 0
-        self._not_before = now + self._gap + JITTER * self._rng()
+        self._not_before = now + GAP + JITTER * self._rng()
         self._repair_at = now + REPAIR
 
     def failed(self, status: Hashable, now: float, retry_after: float | None = None) -> None:
@@ -83,7 +82,7 @@ class Cadence:
             first=2 * GAP,
             longest=LONGEST_BACK_OFF,
         )
-        self._not_before = now + max(self._gap, delay or 0.0)
+        self._not_before = now + max(GAP, delay or 0.0)
 
 
 class Annotator:
@@ -91,8 +90,7 @@ class Annotator:
 
     `snapshot` gives the run as it is. Without `pod_name` the Pod is found by its labels. `strict`
     as in `core.run.annotation.annotations`. `on_failure` gets the word of each failed request
-    (`failure` of a KubeError, else `error`). `clock` is monotonic, `gap` in seconds, `budget` the
-    bytes of the status annotation.
+    (`failure` of a KubeError, else `error`). `clock` is monotonic.
     """
 
     def __init__(
@@ -103,16 +101,14 @@ class Annotator:
         *,
         pod_name: str = "",
         strict: bool = False,
-        gap: float = GAP,
-        budget: int = BUDGET,
         on_failure: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
         rng: Callable[[], float] = random.random,
     ) -> None:
         self._api, self._namespace, self._snapshot = api, namespace, snapshot
         self._own_name, self._name, self._strict = pod_name, pod_name, strict
-        self._budget, self._on_failure, self._clock = budget, on_failure, clock
-        self._cadence = Cadence(rng, gap)
+        self._on_failure, self._clock = on_failure, clock
+        self._cadence = Cadence(rng)
         self._seen: tuple[int, Hashable] = (-1, None)
         self._smaller, self._smaller_until = 0, 0.0
         self._failures, self._said, self._log_again = 0, False, 0.0
@@ -176,7 +172,7 @@ class Annotator:
             self._smaller = 0
         before = None
         for tier in range(self._smaller, len(SHARES)):
-            budget = self._budget // SHARES[tier]
+            budget = BUDGET // SHARES[tier]
             values = annotations(snapshot, strict=self._strict, budget=budget)
             if values == before:
                 continue

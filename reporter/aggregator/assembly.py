@@ -176,7 +176,6 @@ class Assembly:
             store,
             intake,
             self.plan,
-            chosen,
             self._traffic,
             interval=self.rhythm.interval,
             clock=self.clock,
@@ -188,10 +187,9 @@ class Assembly:
             ssl_context=worker_context(ca, authority.server),
             host=chosen.listen.host,
             port=chosen.listen.port,
-            limits=chosen,
             connections=self.connections,
             keep_alive=self.rhythm.keep_alive,
-            waiting_handshakes=from_settings.waiting_handshakes(chosen),
+            waiting_handshakes=from_settings.waiting_handshakes(),
             observer=self._traffic,
         )
 
@@ -224,10 +222,9 @@ class Assembly:
             ),
             host=chosen.status_listen.host,
             port=chosen.status_listen.port,
-            limits=chosen,
             connections=max(1, self.connections // 8),  # a few readers beside the workers
             keep_alive=_STATUS_KEEP_ALIVE,
-            waiting_handshakes=from_settings.waiting_handshakes(chosen),
+            waiting_handshakes=from_settings.waiting_handshakes(),
             observer=self._traffic,
         )
 
@@ -259,7 +256,7 @@ class Assembly:
             interval=self.rhythm.interval,
             clock=self.clock,
             wall=self.wall,
-            results=ResultFiles(self.layout, self._blobs, self.chosen),
+            results=ResultFiles(self.layout, self._blobs),
             shown=Shown(self.layout),
             retrieved=store.retrieved,
         )
@@ -336,8 +333,6 @@ class Assembly:
             store.snapshot,
             pod_name=self.chosen.pod_name,
             strict=self.chosen.status_values == "strict",
-            gap=self.chosen.annotation_seconds,
-            budget=self.chosen.annotation_bytes,
             on_failure=lambda _: self.metrics.count("annotation_failures"),
             clock=self.clock,
         )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
-from reporter.aggregator import http
+from reporter.aggregator import http, limits
 from reporter.aggregator.certificates.export import export_files, export_secrets
 from reporter.aggregator.certificates.run import Issued
 from reporter.aggregator.certificates.tls import StatusContext
@@ -42,10 +42,10 @@ def connections(chosen: Settings) -> int:
     return max(1, min(chosen.connection_memory_bytes // _KEPT, files // 2))
 
 
-def waiting_handshakes(chosen: Settings) -> int:
+def waiting_handshakes() -> int:
     """Return how many peers wait for a handshake: a quarter as many as there can be files."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(1, min(chosen.backlog, files // 4))
+    return max(1, min(limits.BACKLOG, files // 4))
 
 
 def open_files() -> None:

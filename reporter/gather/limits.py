@@ -1,22 +1,26 @@
-"""What a gatherer may leave: how much, how many files, and how they may look.
-
-Output over a limit is cut off, and nothing that it leaves may cost the others' output: an archive
-is made of directories that can be entered and files that can be read.
-"""
+"""What gatherers may take and leave: the limits, their options, and what is in a directory."""
 
 import argparse
 import os
 import stat
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-_DEEPEST = 64
-_MOVED = ".removed-by-status-reporter-"
 _OWNER_READS = 0o600
 _OWNER_ENTERS = 0o700
-_RECORD = 64 * 1024  # bytes: more than any `gather.json`
-_FRAME = 2  # its directory and `gather.json`
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a directory has in it, or may have: bytes, and files and directories."""
+
+    bytes: int
+    files: int
+
+    def over(self, most: "Output") -> str:
+        """Say what it has too much of, `bytes` or `files`; empty where that is nothing."""
+        return "files" if self.files > most.files else "bytes" if self.bytes > most.bytes else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +37,16 @@ class GathererLimits:
     total_bytes: int = 384 * 1024 * 1024
     total_files: int = 18_000
 
-    def after(self, left: "Left") -> "GathererLimits":
-        """Return what is left for the next ones of what all together may write."""
-        return replace(
-            self,
-            total_bytes=max(0, self.total_bytes - left.bytes - _RECORD),
-            total_files=max(0, self.total_files - left.files - _FRAME),
-        )
-
     @property
-    def next_one(self) -> "GathererLimits":
-        """What the next one may write."""
-        return replace(
-            self,
-            bytes=min(self.bytes, self.total_bytes),
-            files=min(self.files, self.total_files),
+    def total(self) -> Output:
+        """What there may be in the end."""
+        return Output(self.total_bytes, self.total_files)
+
+    def beside(self, before: Output) -> Output:
+        """Return what there may be when one more gatherer ends, beside what there was before."""
+        return Output(
+            min(before.bytes + self.bytes, self.total_bytes),
+            min(before.files + self.files, self.total_files),
         )
 
 
@@ -88,128 +87,31 @@ def _positive(written: str) -> int:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What a gatherer has left, and whether some of it was cut off or removed.
+def measure(directory: Path, most: Output | None = None, *, readable: bool = False) -> Output:
+    """Return what is in a directory, but look no further than to be over `most`.
 
-    `removed` counts links, sockets, devices and pipes.
+    What vanishes meanwhile does not count. With `readable` its owner can read all of it afterwards:
+    no archive can be made of a directory that cannot be entered.
     """
-
-    bytes: int
-    files: int
-    truncated: bool = False
-    removed: int = 0
-
-
-def exceeded(directory: Path, limits: GathererLimits, ours: Collection[str] = ()) -> str:
-    """Say which limit the output is over, `bytes` or `files`; empty where it is over none.
-
-    Looks no further than that; what vanishes meanwhile does not count, nor do the entries of the
-    directory that are called like one of `ours`.
-    """
-    left_out = {str(directory / name) for name in ours}
     size = files = 0
     waiting = [str(directory)]
     while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.path in left_out:
-                        continue
-                    files += 1
-                    try:
-                        found = entry.stat(follow_symlinks=False)
-                    except OSError:
-                        continue
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                files += 1
+                with suppress(OSError):
+                    found = entry.stat(follow_symlinks=False)
                     if stat.S_ISDIR(found.st_mode):
+                        _allow(entry.path, found.st_mode, _OWNER_ENTERS if readable else 0)
                         waiting.append(entry.path)
                     elif stat.S_ISREG(found.st_mode):
+                        _allow(entry.path, found.st_mode, _OWNER_READS if readable else 0)
                         size += found.st_size
-                    if files > limits.files:
-                        return "files"
-                    if size > limits.bytes:
-                        return "bytes"
-        except OSError:
-            continue
-    return ""
+                if most is not None and Output(size, files).over(most):
+                    return Output(size, files)
+    return Output(size, files)
 
 
-def settle(directory: Path, limits: GathererLimits) -> Left:
-    """Bring the output within the limits, in the order of its names. Nothing may write any more.
-
-    Raises OSError for what cannot be brought into order.
-    """
-    return _Settling(limits).run(directory)
-
-
-class _Settling:
-    def __init__(self, limits: GathererLimits) -> None:
-        self._limits = limits
-        self._bytes = self._files = self._removed = 0
-        self._truncated = False
-
-    def run(self, directory: Path) -> Left:
-        self._below(directory, 0)
-        return Left(self._bytes, self._files, self._truncated, self._removed)
-
-    def _below(self, directory: Path, depth: int) -> None:
-        for path in sorted(directory.iterdir()):
-            found = path.lstat()
-            if stat.S_ISDIR(found.st_mode):
-                _allow(path, found.st_mode, _OWNER_ENTERS)
-                if self._files >= self._limits.files or depth >= _DEEPEST:
-                    remove(path)
-                    self._truncated = True
-                    continue
-                self._files += 1
-                self._below(path, depth + 1)
-            elif stat.S_ISREG(found.st_mode):
-                self._file(path, found)
-            else:
-                path.unlink()
-                self._removed += 1
-
-    def _file(self, path: Path, found: os.stat_result) -> None:
-        room = self._limits.bytes - self._bytes
-        if self._files >= self._limits.files or (room <= 0 < found.st_size):
-            path.unlink()
-            self._truncated = True
-            return
-        _allow(path, found.st_mode, _OWNER_READS)
-        if found.st_size > room:
-            os.truncate(path, room)
-            self._truncated = True
-        self._files += 1
-        self._bytes += min(found.st_size, room)
-
-
-def remove(directory: Path) -> None:
-    """Remove a directory with all that is in it, however deep and whatever its modes.
-
-    Deep directories are moved up first: the kernel takes no path of more than 4,096 bytes.
-    """
-    _allow(directory, directory.lstat().st_mode, _OWNER_ENTERS)
-    waiting = [directory]
-    moved = 0
-    while waiting:
-        here = waiting.pop()
-        with os.scandir(here) as entries:
-            inside = list(entries)
-        for entry in inside:
-            path = here / entry.name
-            if not entry.is_dir(follow_symlinks=False):
-                path.unlink()
-                continue
-            _allow(path, entry.stat(follow_symlinks=False).st_mode, _OWNER_ENTERS)
-            if here != directory:
-                moved += 1
-                path = path.rename(directory / f"{_MOVED}{moved}")
-            waiting.append(path)
-        if here != directory:
-            here.rmdir()
-    directory.rmdir()
-
-
-def _allow(path: Path, mode: int, wanted: int) -> None:
+def _allow(path: str, mode: int, wanted: int) -> None:
     if mode & wanted != wanted:
-        path.chmod(stat.S_IMODE(mode) | wanted)
+        Path(path).chmod(stat.S_IMODE(mode) | wanted)

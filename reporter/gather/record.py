@@ -1,9 +1,7 @@
 """What became of a gatherer: its status, and why; as `gather.json` has it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
-
-from reporter.gather.limits import Left
 
 COMPLETE, PARTIAL, NOT_APPLICABLE, FAILED = "complete", "partial", "not_applicable", "failed"
 _TOO_MUCH: Final = {
@@ -18,8 +16,8 @@ class GathererRecord:
     """What became of one gatherer, as its `gather.json` has it.
 
     `status` is complete, partial, not_applicable or failed; `exit` its code, None if it did not end
-    by itself. `limit` is the one at which it was ended: seconds, bytes or files; `stopped` says
-    that the agent was asked to end. `outside` is what it left beside its directory, and is gone.
+    by itself. `limit` is the one that it has reached: seconds, bytes or files; `stopped` says that
+    the agent was asked to end.
     """
 
     name: str
@@ -29,8 +27,8 @@ class GathererRecord:
     seconds: float = 0.0
     limit: str = ""
     stopped: bool = False
-    left: Left = field(default_factory=lambda: Left(0, 0))
-    outside: tuple[str, ...] = ()
+    bytes: int = 0
+    files: int = 0
     error: str = ""
     stderr: str = ""
 
@@ -39,17 +37,13 @@ class GathererRecord:
         """Why it is not complete, in a few words; empty where it is."""
         said = []
         if self.limit:
-            said.append(f"killed: {_TOO_MUCH[self.limit]}")
+            said.append(_TOO_MUCH[self.limit])
         elif self.signal:
             said.append(f"killed by signal {self.signal}")
         elif self.exit and self.status == FAILED:
             said.append(f"exit code {self.exit}")
         if self.stopped:
             said.append("stopped")
-        if self.left.truncated:
-            said.append("output cut off")
-        if self.outside:
-            said.append(f"wrote outside its directory: {', '.join(self.outside)}")
         if self.error:
             said.append(self.error)
         if not said and self.status != COMPLETE:
@@ -64,16 +58,13 @@ class GathererRecord:
             "status": self.status,
             "exit": self.exit,
             "seconds": round(self.seconds, 3),
-            "bytes": self.left.bytes,
-            "files": self.left.files,
-            "truncated": self.left.truncated,
+            "bytes": self.bytes,
+            "files": self.files,
         }
         more = {
             "signal": self.signal,
             "limit": self.limit,
             "stopped": self.stopped,
-            "removed": self.left.removed,
-            "outside": list(self.outside),
             "error": self.error,
             "stderr": self.stderr,
         }

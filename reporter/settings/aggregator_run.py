@@ -20,7 +20,7 @@ from reporter.settings.addresses import (
     Names,
     host_port,
 )
-from reporter.settings.aggregator_limits import KIB, whole
+from reporter.settings.aggregator_limits import whole
 from reporter.settings.rules import (
     LONGEST,
     NAME_RULE,
@@ -147,15 +147,6 @@ class Run(Variables):
     )
     pod_name: OptionalName = setting(
         "name of the aggregator's Pod", "", NAME_RULE, shown="auto-detected by Sonobuoy's labels"
-    )
-    annotation_seconds: Integer = whole(
-        "minimum interval between two writes of the status to the Pod", 5, 1, 3_600
-    )
-    annotation_bytes: Integer = whole(
-        "maximum size of `sonobuoy.hept.io/status`; all annotations of a Pod share 262144 bytes",
-        192 * KIB,
-        4 * KIB,
-        256 * KIB,
     )
     kubernetes_relax_x509_strict: Boolean = setting(
         "accept a cluster CA that Python 3.13's strict check rejects", False, "true or false"

@@ -34,10 +34,10 @@ class Caps:
     members: int = 20_000
     file_bytes: int = 2**30
     content_bytes: int = 2**31
-    ratio: int = 200
-    free_bytes: int = 2**26
-    header_bytes: int = 2**16
-    path_bytes: int = 4096
+    ratio: int = 200  # logs shrink to a hundredth; a bomb to a thousandth
+    free_bytes: int = 2**26  # harmless whatever the ratio, and small archives of zeros exist
+    header_bytes: int = 2**16  # a header has paths, which are shorter
+    path_bytes: int = 4096  # PATH_MAX: a longer one could not be extracted
     seconds: float = 60.0
 
     def content_of(self, size: int) -> int:

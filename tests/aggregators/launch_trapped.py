@@ -1,13 +1,15 @@
 """The aggregator with a trap: at a named step it is killed, or its disk fails.
 
-    launch_trapped.py TRAP run ...
+    launch_trapped.py TRAP LIMITS run ...
 
 The file TRAP says `kill STEP`, `hold STEP` (until it says something else), or the name of an error
 number and STEP, or nothing. It is read at each step, so it can be set while the process works.
 Steps are those of the intake and of packing, `COMMIT` (of the database), and what is named below.
+LIMITS is a JSON object of constants of `reporter.aggregator.limits`.
 """
 
 import errno
+import json
 import os
 import signal
 import sqlite3
@@ -21,7 +23,7 @@ from reporter.runtime.lifecycle import install
 
 stop = install()
 
-from reporter.aggregator import assembly  # noqa: E402
+from reporter.aggregator import assembly, limits  # noqa: E402
 from reporter.aggregator.main import main  # noqa: E402
 from reporter.aggregator.store import SqliteStore  # noqa: E402
 
@@ -104,4 +106,5 @@ assembly.SqliteStore = partial(Store, connect=partial(sqlite3.connect, factory=C
 assembly.BlobStore = partial(assembly.BlobStore, step=step)  # type: ignore[misc,assignment]
 assembly.Intake = partial(assembly.Intake, step=step)  # type: ignore[misc,assignment]
 assembly.Finish = partial(assembly.Finish, step=step)  # type: ignore[misc,assignment]
-sys.exit(main(sys.argv[2:], os.environ, stop))
+vars(limits).update(json.loads(sys.argv[2]))
+sys.exit(main(sys.argv[3:], os.environ, stop))

@@ -1,15 +1,23 @@
 """A listener on loopback, with the aggregator's own limits where a test says nothing else."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+from unittest.mock import patch
 
+from reporter.aggregator import limits
 from reporter.aggregator.http import Listener
 from reporter.aggregator.http.listener import Handler
 from reporter.settings.aggregator_limits import Limits
 
 
-def limited(**limits: Any) -> Limits:
-    """The aggregator's limits but for these, which may be fractions of a second."""
-    return Limits.model_construct(**limits)
+def limited(**settings: Any) -> Limits:
+    """The aggregator's settings of limits but for these."""
+    return Limits.model_construct(**settings)
+
+
+def constants(**values: float) -> AbstractContextManager[Any]:
+    """Let the aggregator's constant limits be these until the end of the block."""
+    return patch.multiple(limits, **values) if values else nullcontext()
 
 
 def listening(handler: Handler, observer: Any, **given: Any) -> Listener:
@@ -18,7 +26,6 @@ def listening(handler: Handler, observer: Any, **given: Any) -> Listener:
         "ssl_context": None,
         "host": "127.0.0.1",
         "port": 0,
-        "limits": limited(),
         "connections": 3_000,
         "keep_alive": 45.0,
         "waiting_handshakes": 1_000,

@@ -56,7 +56,8 @@ class Aggregator:
     """One run below a folder; `start` it, `kill` it and `start` it again.
 
     With `trap` its disk fails, or it is killed, at the step that this file names. A `fresh` one is
-    started by an interpreter of its own, for who measures what it takes.
+    started by an interpreter of its own, for who measures what it takes. With a trap, `limits` are
+    constants of `reporter.aggregator.limits`.
     """
 
     def __init__(
@@ -66,8 +67,10 @@ class Aggregator:
         *flags: str,
         trap: Path | None = None,
         fresh: bool = False,
+        limits: Mapping[str, float] | None = None,
     ) -> None:
         self.folder, self.flags, self.trap, self.fresh = folder, flags, trap, fresh
+        self.limits = limits or {}
         self.state, self.output = folder / "state", folder / "output"
         self.certificates = folder / "certificates"
         self.plugin = document["plugins"][0]["name"]
@@ -111,7 +114,7 @@ class Aggregator:
         launcher = [str(LAUNCHER)]
         if self.trap is not None:
             self.trap.touch()
-            launcher = [str(TRAPPED), str(self.trap)]
+            launcher = [str(TRAPPED), str(self.trap), json.dumps(self.limits)]
         command = [
             *(*launcher, "run"),
             *("--plan", str(self.folder / "plan.json")),

@@ -26,7 +26,6 @@ def packed(layout: Layout, snapshot: Snapshot) -> dict[str, bytes]:
             target,
             open_blob=BlobStore(layout).open,
             podlogs=layout.podlogs,
-            quarantine=layout.quarantine,
             unfinished=Path(folder),
             stopping=lambda: False,
             summaries=Summaries(

@@ -28,12 +28,13 @@ def archive(body: bytes, rank: Rank = Rank.RESULT, **fields: str) -> Record:
     """The record of an archive."""
     digest = hashlib.sha256(body).hexdigest()
     name = "r.tar.gz"
-    return Record(rank, AT, digest, len(body), filename=name, archive=True, **fields)  # type: ignore[arg-type]
+    return Record(rank, AT, digest, len(body), digest, name, archive=True, **fields)  # type: ignore[arg-type]
 
 
 def opaque(body: bytes) -> Record:
     """The record of a file."""
-    return Record(Rank.RESULT, AT, hashlib.sha256(body).hexdigest(), len(body), filename="a.json")
+    digest = hashlib.sha256(body).hexdigest()
+    return Record(Rank.RESULT, AT, digest, len(body), blob=digest, filename="a.json")
 
 
 class Packing:
@@ -44,10 +45,9 @@ class Packing:
         self.opened: list[str] = []
         self.blobs = {hashlib.sha256(body).hexdigest(): body for body in bodies}
         self.target = top / "run.tar.gz"
-        self.quarantine, self.unfinished = top / "quarantine", top / "unfinished"
+        self.unfinished = top / "unfinished"
         self.podlogs = top / "podlogs"
         self.podlogs.mkdir()
-        self.quarantine.mkdir()
         self.unfinished.mkdir()
 
     def open(self, digest: str) -> IO[bytes]:
@@ -76,7 +76,6 @@ class Packing:
             self.target,
             open_blob=self.open,
             podlogs=self.podlogs,
-            quarantine=self.quarantine,
             unfinished=self.unfinished,
             stopping=stopping,
             taken_by=taken_by,

@@ -159,7 +159,8 @@ def entry_of(run: Deployed, key: str) -> Object:
 
 def blob_of(run: Deployed, entry: Object) -> Path:
     """The bytes that a worker sent, on the aggregator's volume."""
-    return run.volume / "state" / "blobs" / str(entry["digest"])
+    (blob,) = (run.volume / "state" / "blobs").glob(f"{entry['digest']}-*")
+    return blob
 
 
 def members_of(run: Deployed, entry: Object) -> dict[str, bytes]:

@@ -24,12 +24,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as running:
 
         def started(
-            *flags: str, document: dict[str, Any] | None = None, folder: Path | None = None
+            *flags: str,
+            document: dict[str, Any] | None = None,
+            folder: Path | None = None,
+            limits: dict[str, float] | None = None,
         ) -> Aggregator:
             here = folder or tmp_path / "run"
             here.mkdir(exist_ok=True)
             trap = tmp_path / "trap"
-            aggregator = Aggregator(here, document or PLAN, *flags, trap=trap)
+            aggregator = Aggregator(here, document or PLAN, *flags, trap=trap, limits=limits)
             return running.enter_context(aggregator)
 
         yield started

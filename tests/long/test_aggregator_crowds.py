@@ -48,7 +48,8 @@ def test_fourteen_workers_and_one_slot(tmp_path: Path) -> None:
     With limits as they are, but for the one slot.
     """
     nodes = [f"n{number}" for number in range(WORKERS)]
-    with Aggregator(tmp_path, plan("load", nodes), "--max-uploads", "1", fresh=True) as aggregator:
+    one = {"trap": tmp_path / "trap", "limits": {"UPLOADS": 1}}
+    with Aggregator(tmp_path, plan("load", nodes), **one) as aggregator:
         began = time.monotonic()
         started = [worker(aggregator, node, PIECES) for node in nodes]
         ends = [each.communicate()[0].strip() for each in started]

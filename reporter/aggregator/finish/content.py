@@ -103,7 +103,7 @@ def homes(snapshot: Snapshot) -> tuple[Folder, Folder]:
 class RecordFolders:
     """The directories that records stand for, opened one by one.
 
-    `open_blob` opens the bytes with a digest, or raises FileNotFoundError; `unfinished` is a
+    `open_blob` opens a blob by its name, or raises FileNotFoundError; `unfinished` is a
     directory for unfinished things; `go_on` raises what ends the work, if it is to end.
     """
 
@@ -146,10 +146,10 @@ class RecordFolders:
                 body.check()
 
     def _body(self, record: Record, replaced: bool, stack: contextlib.ExitStack) -> _Body | None:
-        if not record.digest:
+        if not record.blob:
             return None
         try:
-            return _Body(stack.enter_context(self._open_blob(record.digest)), record.digest)
+            return _Body(stack.enter_context(self._open_blob(record.blob)), record.digest)
         except FileNotFoundError as error:
             if replaced:
                 return None

@@ -27,6 +27,7 @@ from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads import Intake
+from reporter.core.run.record import Record
 from reporter.core.run.snapshot import Snapshot, Tar
 from reporter.core.run.status import rfc3339
 from reporter.runtime.private_file import write_private
@@ -111,7 +112,6 @@ class Finish:
                 new,
                 open_blob=open_blob,
                 podlogs=layout.podlogs,
-                quarantine=layout.quarantine,
                 unfinished=layout.unfinished,
                 stopping=self._stopping.is_set,
                 step=self._step,
@@ -138,19 +138,20 @@ class Finish:
         """
         held = {key: entry.record for key, entry in snapshot.entries.items() if entry.record}
         replaced = [entry.superseded for entry in snapshot.entries.values() if entry.superseded]
-        kept = [each for each in replaced if self._blobs.local_file(each.digest).exists()]
-        digests = {record.digest for record in (*held.values(), *kept)} - {""}
-        damaged = {digest for digest in digests if not self._sound(digest)}
+        kept = [each for each in replaced if self._blobs.local_file(each.blob).exists()]
+        records = [record for record in (*held.values(), *kept) if record.blob]
+        damaged = {record.blob for record in records if not self._sound(record)}
         if not damaged:
             return PackageFailed(f"the tarball cannot be made: {why}")
-        for digest in damaged:
+        for blob in damaged:
             self._step("package lose")
-            self._blobs.delete(digest)
-        return BodiesLost(why, [key for key in held if held[key].digest in damaged])
+            self._blobs.delete(blob)
+        return BodiesLost(why, [key for key in held if held[key].blob in damaged])
 
-    def _sound(self, digest: str) -> bool:
+    def _sound(self, record: Record) -> bool:
         try:
-            return measure(self._blobs.local_file(digest), self._stopping.is_set)[0] == digest
+            found, _ = measure(self._blobs.local_file(record.blob), self._stopping.is_set)
+            return found == record.digest
         except OSError as error:
             # EIO: a file system with checksums of its own says so where another gives wrong bytes.
             if error.errno in (errno.ENOENT, errno.EIO):

@@ -64,7 +64,6 @@ def package(
     *,
     open_blob: Callable[[str], IO[bytes]],
     podlogs: Path,
-    quarantine: Path,
     unfinished: Path,
     stopping: Callable[[], bool],
     step: Step = no_step,
@@ -74,9 +73,9 @@ def package(
 ) -> tuple[str, int]:
     """Write the tarball of a run to the file `target`; return its SHA-256 in hexadecimal, and size.
 
-    Each body is read once, and seen to be what was received. `open_blob` opens the bytes with a
-    digest, or raises FileNotFoundError. The contents of the directories `podlogs` and `quarantine`
-    are taken over; `unfinished` is one for unfinished things; `summaries` makes what is in a
+    Each body is read once, and seen to be what was received. `open_blob` opens a blob by
+    its name, or raises FileNotFoundError. The content of the directory `podlogs` is taken over;
+    `unfinished` is one for unfinished things; `summaries` makes what is in a
     plugin's directory beside its results. `taken_by` names the plugin that took the cluster's
     snapshot, which is at the top; `run_log` is what was logged so far. Raises OSError,
     `BodyDamaged` and `PackageFailed`: `Interrupted` once `stopping` says so.
@@ -93,9 +92,8 @@ def package(
         writer.add(b"meta", meta(snapshot, run_log, files), snapshot.started_at)
         writer.add(b"plugins", plugins, snapshot.started_at, top=taken(snapshot, taken_by))
         writer.add_top(podlogs)
-        for directory in (podlogs, quarantine):
-            if any(directory.iterdir()):
-                writer.add_directory(directory)
+        if any(podlogs.iterdir()):
+            writer.add_directory(podlogs)
         if superseded:
             writer.add(b"superseded", superseded, snapshot.started_at, replaced=True)
         files.close()

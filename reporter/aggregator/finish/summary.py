@@ -46,7 +46,7 @@ _MOST_DOCUMENT: Final = 64 * 1024  # bytes of an error's document whose members 
 class Summaries:
     """Collects the items of a plugin while its directory is written, one plugin at a time.
 
-    `definitions` are documents by plugin, `open_blob` opens the bytes with a digest, `unfinished`
+    `definitions` are documents by plugin, `open_blob` opens a blob by its name, `unfinished`
     is a directory for files without a name.
     """
 
@@ -164,7 +164,7 @@ class Summaries:
         begin = out.tell()
         found = Judgement(note=USED_UP, complete=False)
         if record.reason != UNREAD:
-            with self._open_blob(record.digest) as body:
+            with self._open_blob(record.blob) as body:
                 found = self._judge.judge(
                     task, body, out, budget=self._budget, digest=record.digest
                 )

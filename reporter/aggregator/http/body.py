@@ -9,10 +9,10 @@ from typing import Final, Self
 from aiohttp import web
 from aiohttp.http import HttpVersion11
 
+from reporter.aggregator import limits
 from reporter.aggregator.http.answers import CONTINUE
 from reporter.aggregator.http.connection import Connection
 from reporter.core.run.upload import UploadEnded, UploadOutcome
-from reporter.settings.aggregator_limits import Limits
 
 _TELL_EVERY: Final = 1.0  # seconds between two calls of `heard`
 _IN_FLIGHT: Final = 5.0  # seconds in which the end of a sender that has left comes after its bytes
@@ -28,10 +28,10 @@ class Body:
     `heard` is called while pieces come, and while their sender waits for us to take them.
     """
 
-    def __init__(self, request: web.BaseRequest, limits: Limits, heard: Callable[[], None]) -> None:
+    def __init__(self, request: web.BaseRequest, heard: Callable[[], None]) -> None:
         connection = request.protocol
         assert isinstance(connection, Connection)
-        self._request, self._content, self._limits = request, request.content, limits
+        self._request, self._content = request, request.content
         self._connection, self._loop = connection, asyncio.get_running_loop()
         self._heard, self._told, self._late = heard, 0.0, _never
         self._left_until = -inf
@@ -108,7 +108,7 @@ class Body:
         return piece
 
     def _begin(self) -> None:
-        first = min(self._limits.body_silence_seconds, max(-self._late(), 0.0))
+        first = min(limits.BODY_SILENCE, max(-self._late(), 0.0))
         self._watch = self._loop.call_later(first, self._look)
         request, transport = self._request, self._request.transport
         if (
@@ -121,7 +121,7 @@ class Body:
 
     def _look(self) -> None:
         """See whether the peer has been silent for too long; one timer per body, not per piece."""
-        silence, since = self._limits.body_silence_seconds, self._waiting_since
+        silence, since = limits.BODY_SILENCE, self._waiting_since
         now = self._loop.time()
         if since is not None and now >= since + silence:
             self._content.set_exception(_stalled())
@@ -133,8 +133,8 @@ class Body:
         self._watch = self._loop.call_at(look, self._look)
 
     def _slow(self) -> bool:
-        least = self._limits.min_upload_bytes_per_second * self._waited
-        return self._waited > self._limits.upload_rate_after_seconds and self._received < least
+        least = limits.UPLOAD_RATE * self._waited
+        return self._waited > limits.UPLOAD_RATE_AFTER and self._received < least
 
 
 def _stalled() -> UploadEnded:

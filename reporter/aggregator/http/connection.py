@@ -17,11 +17,11 @@ from aiohttp.http import HttpVersion11
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler
 
+from reporter.aggregator import limits
 from reporter.aggregator.http import answers, heads
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.observer import Observer
 from reporter.core.run.identity import Identity
-from reporter.settings.aggregator_limits import Limits
 
 SENDER_LOOK = 5.0  # seconds between looks at the sender of a body that waits
 BODY_BUFFER = 64 * 1024  # a body that nobody reads is held back at twice this
@@ -47,7 +47,6 @@ class Connection(RequestHandler):
         "_gone",
         "_head_size",
         "_held",
-        "_limits",
         "_lost",
         "_observer",
         "_refusing",
@@ -61,7 +60,6 @@ class Connection(RequestHandler):
         server: web.Server,
         loop: asyncio.AbstractEventLoop,
         *,
-        limits: Limits,
         keep_alive: float,
         sender_look: float,
         observer: Observer,
@@ -73,17 +71,17 @@ class Connection(RequestHandler):
             loop=loop,
             keepalive_timeout=keep_alive,
             access_log=None,  # type: ignore[arg-type]  # its documented way to have none
-            max_line_size=limits.max_request_line_bytes,
-            max_field_size=limits.max_header_bytes,
-            max_headers=limits.max_headers,
-            lingering_time=limits.discard_seconds,
+            max_line_size=limits.REQUEST_LINE_BYTES,
+            max_field_size=limits.HEADER_BYTES,
+            max_headers=limits.HEADERS,
+            lingering_time=limits.DISCARD,
             read_bufsize=BODY_BUFFER,
             auto_decompress=False,
         )
         self.identity: Identity | None = None
         self.widen: Callable[[], None] = lambda: None  # only TLS has a buffer of its own
-        self._limits, self._sender_look = limits, sender_look
-        self._observer, self._crowded, self._lost = observer, crowded, lost
+        self._sender_look, self._observer = sender_look, observer
+        self._crowded, self._lost = crowded, lost
         self._body: StreamReader = EMPTY_PAYLOAD  # of the newest request
         self._answered = False
         self._head_size = 0
@@ -137,7 +135,7 @@ class Connection(RequestHandler):
         super().data_received(data)
         if self._request_count != count:
             self._look_at_new()
-        elif self._head_size > self._limits.max_header_bytes + self._limits.max_request_line_bytes:
+        elif self._head_size > limits.HEADER_BYTES + limits.REQUEST_LINE_BYTES:
             self._messages.append((heads.too_large(), EMPTY_PAYLOAD))
             self._refusing = True
             if self._waiter is not None and not self._waiter.done():
@@ -154,7 +152,7 @@ class Connection(RequestHandler):
         """Let the peer have its time for a head from now on."""
         if self._keepalive_handle is not None:
             self._keepalive_handle.cancel()
-        due = self._next_keepalive_close_time = self._loop.time() + self._limits.header_seconds
+        due = self._next_keepalive_close_time = self._loop.time() + limits.HEADER
         self._keepalive_handle = self._loop.call_at(due, self._process_keepalive)
 
     def _look_at_new(self) -> None:
@@ -166,10 +164,10 @@ class Connection(RequestHandler):
                 self._body.set_exception(web.RequestPayloadError(messages[-1][0].message))
             return
         self._body = messages[-1][1]
-        if size <= self._limits.max_header_bytes:
+        if size <= limits.HEADER_BYTES:
             return
         for index, (message, _) in enumerate(messages):
-            if heads.size(message) > self._limits.max_header_bytes:
+            if heads.size(message) > limits.HEADER_BYTES:
                 messages[index] = (heads.too_large(), EMPTY_PAYLOAD)
                 self._refusing = True
 
@@ -248,7 +246,7 @@ class Connection(RequestHandler):
         self._write(head + body[:_PIECE])
         if len(body) <= _PIECE and not self._paused:
             return  # as nearly all are: no timer for each
-        async with asyncio.timeout(seconds_for(len(body), self._limits)):
+        async with asyncio.timeout(seconds_for(len(body))):
             if len(body) > _PIECE and self.transport is not None:
                 # The kernel, too, would take megabytes for each of them.
                 self.transport.set_write_buffer_limits(_PIECE)
@@ -268,7 +266,7 @@ class Connection(RequestHandler):
     async def _until_taken(self, request: web.BaseRequest) -> None:
         """Wait until what is beyond the buffers is on its way, but not for ever."""
         if self._paused:
-            async with asyncio.timeout(self._limits.body_silence_seconds):
+            async with asyncio.timeout(limits.BODY_SILENCE):
                 await request.writer.drain()
 
     def gone(self) -> asyncio.Future[None]:
@@ -310,7 +308,7 @@ class Connection(RequestHandler):
 
         A close with bytes unread makes the kernel reset the connection, and the answer is lost.
         """
-        end = self._loop.time() + self._limits.discard_seconds
+        end = self._loop.time() + limits.DISCARD
         gone = self.gone()
         while self.transport is not None and (left := end - self._loop.time()) > 0:
             dropped = self._dropped
@@ -327,7 +325,6 @@ class Connection(RequestHandler):
             self._observer.unexpected("connection", error)
 
 
-def seconds_for(size: int, limits: Limits) -> float | None:
-    """Return how long so many bytes may take on their way; None without a minimum speed."""
-    speed = limits.min_upload_bytes_per_second
-    return limits.upload_rate_after_seconds + size / speed if speed else None
+def seconds_for(size: int) -> float:
+    """Return how long so many bytes may take on their way."""
+    return limits.UPLOAD_RATE_AFTER + size / limits.UPLOAD_RATE

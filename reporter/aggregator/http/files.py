@@ -27,7 +27,6 @@ from reporter.core.run.plan import Key
 from reporter.core.run.record import Rank, Record, error_document
 from reporter.core.run.snapshot import Snapshot, final
 from reporter.core.run.upload import UploadEnded
-from reporter.settings.aggregator_limits import Limits
 from reporter.untar import ACCEPTED, BadArchive, check
 
 NOT_YET: Final = answers.text(404, "there are no results yet: the run is not over")
@@ -54,8 +53,8 @@ class _Unopened(Exception):
 class File(web.FileResponse):
     """A file that is sent whole or, where the request has a range, in part.
 
-    A reader is cut off when it takes nothing for a minute, and when all of it takes longer than
-    `limits` allow an upload of that size; it may ask for the rest.
+    A reader is cut off when it takes nothing for a minute, and when all of it takes longer than an
+    upload of that size may; it may ask for the rest.
     """
 
     def __init__(
@@ -64,11 +63,10 @@ class File(web.FileResponse):
         name: str,
         content_type: str,
         headers: Iterable[tuple[str, str]],
-        limits: Limits,
     ) -> None:
         super().__init__(path, headers=[*_attachment(name, content_type), *headers])
         self.force_close()
-        self._limits, self._sent = limits, False
+        self._sent = False
 
     async def send(self, request: web.BaseRequest) -> bool:
         """Send it and return true, or return false when it cannot be opened.
@@ -107,15 +105,15 @@ class File(web.FileResponse):
         """Send it piece by piece: over TLS, `loop.sendfile` goes on when its reader has left."""
         writer = await web.StreamResponse.prepare(self, request)
         assert writer is not None
-        async with asyncio.timeout(seconds_for(count, self._limits)):
+        async with asyncio.timeout(seconds_for(count)):
             return await self._sendfile_fallback(writer, fobj, offset, count)
 
 
 class ResultFiles:
     """What has come, and the tarball of it all."""
 
-    def __init__(self, layout: Layout, blobs: BlobStore, limits: Limits) -> None:
-        self._layout, self._blobs, self._limits = layout, blobs, limits
+    def __init__(self, layout: Layout, blobs: BlobStore) -> None:
+        self._layout, self._blobs = layout, blobs
 
     async def tarball(self, snapshot: Snapshot) -> web.StreamResponse:
         """Answer with the tarball; 404 where there is none, or none yet."""
@@ -125,7 +123,7 @@ class ResultFiles:
         path = self._layout.output / tar.name
         if await _measured(lambda: path.stat().st_size) != tar.size:
             return UNREADABLE
-        return File(path, tar.name, _GZIP, answers.result_digest(tar.sha256), self._limits)
+        return File(path, tar.name, _GZIP, answers.result_digest(tar.sha256))
 
     async def refuses(self, request: web.BaseRequest, snapshot: Snapshot) -> Answer | None:
         """Return nothing if the client has the tarball: it names its SHA-256."""
@@ -133,7 +131,7 @@ class ResultFiles:
             return GIVEN_UP if final(snapshot) else NOT_YET
         data = b""
         try:
-            with Body(request, self._limits, lambda: None).sending() as pieces:
+            with Body(request, lambda: None).sending() as pieces:
                 async for piece in pieces:
                     data += piece
                     if len(data) > _CONFIRMATION:
@@ -151,17 +149,17 @@ class ResultFiles:
         if record is None:
             return _OPEN
         failed = record.rank is not Rank.RESULT
-        if failed and (record.document or not record.digest):
+        if failed and (record.document or not record.blob):
             text = record.document or error_document(record.text, record.cause, record.reason)
             return _error(text.encode("utf-8", "replace"))
-        if await _measured(partial(self._blobs.size, record.digest)) != record.size:
+        if await _measured(partial(self._blobs.size, record.blob)) != record.size:
             return UNREADABLE if latest().tar is None else _PACKED
-        blob = self._blobs.local_file(record.digest)
+        blob = self._blobs.local_file(record.blob)
         if not failed:
             digest = answers.result_digest(record.digest)
-            return File(blob, record.filename, record.content_type, digest, self._limits)
+            return File(blob, record.filename, record.content_type, digest)
         if not record.archive:
-            return File(blob, _ERROR_FILE, "application/json", _ERROR, self._limits)
+            return File(blob, _ERROR_FILE, "application/json", _ERROR)
         try:
             return _error(await asyncio.to_thread(self._report_in, record))
         except FileNotFoundError:
@@ -170,7 +168,7 @@ class ResultFiles:
             return UNREADABLE
 
     def _report_in(self, record: Record) -> bytes:
-        with self._blobs.open(record.digest) as archive:
+        with self._blobs.open(record.blob) as archive:
             wanted = partial(check, wanted=_ERROR_FILE, wanted_bytes=REPORT_BYTES)
             return wanted(archive, record.size, ACCEPTED).wanted or b""
 

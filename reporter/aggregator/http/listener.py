@@ -18,6 +18,7 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler
 
+from reporter.aggregator import limits
 from reporter.aggregator.http.connection import SENDER_LOOK, Connection
 from reporter.aggregator.http.observer import Observer
 from reporter.aggregator.http.peers import (
@@ -30,7 +31,6 @@ from reporter.aggregator.http.peers import (
 )
 from reporter.aggregator.http.tls_protocol import RECEIVE, TlsProtocol
 from reporter.runtime.dialing import outlive_silence
-from reporter.settings.aggregator_limits import Limits
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -62,7 +62,6 @@ class Listener:
         ssl_context: ssl.SSLContext | Callable[[], ssl.SSLContext] | None,
         host: str,
         port: int,
-        limits: Limits,
         connections: int,
         keep_alive: float,
         waiting_handshakes: int,
@@ -72,7 +71,7 @@ class Listener:
         sender_look: float = SENDER_LOOK,
     ) -> None:
         self._handler, self._context, self._address = handler, ssl_context, (host, port)
-        self._limits, self._observer = limits, observer
+        self._observer = observer
         self._socket: socket.socket | None = None
         self._server: web.Server | None = None
         self._buffer = bytearray(RECEIVE)
@@ -81,7 +80,6 @@ class Listener:
         self._limited = ConnectionLimits(connections, handshakes)
         self._make_connection = partial(
             Connection,
-            limits=limits,
             keep_alive=keep_alive,
             sender_look=sender_look,
             observer=observer,
@@ -93,7 +91,7 @@ class Listener:
             most=handshakes,
             share=handshakes_per_address,
             waiting=waiting_handshakes,
-            seconds=limits.handshake_seconds,
+            seconds=limits.HANDSHAKE,
         )
         self._handshakes: Handshakes | None = None
         self._starting: set[asyncio.Task[Any]] = set()
@@ -129,7 +127,7 @@ class Listener:
         self._socket = socket.create_server(
             (address[0], address[1]),
             family=family,
-            backlog=self._limits.backlog,
+            backlog=limits.BACKLOG,
             dualstack_ipv6=address[0] == "::" and socket.has_dualstack_ipv6(),
         )
         self._socket.setblocking(False)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from aiohttp import web
 from multidict import istr
 
+from reporter.aggregator import limits
 from reporter.aggregator.http import answers
 from reporter.aggregator.http.answers import Answer
 from reporter.aggregator.http.body import Body
@@ -22,7 +23,6 @@ from reporter.core.run.progress_pieces import AT_ONCE, parse_in_pieces
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import UploadEnded, UploadOutcome
 from reporter.errors import InvalidPayload
-from reporter.settings.aggregator_limits import Limits
 
 PROGRESS_BODY = 1024 * 1024  # bytes; the same bound as in Sonobuoy's relay
 _LARGE_AT_ONCE = 8  # larger ones in memory
@@ -47,14 +47,13 @@ class ProgressUpdates:
     def __init__(
         self,
         store: Store,
-        limits: Limits,
         free_for: Callable[[int], bool],
         *,
         clock: Callable[[], float],
         now: Callable[[], float],
     ) -> None:
-        self._store, self._limits = store, limits
-        self._free_for, self._clock, self._now = free_for, clock, now
+        self._store, self._free_for = store, free_for
+        self._clock, self._now = clock, now
         self._free, self._looked = True, -_FREE_SPACE
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._parsing = asyncio.Lock()  # all of them have one turn together
@@ -70,7 +69,7 @@ class ProgressUpdates:
         whole = content.is_eof()  # most updates have come with their head
         if not whole and (request.content_length or 0) > PROGRESS_BODY:
             return _too_large(subject)
-        if not store.writable or self._present[key] > self._limits.max_progress_waiting:
+        if not store.writable or self._present[key] > limits.PROGRESS_WAITING:
             return _later(subject, "not now")
         if not self._room():
             return answers.text(507, f"{subject}: not enough disk space")
@@ -110,10 +109,10 @@ class ProgressUpdates:
 
     async def _turn(self, request: web.BaseRequest, heard: Callable[[], None]) -> bool:
         """Wait for a slot, the body left with its sender."""
-        with Body(request, self._limits, heard).waiting():
+        with Body(request, heard).waiting():
             try:
                 # Longer than a silent body can hold a slot: whoever waits behind it has a turn.
-                async with asyncio.timeout(2 * self._limits.body_silence_seconds):
+                async with asyncio.timeout(2 * limits.BODY_SILENCE):
                     return await self._large.acquire()
             except TimeoutError:
                 return False
@@ -144,7 +143,7 @@ class ProgressUpdates:
     async def _read(self, request: web.BaseRequest, heard: Callable[[], None]) -> bytes | None:
         """Return the body, or nothing when it is too large."""
         pieces, size = [], 0
-        with Body(request, self._limits, heard).sending() as body:
+        with Body(request, heard).sending() as body:
             async for piece in body:
                 pieces.append(piece)
                 size += len(piece)

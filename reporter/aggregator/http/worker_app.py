@@ -22,7 +22,6 @@ from reporter.core.run.plan import Key, Plan
 from reporter.core.run.target import Route, Target, Targets
 from reporter.core.run.upload import UploadConclusion, UploadOutcome
 from reporter.core.run.upload_head import Meta, declared_digest, filename_of
-from reporter.settings.aggregator_limits import Limits
 
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
 _NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method in _METHODS.items()}
@@ -71,7 +70,6 @@ class WorkerApp:
         store: Store,
         intake: Taker,
         plan: Plan,
-        limits: Limits,
         observer: Observer,
         *,
         interval: int,
@@ -81,8 +79,8 @@ class WorkerApp:
         self._store, self._run, self._keys = store, plan.run, frozenset(plan.keys)
         self._observer, self._clock = observer, clock
         self._targets = Targets(plan.keys)
-        self._intake, self._limits = intake, limits
-        self._progress = ProgressUpdates(store, limits, intake.free_for, clock=clock, now=now)
+        self._intake = intake
+        self._progress = ProgressUpdates(store, intake.free_for, clock=clock, now=now)
         self._heartbeats = Heartbeats(store, interval, clock)
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
@@ -117,7 +115,7 @@ class WorkerApp:
             return await self._progress.post(request, key, subject, heard)
         if route is Route.HEARTBEAT:
             return self._heartbeats.get(key, subject)
-        body = Body(request, self._limits, heard)
+        body = Body(request, heard)
         ended = await self._intake.take(key, _meta(request, identity.serial), body)
         status, words, headers = _ANSWERS[ended.outcome]
         line = words.format(subject=subject, reason=ended.reason)

@@ -1,15 +1,13 @@
-"""Bodies on their way to the disk, and those that are kept, known by their SHA-256.
+"""Bodies on their way to the disk, and those that are kept: one blob for each upload.
 
-Nobody else knows where they are. Two keys may send the same bytes and then share one blob, so every
-blob has a count of those who hold it: uploads between their rename and the store's verdict, and
-rows. Everything here blocks.
+Nobody else knows where they are. A blob's name begins with its SHA-256, for people; what follows
+makes it one of its own, also where the same bytes are sent twice. Everything here blocks.
 """
 
 import contextlib
 import hashlib
 import os
-import threading
-from collections import Counter
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
@@ -28,6 +26,7 @@ class StagedBody:
         self.path = path
         self.size = 0
         self.made = False
+        self.blob = ""  # its name, once it is kept
         self._fd = -1
         self._hash = hashlib.sha256()
         self._step = step
@@ -78,34 +77,32 @@ class BlobStore:
     def __init__(self, layout: Layout, step: Step = no_step) -> None:
         self._layout = layout
         self._step = step
-        self._holders: Counter[str] = Counter()
-        self._lock = threading.RLock()
 
-    def open(self, digest: str) -> IO[bytes]:
+    def open(self, blob: str) -> IO[bytes]:
         """Open a blob, to be read to its end whatever becomes of it. Raises FileNotFoundError where
         there is none, and OSError."""  # noqa: D209
-        return self.local_file(digest).open("rb")
+        return self.local_file(blob).open("rb")
 
-    def local_file(self, digest: str) -> Path:
+    def local_file(self, blob: str) -> Path:
         """Return the path of a blob, there or not, which only a local disk has.
 
         It is for aiohttp and for processes of ours, which open a file by its name.
         """
-        return self._layout.blobs / digest
+        return self._layout.blobs / blob
 
-    def size(self, digest: str) -> int | None:
+    def size(self, blob: str) -> int | None:
         """Return how many bytes a blob has; None if it is not there. Raises OSError."""
         try:
-            return self.local_file(digest).stat().st_size
+            return self.local_file(blob).stat().st_size
         except FileNotFoundError:
             return None
 
-    def exists(self, digest: str) -> bool:
+    def exists(self, blob: str) -> bool:
         """Whether a blob is there. Raises OSError."""
-        return self.size(digest) is not None
+        return self.size(blob) is not None
 
     def list(self) -> set[str]:
-        """Return the digests of all blobs. Raises OSError."""
+        """Return the names of all blobs. Raises OSError."""
         return {path.name for path in self._layout.blobs.iterdir()}
 
     def stage(self) -> StagedBody:
@@ -113,60 +110,40 @@ class BlobStore:
         return StagedBody(self._layout.new_body(), self._step)
 
     def keep(self, body: StagedBody) -> None:
-        """Turn a staged body into a blob that survives a loss of power, and hold it.
+        """Turn a staged body into a blob that survives a loss of power.
 
-        Raises OSError; nothing is held then.
+        Raises OSError; there is no blob then.
         """
-        digest = body.digest
+        body.blob = f"{body.digest}-{secrets.token_hex(8)}"
         self._step("sync")
         body.sync()
         self._step("rename")
-        # Under the lock: a release of the same bytes must not remove the file put there just now.
-        with self._lock:
-            if self._holders[digest]:
-                # Not over it: a file that is replaced just then can be given no second name.
-                body.path.unlink()
-            else:
-                body.path.rename(self.local_file(digest))
-            self._holders[digest] += 1
+        body.path.rename(self.local_file(body.blob))
         try:
             self._step("sync directory")
             sync_directory(self._layout.blobs)
         except OSError:
             with contextlib.suppress(OSError):
-                self.release(digest)
+                self.delete(body.blob)
             raise
 
-    def release(self, digest: str) -> None:
-        """Hold a blob no longer; the last one to do so removes it. Raises OSError."""
-        with self._lock:
-            self._holders[digest] -= 1
-            if self._holders[digest] <= 0:
-                self.delete(digest)
+    def delete(self, blob: str) -> None:
+        """Remove a blob, if it is there. Raises OSError."""
+        self.local_file(blob).unlink(missing_ok=True)
 
-    def delete(self, digest: str) -> None:
-        """Remove a blob, if it is there, whoever holds it. Raises OSError."""
-        with self._lock:
-            del self._holders[digest]
-            self.local_file(digest).unlink(missing_ok=True)
-
-    def resume(self, sizes: dict[str, int], holders: Counter[str]) -> tuple[set[str], int]:
+    def resume(self, sizes: dict[str, int]) -> tuple[set[str], int]:
         """Begin with the blobs that rows speak of, remove all others.
 
-        `sizes` are the bytes each has according to its row. Returns the digests that are not there
-        in that size, and how many blobs were removed. Raises OSError.
+        `sizes` are the bytes each has according to its row. Returns the blobs that are not there in
+        that size, and how many were removed. Raises OSError.
         """
-        lost = {digest for digest, size in sizes.items() if self.size(digest) != size}
+        lost = {blob for blob, size in sizes.items() if self.size(blob) != size}
         unknown = self.list() - (sizes.keys() - lost)
-        for digest in unknown:
-            self.delete(digest)
-        with self._lock:
-            self._holders = Counter({d: n for d, n in holders.items() if d not in lost})
+        for blob in unknown:
+            self.delete(blob)
         return lost, len(unknown)
 
     def clear(self) -> None:
         """Remove them all. Raises OSError."""
-        with self._lock:
-            self._holders.clear()
-            for digest in self.list():
-                self.delete(digest)
+        for blob in self.list():
+            self.delete(blob)

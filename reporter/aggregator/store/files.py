@@ -23,15 +23,6 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
         view = view[os.write(fd, view) :]
 
 
-def write_new(path: Path, data: bytes) -> None:
-    """Write a new file that only we may read. Raises OSError."""
-    fd = os.open(path, NEW_FILE, 0o600)
-    try:
-        write_all(fd, data)
-    finally:
-        os.close(fd)
-
-
 def remove_content(folder: Path) -> int:
     """Remove everything in a directory for unfinished things; the number of things found."""
     found = list(folder.iterdir())

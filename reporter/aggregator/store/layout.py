@@ -1,16 +1,14 @@
 """Where everything is kept: directories and names, nothing about what is in them.
 
 The state directory has what is true (rows and blobs) and bodies on their way; the output directory
-has what was refused, and in the end the tarball. They may be on different file systems, hence one
-place for unfinished things in each: a rename does not cross.
+gets the tarball. They may be on different file systems, hence one place for unfinished things in
+each: a rename does not cross.
 """
 
 import errno
 import itertools
 import os
 from pathlib import Path
-
-from reporter.core.run.plan import Key
 
 
 class Layout:
@@ -30,7 +28,6 @@ class Layout:
         self.launch = state / "launch.json"
         self.run_log = state / "run.log"
         self.tarball = state / "tarball.json"
-        self.quarantine = output / "quarantine"
         self.unfinished = output / ".staging"
         self._numbers = itertools.count()
 
@@ -45,7 +42,6 @@ class Layout:
             self.podlogs,
             self.judging,
             self.kept,
-            self.quarantine,
             self.unfinished,
         ):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -53,14 +49,6 @@ class Layout:
     def new_body(self) -> Path:
         """A name in the state directory that nobody uses, for a body on its way."""
         return self.staging / f"{next(self._numbers)}.body"
-
-    def new_tree(self) -> Path:
-        """A name in the output directory that nobody uses, for something unfinished."""
-        return self.unfinished / f"{next(self._numbers)}.tree"
-
-    def refused(self, key: Key) -> Path:
-        """The directory of a body that was refused."""
-        return self.quarantine / key.plugin / key.node
 
     def free(self) -> int:
         """The bytes free for us on the fuller of the two file systems. Raises OSError."""

@@ -19,7 +19,7 @@ from reporter.core.run.tar_upload import TarUpload, UploadState
 Row = tuple[Any, ...]
 
 _DETAILS = (
-    *("filename", "content_type", "serial", "archive", "notes"),
+    *("blob", "filename", "content_type", "serial", "archive", "notes"),
     *("reason", "text", "document", "verdict", "message", "counts"),
 )
 _PROGRESS = ("msg", "total", "completed", "failures", "errors", "failures_total", "errors_total")

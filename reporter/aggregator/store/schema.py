@@ -84,7 +84,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 """What brings the database from one version to the next, statement by statement."""
 
-FIRST = 7
+FIRST = 8
 """The version after the first of these steps. Earlier versions were never released."""
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "glusterfs", "lustre"}

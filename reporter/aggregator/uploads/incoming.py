@@ -144,6 +144,7 @@ class Incoming:
             at,
             digest=self.body.digest,
             size=self.body.size,
+            blob=self.body.blob,
             filename=meta.stored_name,
             content_type=clean(meta.content_type, _TYPE_BYTES),
             serial=meta.serial,
@@ -163,17 +164,13 @@ class Incoming:
         )
 
 
-def caps_of(limits: Limits) -> Caps:
+def caps_of(settings: Limits) -> Caps:
     """What an archive may hold."""
     return Caps(
-        members=limits.archive_max_members,
-        file_bytes=limits.archive_max_file_bytes,
-        content_bytes=limits.archive_max_bytes,
-        ratio=limits.archive_max_ratio,
-        free_bytes=limits.archive_free_bytes,
-        header_bytes=limits.archive_max_header_bytes,
-        path_bytes=limits.archive_max_path_bytes,
-        seconds=limits.archive_seconds,
+        members=settings.archive_max_members,
+        file_bytes=settings.archive_max_file_bytes,
+        content_bytes=settings.archive_max_bytes,
+        seconds=settings.archive_seconds,
     )
 
 

@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Final
 
+from reporter.aggregator import limits
 from reporter.aggregator.store import Store, StoreBusy, StoreError, StoreFull
 from reporter.aggregator.store.blobs import MOST_PIECES, BlobStore, StagedBody
 from reporter.aggregator.store.files import Step, no_step
 from reporter.aggregator.store.layout import Layout
 from reporter.aggregator.uploads.incoming import Incoming, caps_of
-from reporter.aggregator.uploads.quarantine import Quarantine
 from reporter.aggregator.uploads.recovery import Recovered, recover
 from reporter.aggregator.uploads.slots import Sender, Slots, Uploads
 from reporter.aggregator.uploads.threads import Threads
@@ -53,7 +53,7 @@ class Intake:
         layout: Layout,
         blobs: BlobStore,
         store: Store,
-        limits: Limits,
+        settings: Limits,
         plan: Plan,
         *,
         waiting: int = _CONNECTIONS // 2,
@@ -63,20 +63,19 @@ class Intake:
         step: Step = no_step,
     ) -> None:
         self._layout, self._blobs, self._store = layout, blobs, store
-        self._limits, self._plan = limits, plan
+        self._settings, self._plan = settings, plan
         self._wall, self._step = wall, step
-        self._quarantine = Quarantine(layout, limits, step)
-        self._threads = Threads(limits.verify_threads)
+        self._threads = Threads()
         slots = Slots(
-            limits.max_uploads,
-            limits.max_uploads_per_key,
+            limits.UPLOADS,
+            limits.UPLOADS_PER_KEY,
             waiting=waiting,
             waiting_per_key=waiting_per_key,
             opened=lambda: store.open_plugins,
         )
         self.uploads = Uploads(
             slots,
-            limits.slot_wait_seconds,
+            limits.SLOT_WAIT,
             lambda key: store.entry(key).deadline,
             allowance or Allowance(),
             wall,
@@ -109,7 +108,7 @@ class Intake:
         self._check_rank(key, meta)
         if meta.encoding not in ("identity", ""):
             raise UploadEnded(UploadOutcome.ENCODED, "Content-Encoding is not accepted")
-        if (meta.length or 0) > self._limits.max_result_bytes:
+        if (meta.length or 0) > self._settings.max_result_bytes:
             raise self._too_large()
         if not self._store.writable:
             raise UploadEnded(UploadOutcome.UNAVAILABLE, "the store cannot be written, try again")
@@ -132,7 +131,7 @@ class Intake:
 
     async def _turn(self, key: Key, meta: Meta, sender: Sender, place: ExitStack) -> Upload:
         """Have the upload known, and wait for a slot; `place` gives both back."""
-        length = self._limits.max_result_bytes if meta.length is None else meta.length
+        length = self._settings.max_result_bytes if meta.length is None else meta.length
         upload = Upload(self._wall(), length, retry=self._store.entry(key).retrying)
         await self.uploads.enter(key, upload, sender, place)
         return upload
@@ -157,7 +156,7 @@ class Intake:
                     pieces.append(chunk)
                     held += len(chunk)
                     total += len(chunk)
-                    if total > self._limits.max_result_bytes:
+                    if total > self._settings.max_result_bytes:
                         await self._threads.disk(body.write, pieces)
                         raise self._too_large()
         except BaseException as error:
@@ -172,7 +171,7 @@ class Intake:
             await self._threads.disk(self._complete, incoming, rest)
             if incoming.archive or incoming.unread:
                 if incoming.archive:
-                    await self._threads.verify(incoming.verify, caps_of(self._limits))
+                    await self._threads.verify(incoming.verify, caps_of(self._settings))
                 if incoming.unread:
                     await self._threads.read(incoming.read)
                 await self._threads.disk(self._blobs.keep, incoming.body)
@@ -191,19 +190,20 @@ class Intake:
             received = await self._store.record_result(key, record)
         except StoreError as error:
             if isinstance(error, (StoreFull, StoreBusy)):
-                await self._release(record.digest)
+                await self._delete(record.blob)
             raise  # else the row may be on the disk all the same; a restart knows
         self._step("committed")
         if received.outcome is not UploadOutcome.ACCEPTED:
-            await self._release(record.digest)
+            await self._delete(record.blob)
         return UploadConclusion(received.outcome, digest=_held(received.outcome, received.held))
 
     async def _fail(
         self, key: Key, incoming: Incoming, ended: UploadConclusion
     ) -> UploadConclusion:
-        """Leave nothing but what is worth looking at, and note a failed try."""
+        """Remove the body, and note a failed try."""
         if incoming.body.made:
-            await self._threads.disk(self._put_away, key, incoming, ended)
+            with contextlib.suppress(OSError):
+                await self._threads.disk(incoming.body.discard)
         if ended.outcome.failed_try:
             try:
                 failure = Failure("attempt", self._wall(), ended.reason)
@@ -215,25 +215,13 @@ class Intake:
                     )
         return ended
 
-    def _put_away(self, key: Key, incoming: Incoming, ended: UploadConclusion) -> None:
-        body, meta = incoming.body, incoming.meta
-        try:
-            refused = ended.outcome in (UploadOutcome.REFUSED, UploadOutcome.TOO_LARGE)
-            if refused and self.free_for(0):
-                self._quarantine.put(key, body, meta, ended.reason, at=self._wall())
-        except OSError as error:
-            log.get().warning("Refused upload could not be stored", key=str(key), error=str(error))
-        finally:
-            with contextlib.suppress(OSError):
-                body.discard()
-
-    async def _release(self, digest: str) -> None:
+    async def _delete(self, blob: str) -> None:
         with contextlib.suppress(OSError):
-            await self._threads.disk(self._blobs.release, digest)
+            await self._threads.disk(self._blobs.delete, blob)
 
     def _too_large(self) -> UploadEnded:
         return UploadEnded(
-            UploadOutcome.TOO_LARGE, f"exceeds {self._limits.max_result_bytes} bytes"
+            UploadOutcome.TOO_LARGE, f"exceeds {self._settings.max_result_bytes} bytes"
         )
 
     def _check_room(self) -> None:
@@ -245,7 +233,7 @@ class Intake:
     def free_for(self, length: int) -> bool:
         """Whether a body of `length` bytes leaves the reserve free."""
         try:
-            return self._layout.free() >= self._limits.disk_reserve_bytes + length
+            return self._layout.free() >= self._settings.disk_reserve_bytes + length
         except OSError:
             return False
 
@@ -254,9 +242,7 @@ class Intake:
 
         Entries whose bytes are gone are told to the store. Raises OSError, `StoreError`.
         """
-        found = await self._threads.disk(
-            recover, self._layout, self._blobs, self._quarantine, snapshot
-        )
+        found = await self._threads.disk(recover, self._layout, self._blobs, snapshot)
         for key in found.lost:
             log.get().error("Stored result is missing or incomplete", key=str(key))
             await self._store.lose(
@@ -265,14 +251,12 @@ class Intake:
         return found
 
     async def quiet(self) -> None:
-        """Wait for the uploads that go to their end, and keep no refused body from then on."""
+        """Wait for the uploads that go to their end."""
         await self._threads.quiet()
-        self._quarantine.close()
 
     async def clear(self) -> None:
         """Remove all that was taken in. Raises OSError."""
         await self._threads.disk(self._blobs.clear)
-        await self._threads.disk(self._quarantine.clear)
 
     async def close(self) -> None:
         """Finish what has begun; nothing may be asked of the intake afterwards."""

@@ -130,7 +130,7 @@ class Judging:
         plugin = self._plan.plugin(key.plugin)
         assert plugin is not None, "a key that is not in the plan"
         task = Task.of(plugin, record, f"results/{key.node}")
-        with self._blobs.open(record.digest) as body:
+        with self._blobs.open(record.blob) as body:
             budget = self._budgets[key.plugin]
             found = self._judge.judge(task, body, budget=budget, digest=record.digest)
         if found.not_passed and verdict_of(found.counts) != ResultStatus.PASSED:

@@ -3,15 +3,11 @@
 Blocks: for threads. Nothing here fails because of our own debris.
 """
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.files import remove_content
 from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads.quarantine import Quarantine
-from reporter.core.run.entry import Entry
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Snapshot
 
@@ -26,9 +22,7 @@ class Recovered:
     unfinished: int
 
 
-def recover(
-    layout: Layout, blobs: BlobStore, quarantine: Quarantine, snapshot: Snapshot
-) -> Recovered:
+def recover(layout: Layout, blobs: BlobStore, snapshot: Snapshot) -> Recovered:
     """Remove everything unfinished and, unless the run is packed, compare blobs with rows.
 
     Raises OSError.
@@ -36,22 +30,8 @@ def recover(
     unfinished = remove_content(layout.staging) + remove_content(layout.unfinished)
     if snapshot.tar is not None:
         return Recovered((), 0, unfinished)
-    quarantine.resume()
-    lost, unknown = _resume_blobs(blobs, snapshot.entries.values())
-    return Recovered(lost, unknown, unfinished)
-
-
-def _resume_blobs(blobs: BlobStore, entries: Iterable[Entry]) -> tuple[tuple[Key, ...], int]:
-    """Return the keys whose bytes are gone, and how many unknown blobs were removed."""
-    sizes: dict[str, int] = {}
-    holders: Counter[str] = Counter()
-    by_digest: list[tuple[str, Key]] = []
-    for entry in entries:
-        for record in (entry.record, entry.superseded):
-            if record is not None and record.digest:
-                sizes[record.digest] = record.size
-                holders[record.digest] += 1
-                if record is entry.record:
-                    by_digest.append((record.digest, entry.key))
-    lost, unknown = blobs.resume(sizes, holders)
-    return tuple(key for digest, key in by_digest if digest in lost), unknown
+    entries = snapshot.entries.values()
+    records = [each for entry in entries for each in (entry.record, entry.superseded) if each]
+    lost, unknown = blobs.resume({each.blob: each.size for each in records if each.blob})
+    keys = tuple(entry.key for entry in entries if entry.record and entry.record.blob in lost)
+    return Recovered(keys, unknown, unfinished)

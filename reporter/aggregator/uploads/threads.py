@@ -10,7 +10,9 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-_DISK_THREADS: Final = 4  # more of them only fight with the loop for the interpreter
+# More of them only fight with the loop for the interpreter.
+_DISK_THREADS: Final = 4
+_VERIFY_THREADS: Final = 2
 
 
 class Threads:
@@ -20,9 +22,9 @@ class Threads:
     the loop would wait for each of them in turn.
     """
 
-    def __init__(self, verifying: int) -> None:
+    def __init__(self) -> None:
         self._disk = _Pool(_DISK_THREADS, "intake-disk")
-        self._verify = _Pool(verifying, "intake-verify")
+        self._verify = _Pool(_VERIFY_THREADS, "intake-verify")
         self._read = _Pool(1, "intake-read")
         self._jobs: set[asyncio.Task[Any]] = set()
 

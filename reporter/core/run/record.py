@@ -41,7 +41,8 @@ class Record:
     """What was accepted for a key: a result, a worker's error report, or an error of ours.
 
     `at` is by the run's clock. `digest` is the SHA-256 of the body in hexadecimal, empty when there
-    is no body; `serial` the number of the client certificate. `archive` says that the body is a
+    is no body, `blob` the name under which it is kept; `serial` the number of the client
+    certificate. `archive` says that the body is a
     gzipped tar, `notes` which members of it are left out. `text` is the error in words,
     `document` the whole `error.json`; results have none. `reason` is the worker's own word for the
     cause of an error, or that of a verdict, `message` its text. `verdict` is what the result says
@@ -52,6 +53,7 @@ class Record:
     at: float
     digest: str = ""
     size: int = 0
+    blob: str = ""
     filename: str = ""
     content_type: str = ""
     serial: str = ""

@@ -3,6 +3,7 @@
 import argparse
 import os
 import platform
+import signal
 import sys
 from pathlib import Path
 
@@ -11,12 +12,10 @@ from reporter.ctl.show import output as show
 from reporter.ctl.show.table import table
 from reporter.ctl.show.tell import tell
 from reporter.gather.limits import add_options, chosen_limits
-from reporter.gather.one import Gatherer
 from reporter.gather.record import FAILED as NOT_GATHERED
 from reporter.gather.record import GathererRecord
-from reporter.gather.run import gatherers, run_all
+from reporter.gather.run import Gatherer, gatherers, run_all
 from reporter.runtime.lifecycle import Ending, install
-from reporter.runtime.orphans import die_with_parent, end_when_killed
 
 DESCRIPTION = """\
 Runs gatherers on this machine, without a cluster: the two that are shipped, or the programs in a
@@ -61,8 +60,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run them and show what became of each; return the exit code."""
-    end_when_killed()
     stop = install()
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        # Of a terminal that is closed it comes twice, from the shell and from the kernel.
+        signal.signal(signal.SIGHUP, lambda *_: stop.request())
     out: Path = options.out
     with reading_input():
         programs = _programs(options)
@@ -84,7 +85,6 @@ def run(options: argparse.Namespace) -> int:
             options.host.absolute(),
             Ending(stop),
             limits=chosen_limits(options),
-            before_exec=die_with_parent(),
         ):
             records.append(record)
     except OSError as error:
@@ -115,8 +115,8 @@ def _show(records: list[GathererRecord], options: argparse.Namespace) -> None:
             each.name,
             each.status,
             f"{each.seconds:.1f}s",
-            str(each.left.files),
-            show.size(each.left.bytes),
+            str(each.files),
+            show.size(each.bytes),
             each.why,
         ]
         for each in records

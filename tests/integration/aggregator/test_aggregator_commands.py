@@ -43,10 +43,10 @@ class TestRefusals:
     def test_bad_settings(self, here):
         """All in one go."""
         problems = self.refusals(
-            here.start(PLAN="", MAX_UPLOADS="0", STATUS_SCOPE="all", STATUS_TLS_KEY="k")
+            here.start(PLAN="", MAX_RESULT_BYTES="0", STATUS_SCOPE="all", STATUS_TLS_KEY="k")
         )
 
-        assert ["PLAN", "STATUS_TLS_KEY", "STATUS_SCOPE", "MAX_UPLOADS"] == [
+        assert ["PLAN", "STATUS_TLS_KEY", "STATUS_SCOPE", "MAX_RESULT_BYTES"] == [
             problem.split("=")[0].split()[0] for problem in problems
         ]
 

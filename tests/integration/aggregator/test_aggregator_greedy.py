@@ -45,8 +45,9 @@ def aggregator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aggregator]
     """One for all that is too much: what one does to it, the next one meets."""
     folder = tmp_path_factory.mktemp("greedy")
     document = {"run": "greedy", "plugins": [{"name": "e2e"}, {"name": "good"}]}
-    flags = ("--max-result-bytes", str(4 * MIB), "--discard-seconds", "1")
-    with Aggregator(folder, document, *flags) as running:
+    small = ("--max-result-bytes", str(4 * MIB))
+    brisk = {"trap": folder / "trap", "limits": {"DISCARD": 1}}
+    with Aggregator(folder, document, *small, **brisk) as running:
         yield running
 
 

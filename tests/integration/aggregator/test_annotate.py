@@ -456,17 +456,6 @@ def test_a_small_value_that_is_refused_is_not_sent_four_times(bench: Bench) -> N
     assert ["refused"] == bench.failures
 
 
-def test_another_pace_and_size(fake: FakeKube, api: KubeApi) -> None:
-    """ANNOTATION_SECONDS and ANNOTATION_BYTES."""
-    bench = Bench(fake, api, gap=20.0, budget=8 * 1024)
-    bench.run = many(1600)
-    bench.pass_time(60, lambda second: bench.change())
-
-    assert [0.0, 20.5, 41.0] == [at - bench.writes[0] for at in bench.writes]
-    assert 8 * 1024 >= len(bench.pod()[STATUS_ANNOTATION])
-    assert json.loads(bench.pod()[RUN_ANNOTATION])["truncated"]
-
-
 # The rule alone
 
 

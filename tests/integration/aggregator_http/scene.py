@@ -7,7 +7,7 @@ import hashlib
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import Allowance
 from reporter.pki.issuing import Pair
-from tests.aggregators.listening import limited, listening
+from tests.aggregators.listening import constants, limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.archives.packed import packed
 from tests.integration.aggregator_http import certs
@@ -151,9 +151,12 @@ async def serving(
 ) -> AsyncIterator[Scene]:
     """Serve one run until the end of the block; nothing unexpected may have happened.
 
-    `limits` are settings by name; `taker` takes uploads in the intake's place.
+    `limits` are settings and constants by name; `taker` takes uploads in the intake's place.
     """
-    settings = limited(**(limits or {}))
+    given = limits or {}
+    settings = limited(**{name: value for name, value in given.items() if name.islower()})
+    stack = ExitStack()
+    stack.enter_context(constants(**{name: given[name] for name in given if name.isupper()}))
     parsed = parse_plan(plan or PLAN)
     store = store or QuickStore()
     await store.open_run(parsed, now=time.time())
@@ -162,10 +165,8 @@ async def serving(
     intake = Intake(layout, BlobStore(layout), store, settings, parsed, allowance=allowance)
     await intake.recover(store.snapshot())
     seen = Seen()
-    app = WorkerApp(store, taker or intake, parsed, settings, seen, interval=15)
-    listener = listening(
-        app, seen, ssl_context=certs.server_context(), limits=settings, **listener_options
-    )
+    app = WorkerApp(store, taker or intake, parsed, seen, interval=15)
+    listener = listening(app, seen, ssl_context=certs.server_context(), **listener_options)
     scene = Scene(store, listener, intake, seen, layout)
     scene.address = await listener.start()
     try:
@@ -174,6 +175,7 @@ async def serving(
         await listener.close(grace=1.0)
         await intake.close()
         await store.close()
+        stack.close()
     assert [] == seen.surprises, seen.surprises
     assert 0 == listener.connections
 

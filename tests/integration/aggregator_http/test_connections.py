@@ -35,10 +35,10 @@ STALL = b"\x16\x03\x01\x02\x00\x01\x00"  # the beginning of a handshake
 BRISK = {
     "keep_alive": 0.4,
     "limits": {
-        "header_seconds": 0.4,
-        "body_silence_seconds": 0.4,
-        "upload_rate_after_seconds": 0.8,
-        "discard_seconds": 1.0,
+        "HEADER": 0.4,
+        "BODY_SILENCE": 0.4,
+        "UPLOAD_RATE_AFTER": 0.8,
+        "DISCARD": 1.0,
     },
 }
 
@@ -413,7 +413,7 @@ async def test_stalled_handshakes_make_room_for_a_neighbour(tmp_path):
 @situation
 async def test_a_crowd_from_one_address(tmp_path):
     """A run's workers behind one address come back all at once: each has its turn."""
-    limits = {"handshake_seconds": HANG}
+    limits = {"HANDSHAKE": HANG}
     house = {"handshakes": 4, "handshakes_per_address": 2, "limits": limits}
     async with serving(tmp_path, **house) as scene:
         replies = await asyncio.gather(*(scene.ask("GET", HEALTH) for _ in range(100)))

@@ -26,7 +26,7 @@ from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import UploadConclusion, UploadOutcome
 from reporter.core.run.upload_head import Meta, filename_of
 from reporter.metrics.page import Page
-from tests.aggregators.listening import limited, listening
+from tests.aggregators.listening import constants, limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.archives.tars import file, tgz
 from tests.integration.aggregator_http import certs
@@ -99,7 +99,7 @@ class Site:
 
     def blob(self, key: Key) -> Path:
         """The file of what a key has sent."""
-        return self.layout.blobs / self.store.entry(key).record.digest
+        return self.layout.blobs / self.store.entry(key).record.blob
 
     async def pack(self) -> None:
         """Bring the run to its end."""
@@ -119,7 +119,7 @@ async def serving(
     tls: ssl.SSLContext | None = None,
     results: type[ResultFiles] = ResultFiles,
     before_commit: Callable[[], None] = lambda: None,
-    **limits: float,
+    **changed: float,
 ) -> AsyncIterator[Site]:
     """Serve a run until the end of the block."""
     store, seen = QuickStore(before_commit=before_commit), Seen()
@@ -135,13 +135,14 @@ async def serving(
         lambda _: Page(b"", "text/plain", False),
         Audience.LOCAL,
         seen,
-        results=results(layout, blobs, limited(**limits)),
+        results=results(layout, blobs),
         retrieved=store.retrieved,
     )
     listener = listening(app, seen, ssl_context=tls)
     finish = Finish(layout, blobs, intake, Judge(), keep_blobs=keep_blobs)
     try:
-        yield Site(store, intake, finish, layout, await listener.start(), listener, seen)
+        with constants(**changed):
+            yield Site(store, intake, finish, layout, await listener.start(), listener, seen)
     finally:
         await listener.close(grace=1.0)
         await intake.close()
@@ -419,7 +420,7 @@ async def test_a_blob_that_goes_before_it_is_opened(tmp_path, packed):
 async def test_a_reader_that_takes_a_few_bytes_now_and_then(tmp_path, encrypted):
     """It is cut off when an upload of that size would be too slow; it may ask for the rest."""
     size = 20_000_000
-    bound = {"min_upload_bytes_per_second": 10 * size, "upload_rate_after_seconds": 0.3}
+    bound = {"UPLOAD_RATE": 10 * size, "UPLOAD_RATE_AFTER": 0.3}
     tls = certs.server_context() if encrypted else None
     client = certs.client_context(certs.client("e2e")) if encrypted else None
     async with serving(tmp_path, tls=tls, **bound) as site, asyncio.timeout(HANG):
@@ -437,15 +438,6 @@ async def test_a_reader_that_takes_a_few_bytes_now_and_then(tmp_path, encrypted)
             )
             assert (206, bytes(5)) == (await wire.reply()).said
         assert [("status", 200), ("status", 206)] == site.seen.requests
-
-
-@situation
-async def test_a_slow_reader_where_no_speed_is_asked_for(tmp_path):
-    """A minimum of 0 bytes per second: it gets all of it."""
-    none = {"min_upload_bytes_per_second": 0, "upload_rate_after_seconds": 0.0}
-    async with serving(tmp_path, **none) as site:
-        await site.put(NODE1, bytes(20_000_000))
-        assert 20_000_000 == len((await site.get("/results/sysd/node1")).body)
 
 
 @situation

@@ -21,7 +21,7 @@ from tests.integration.aggregator_http.scene import (
 )
 from tests.integration.aggregator_http.wire import HANG, head, request
 
-ONE = {"max_uploads": 1}
+ONE = {"UPLOADS": 1}
 
 
 @situation
@@ -46,7 +46,7 @@ async def test_uploads_that_wait_for_a_slot(tmp_path):
 @situation
 async def test_a_slot_that_never_comes(tmp_path):
     """After its wait: 503, and nobody's failure. Its retry window does not end meanwhile."""
-    limits = {"max_uploads": 1, "slot_wait_seconds": 0.2}
+    limits = {"UPLOADS": 1, "SLOT_WAIT": 0.2}
     async with serving(tmp_path, limits=limits) as scene, scene.connect() as busy:
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
@@ -114,7 +114,7 @@ async def test_a_sender_that_leaves_while_it_waits(tmp_path, look, size):
 @situation
 async def test_an_upload_at_its_deadline(tmp_path, rate, length):
     """Row 12: it may finish within a time that follows from its length; then it is cut."""
-    limits, allowance = {"body_silence_seconds": HANG}, Allowance(0.3, rate)
+    limits, allowance = {"BODY_SILENCE": HANG}, Allowance(0.3, rate)
     chunked = "chunked" in length
     long = chunked or rate == 1
     plan = {**PLAN, "timeout_seconds": 1}

@@ -21,7 +21,7 @@ from reporter.aggregator.http import Audience, Listener, StatusApp
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.metrics.page import Page
-from tests.aggregators.listening import limited, listening
+from tests.aggregators.listening import constants, listening
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import E2E, PLAN, Seen, situation
@@ -460,8 +460,8 @@ async def test_metrics():
 @pytest.mark.parametrize(
     "limit",
     [
-        {"body_silence_seconds": 0.3, "min_upload_bytes_per_second": 0},
-        {"upload_rate_after_seconds": 0.3, "min_upload_bytes_per_second": 2**40},
+        {"BODY_SILENCE": 0.3, "UPLOAD_RATE": 1},
+        {"UPLOAD_RATE_AFTER": 0.3, "UPLOAD_RATE": 2**40},
     ],
 )
 @situation
@@ -472,15 +472,15 @@ async def test_a_reader_that_does_not_read(limit):
     """
     nodes = [f"node-{number}" for number in range(5000)]
     plan = {"run": certs.RUN, "plugins": [{"name": "p", "nodes": nodes}]}
-    limits = limited(**{"body_silence_seconds": 600.0, "header_seconds": 600.0, **limit})
-    async with (
-        serving(plan=plan, limits=limits, keep_alive=600.0) as status,
-        connected(status.address, None) as deaf,
-        asyncio.timeout(HANG),
-    ):
-        await deaf.send(head("GET", "/status", host=LOCAL) * 10)
-        while not status.connections:
-            await asyncio.sleep(0.005)
-        assert 200 == (await status.ask("/livez")).status
-        while status.connections:
-            await asyncio.sleep(0.005)
+    with constants(**{"BODY_SILENCE": 600.0, "HEADER": 600.0, **limit}):
+        async with (
+            serving(plan=plan, keep_alive=600.0) as status,
+            connected(status.address, None) as deaf,
+            asyncio.timeout(HANG),
+        ):
+            await deaf.send(head("GET", "/status", host=LOCAL) * 10)
+            while not status.connections:
+                await asyncio.sleep(0.005)
+            assert 200 == (await status.ask("/livez")).status
+            while status.connections:
+                await asyncio.sleep(0.005)

@@ -100,7 +100,7 @@ async def test_plain_http_on_the_tls_port(tmp_path):
 async def test_a_stalled_handshake(tmp_path):
     """A37: nothing is said: closed when the time for a handshake is over."""
     async with (
-        serving(tmp_path, limits={"handshake_seconds": 0.3}) as scene,
+        serving(tmp_path, limits={"HANDSHAKE": 0.3}) as scene,
         connected(scene.address, None) as wire,
     ):
         await wire.rest()

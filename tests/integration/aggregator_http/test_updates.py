@@ -206,7 +206,7 @@ async def test_only_a_short_update_is_parsed_at_once(tmp_path, monkeypatch, way,
 @situation
 async def test_large_updates_wait_for_their_turn(tmp_path):
     """Eight are in memory at a time, whoever sends them; the next has its turn when one ends."""
-    silent = {"body_silence_seconds": 1.0}
+    silent = {"BODY_SILENCE": 1.0}
     async with serving(tmp_path, limits=silent) as scene, contextlib.AsyncExitStack() as wires:
         before = [await wires.enter_async_context(scene.connect()) for _ in range(8)]
         for wire in before:
@@ -345,7 +345,7 @@ async def test_an_update_that_is_cut(tmp_path):
 async def test_an_update_that_stalls(tmp_path):
     """Silence in its body: 503, and the connection ends; others are not held up."""
     async with (
-        serving(tmp_path, limits={"body_silence_seconds": 0.3}) as scene,
+        serving(tmp_path, limits={"BODY_SILENCE": 0.3}) as scene,
         scene.connect() as wire,
     ):
         await wire.send(head("POST", PROGRESS, "Content-Length: 10"), b"{")

@@ -103,7 +103,7 @@ async def damaged(here: Scene) -> None:
     """The same with a result whose bytes have changed."""
     for key in (NODE1, NODE2, E2E):
         await here.put(key, str(key).encode(), JSON)
-    (here.layout.blobs / here.store.entry(NODE1).record.digest).write_bytes(b"?")
+    (here.layout.blobs / here.store.entry(NODE1).record.blob).write_bytes(b"?")
     await here.store.advance_run(Phase.POST_PROCESSING)
     await pack(here)
 

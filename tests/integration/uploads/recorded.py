@@ -194,15 +194,6 @@ RUNS: dict[str, tuple[Sent | GivenUp, ...]] = {
         _archive(file(b"error.json", SAID), key=_sysd(0), meta=PARTIAL),
         Sent(_sysd(0), b"result", JSON),
     ),
-    "quarantine": (
-        Sent(E2E, b"no archive", ARCHIVE),
-        Sent(_sysd(0), b"no archive either", ARCHIVE),
-        Sent(_sysd(0), b"good", JSON),
-        Sent(_sysd(1), b"no archive", PARTIAL),
-        GivenUp(_sysd(1), "not gzip", Cause.UPLOAD_FAILED),
-        Sent(E2E, b"no archive again", ARCHIVE),
-        GivenUp(E2E, "bad", Cause.UPLOAD_FAILED),
-    ),
     "one of everything": (
         _archive(file(b"d/a.txt", b"A"), link(b"l", b"d"), file(b"d/a.txt", b"AA")),
         Sent(_sysd(0), bytes(1_000_000) + b"end", JSON),
@@ -212,7 +203,6 @@ RUNS: dict[str, tuple[Sent | GivenUp, ...]] = {
         GivenUp(_sysd(3), "gone", Cause.LOST),
         Sent(_sysd(3), b"after all", JSON),
         Sent(Key("a.b", "Z"), tgz(file(b"big", bytes(700_000)), file(b"b", b"b")), ARCHIVE),
-        # The same bytes twice are one blob.
         Sent(Key("a.b", "a"), tgz(file(b"big", bytes(700_000)), file(b"b", b"b")), ARCHIVE),
     ),
 }

@@ -23,6 +23,7 @@ from reporter.core.run.record import Cause, Failure
 from reporter.core.run.upload import UploadConclusion, UploadOutcome
 from reporter.core.run.upload_head import Meta
 from reporter.settings.aggregator_limits import Limits
+from tests.aggregators.listening import constants
 from tests.aggregators.stores import QuickStore, volatile
 from tests.archives.packed import packed
 
@@ -34,9 +35,8 @@ NOW = 1_700_000_000.0
 
 
 def limited(**values: object) -> Limits:
-    """The defaults but for some values, and as many uploads of one key as there are."""
-    given = {"disk_reserve_bytes": 0, "max_uploads_per_key": 64, **values}
-    return Limits.model_construct(**given)
+    """The defaults but for some values, and all of the disk."""
+    return Limits.model_construct(**{"disk_reserve_bytes": 0, **values})
 
 
 LIMITS = limited()
@@ -137,9 +137,10 @@ class Scene:
         await self.store.open_run(plan, now=NOW)
         wall = options.pop("wall", lambda: NOW)
         self.bodies = BlobStore(self.layout, step)
-        self.intake = Intake(
-            self.layout, self.bodies, self.store, limits, plan, step=step, wall=wall
-        )
+        with constants(UPLOADS_PER_KEY=64):  # as many of one key as there are
+            self.intake = Intake(
+                self.layout, self.bodies, self.store, limits, plan, step=step, wall=wall
+            )
         self.finish = Finish(
             self.layout, self.bodies, self.intake, Judge(), step=step, wall=wall, **options
         )
@@ -185,9 +186,14 @@ class Scene:
             path.name for home in (layout.staging, layout.unfinished) for path in home.iterdir()
         ]
 
-    def blobs(self) -> set[str]:
-        """The digests that are kept."""
-        return {path.name for path in self.layout.blobs.iterdir()}
+    def blobs(self) -> list[str]:
+        """The digests of all blobs, in their order."""
+        return sorted(path.name.partition("-")[0] for path in self.layout.blobs.iterdir())
+
+    def blob(self, body: bytes) -> Path:
+        """The only blob with these bytes."""
+        (path,) = self.layout.blobs.glob(f"{sha(body)}-*")
+        return path
 
 
 def play(root: Path, story: Callable[[Scene], Awaitable[None]], **options: Any) -> Scene:

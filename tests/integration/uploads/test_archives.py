@@ -49,7 +49,7 @@ def test_a6_unpacked(tmp_path: Path) -> None:
     done = play(tmp_path, story)
 
     assert TREE == done.files()
-    assert {sha(GOOD)} == done.blobs()
+    assert [sha(GOOD)] == done.blobs()
 
 
 def test_a7_a8_a_bad_archive_then_a_good_one(tmp_path: Path) -> None:
@@ -133,15 +133,12 @@ def test_a40_gzip_that_is_no_archive(tmp_path: Path) -> None:
         ({"archive_max_members": 2}, "more than 2 members"),
         ({"archive_max_file_bytes": 9}, "a file is larger than 9 bytes"),
         ({"archive_max_bytes": 29}, "unpacks to more than 29 bytes"),
-        ({"archive_max_path_bytes": 1}, "a path is longer than 1 bytes"),
-        ({"archive_max_header_bytes": 1}, "a tar header is too large"),
-        ({"archive_free_bytes": 1, "archive_max_ratio": 0}, "unpacks to more than 2 bytes"),
     ],
 )
 def test_a38_the_limits_are_those_of_the_settings(
     tmp_path: Path, limits: dict[str, int], reason: str
 ) -> None:
-    """A38: refused, and nothing of it outside the quarantine."""
+    """A38: refused, and nothing of it is left."""
     body = tgz(pax(comment=b"c"), *(file(b"f%d" % n, b"0123456789") for n in range(3)))
 
     async def story(here: Scene) -> None:
@@ -150,8 +147,7 @@ def test_a38_the_limits_are_those_of_the_settings(
 
     done = play(tmp_path, story, limits=limited(**limits))
 
-    assert ({}, set(), []) == (done.files(), done.blobs(), done.leftovers())
-    assert {"e2e/global/body", "e2e/global/why.json"} == set(done.files("quarantine"))
+    assert ({}, [], []) == (done.files(), done.blobs(), done.leftovers())
 
 
 def test_unpacking_that_takes_too_long(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_directories_that_are_links_to_others(tmp_path: Path) -> None:
 
 
 def test_k10_the_tarball(tmp_path: Path) -> None:
-    """K10: name, layout, no `./`, no links; quarantine and superseded beside."""
+    """K10: name, layout, no `./`, no links; superseded beside."""
     tars: list[Tar] = []
 
     async def story(here: Scene) -> None:
@@ -116,11 +116,6 @@ def test_k10_the_tarball(tmp_path: Path) -> None:
         "podlogs/space",
         "podlogs/space/pod-1",
         "podlogs/space/pod-1/logs",
-        "quarantine",
-        "quarantine/e2e",
-        "quarantine/e2e/global",
-        "quarantine/sysd",
-        "quarantine/sysd/node1",
         "superseded",
         "superseded/sysd",
         "superseded/sysd/node2",
@@ -219,19 +214,19 @@ async def packed_without(here: Scene) -> list[Key]:
 
 
 def test_every_damaged_body_goes_at_once(tmp_path: Path) -> None:
-    """One that two have sent, one that is missing; the sound one and the others' places stay."""
+    """Of two results and of a report that was replaced; the sound one and the places stay."""
     sound = tgz(file(b"a.txt", b"A"))
 
     async def story(here: Scene) -> None:
         await here.put(E2E, sound, ARCHIVE)
         await here.put(NODE1, b'{"error": "x"}', REPORT)
         await here.put(NODE1, b"1", JSON)
-        await here.put(NODE2, b"1", JSON)
-        for body in (b"1", b'{"error": "x"}'):
-            (here.layout.blobs / sha(body)).write_bytes(b"?")
+        await here.put(NODE2, b"2", JSON)
+        for body in (b"1", b"2", b'{"error": "x"}'):
+            here.blob(body).write_bytes(b"?")
         await here.store.advance_run(Phase.POST_PROCESSING)
         assert [NODE1, NODE2] == await packed_without(here)
-        assert {sha(sound)} == here.blobs()
+        assert [sha(sound)] == here.blobs()
 
     done = play(tmp_path, story)
 
@@ -344,7 +339,7 @@ def test_a_tarball_whose_name_may_not_last_is_made_again(tmp_path: Path) -> None
 
 def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
     """A member would lie about its content: that result is lost."""
-    victim = Scene(tmp_path).layout.blobs / sha(bytes(10))
+    scene = Scene(tmp_path)
     members = 0
 
     def shrink(name: str) -> None:
@@ -352,7 +347,7 @@ def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
         members += name == "package member"
         # plugins, sysd, results, node1, then the file, whose size has been written by then.
         if members == 5:
-            os.truncate(victim, 0)
+            os.truncate(scene.blob(bytes(10)), 0)
 
     async def story(here: Scene) -> None:
         await here.put(NODE1, bytes(10), JSON)
@@ -457,18 +452,6 @@ def test_names_of_every_kind_can_be_read_by_the_tar_program(tmp_path: Path) -> N
             assert name[:9] == found.read()
 
 
-def test_what_is_refused_meanwhile_is_not_kept(tmp_path: Path) -> None:
-    """The quarantine is being read."""
-
-    async def story(here: Scene) -> None:
-        await here.finish.package(here.store.snapshot())
-        await here.put(E2E, b"bad", ARCHIVE)
-
-    done = play(tmp_path, story)
-
-    assert ({}, []) == (done.files("quarantine"), done.leftovers())
-
-
 def test_a_large_file_keeps_its_content(tmp_path: Path) -> None:
     """More than one piece, and a size that is no whole number of blocks."""
     body = os.urandom(3_000_001)
@@ -489,7 +472,7 @@ def test_a_large_file_keeps_its_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_what_goes_afterwards(tmp_path: Path, keep: bool) -> None:
-    """Blobs and refused bodies go once the tarball is durable, unless they are to be kept."""
+    """Blobs go once the tarball is durable, unless they are to be kept."""
 
     async def story(here: Scene) -> None:
         await fill(here)
@@ -500,7 +483,6 @@ def test_what_goes_afterwards(tmp_path: Path, keep: bool) -> None:
     done = play(tmp_path, story, keep_blobs=keep)
 
     assert keep is bool(done.blobs())
-    assert keep is bool(list(done.layout.quarantine.iterdir()))
     assert (done.layout.output / NAME).exists()
 
 

@@ -14,7 +14,7 @@ HANG = 30.0
 @pytest.fixture
 def threads() -> Iterator[Threads]:
     """Give threads that are ended afterwards."""
-    made = Threads(1)
+    made = Threads()
     yield made
     made.close()
 
@@ -95,7 +95,7 @@ def test_a_cancelled_caller_is_not_back_before_its_thread(threads: Threads) -> N
 
 def test_work_that_outlives_its_loop_ends_quietly() -> None:
     """A loop that is gone cannot be told; the thread ends all the same."""
-    threads = Threads(1)
+    threads = Threads()
     began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:

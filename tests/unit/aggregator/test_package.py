@@ -156,10 +156,10 @@ def test_only_we_may_read_it(tmp_path: Path) -> None:
     assert 0o600 == packing.target.stat().st_mode & 0o777
 
 
-def test_a_quarantine_that_cannot_be_read(tmp_path: Path) -> None:
-    """Not a tarball without it: what is there is there for a reason."""
+def test_logs_that_cannot_be_read(tmp_path: Path) -> None:
+    """Not a tarball without them: what is there is there for a reason."""
     packing = Packing(tmp_path)
-    packing.quarantine.rmdir()
+    packing.podlogs.rmdir()
     with pytest.raises(FileNotFoundError):
         packing.make(None)
 

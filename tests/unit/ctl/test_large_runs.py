@@ -7,6 +7,7 @@ import pytest
 from reporter.ctl.facts_files import read_facts
 from reporter.ctl.run.archive import TARBALL
 from reporter.settings.aggregator_limits import Limits
+from reporter.untar import Caps
 from tests.archives.tars import file, pax, tgz
 
 HEADER = 512  # bytes of a member that is empty
@@ -34,7 +35,7 @@ def test_ten_thousand_results_of_the_default_size(setting: str, cap: str) -> Non
 def test_facts_beside_the_longest_path_of_a_result(tmp_path: Path) -> None:
     """A result may have paths of 4096 bytes, and the tarball has more before them."""
     results = b"plugins/facts/results/node-1/"
-    deep = b"/".join([b"d" * 204] * 20)[: Limits.model_fields["archive_max_path_bytes"].default]
+    deep = b"/".join([b"d" * 204] * 20)[: Caps().path_bytes]
     facts = b'{"api_version": "v1", "collected_at": "now", "node": "node-1"}'
     tarball = tmp_path / "run.tar.gz"
     tarball.write_bytes(
