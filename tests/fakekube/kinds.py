@@ -36,7 +36,6 @@ _ALL = (
     Kind("PersistentVolumeClaim", "", "persistentvolumeclaims"),
     Kind("Namespace", "", "namespaces", namespaced=False),
     Kind("Node", "", "nodes", namespaced=False),
-    Kind("DaemonSet", "apps", "daemonsets"),
     Kind("Deployment", "apps", "deployments"),
     Kind("StatefulSet", "apps", "statefulsets"),
     Kind("CronJob", "batch", "cronjobs"),

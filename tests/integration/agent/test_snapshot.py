@@ -135,7 +135,7 @@ def planted(fake: FakeKube) -> None:
         pod["spec"][sort][0] |= {"env": variable, "args": [f"--url=https://u:{SECRET}@host/"]}
     fake.create_pod(pod)
     spec = pod["spec"]
-    for kind in ("Job", "Deployment", "DaemonSet", "StatefulSet"):
+    for kind in ("Job", "Deployment", "StatefulSet"):
         fake.store.create(kind, {"metadata": {"name": "x"}, "spec": {"template": {"spec": spec}}})
     nested = {"jobTemplate": {"spec": {"template": {"spec": spec}}}}
     fake.store.create("CronJob", {"metadata": {"name": "x"}, "spec": nested})

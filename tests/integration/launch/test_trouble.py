@@ -339,12 +339,12 @@ async def test_what_was_made_and_deleted_between_two_looks() -> None:
         requests = requests_to(api, threads, lambda: now[0])
         requests.create(CHECK)
         await requests.settle(HANG)
-        ((maker, job),) = requests.answered(()).items()
-        requests.delete(maker, job.uid)
+        ((name, job),) = requests.answered(()).items()
+        requests.delete(name, job.uid)
         await requests.settle(HANG)
-        assert [maker] == list(requests.answered(()))  # it may still be going
+        assert [name] == list(requests.answered(()))  # it may still be going
         now[0] = 4.0
-        requests.delete(maker, job.uid)
+        requests.delete(name, job.uid)
         await requests.settle(HANG)
 
         assert [("Job", job.uid)] * 2 == api.deleted
