@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Text = Literal["success", "failure", "wrong", "cut", "empty", "large"]
-End = Literal["exit 0", "exit 3", "oom", "stay", "SEGV", "KILL"]
+End = Literal["exit 0", "exit 3", "oom", "stay", "ignore TERM", "SEGV", "KILL"]
 Fault = Literal["", "kill", "term", "stop", "delete", "evict", "force", "drain", "suspend"]
 Role = Literal["shipped", "go", "service-named-metrics"]
 Trouble = Literal["", "image", "config", "command"]
@@ -152,7 +152,8 @@ def _draw_life(rng: random.Random) -> Life:
         Write(rng.choice((0.0, 0.05, rng.uniform(0, 4))), rng.choice(texts), rng.random() < 0.6)
         for _ in range(rng.choice((0, 1, 1, 1, 2)))
     )
-    end: End = rng.choice(("exit 0", "exit 0", "exit 3", "exit 3", "oom", "stay", "SEGV", "KILL"))
+    ends: tuple[End, ...] = get_args(End)
+    end = rng.choice((*ends, "exit 0", "exit 3"))
     progress: Literal["", "good", "bad"] = rng.choice(("", "", "good", "bad"))
     return Life(progress, writes, rng.choice((0.0, 0.0, rng.uniform(0, 5))), end)
 
@@ -178,6 +179,8 @@ def _life(life: Life) -> str:
             parts.append("tail /dev/zero; exit 137")
         case "stay":
             parts.append("trap 'exit 143' TERM; while :; do sleep 0.1; done")
+        case "ignore TERM":
+            parts.append("trap '' TERM; while :; do sleep 0.1; done")
         case "SEGV" | "KILL":
             parts.append(f"kill -{life.end} $$")
         case end:

@@ -55,6 +55,7 @@ MOST_BYTES = 56_000_000
 REQUESTS, REQUESTS_FURTHER, REQUESTS_CONFLICT = 8, 4, 2
 REQUESTS_A_SECOND_STOPPING = 2.0
 """A reporter whose Pod is removed asks for the adapter's end until it is shown."""
+STAYS = {"stay", "ignore TERM"}
 RESTART_SECONDS = 15.0
 """The kubelet does not start a killed reporter again sooner."""
 LAST_LOOK_SECONDS = 30.0
@@ -228,7 +229,7 @@ class Jobs:
             shown, pod = run.history(), run.pod()
             if run.ended():
                 return True
-            if not shown or all(life.end != "stay" for life in plan.lives):
+            if not shown or not STAYS & {life.end for life in plan.lives}:
                 return False
             said = shown[-1]
             # A result may be replaced by a later run's for as long as there may be one.
