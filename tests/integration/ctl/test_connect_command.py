@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
 from tests.fakekube.certs import Authority
-from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
 from tests.scripted_server import Say
 
 RUN = run_status("running", entry("e2e"))

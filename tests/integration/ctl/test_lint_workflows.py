@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from tests.blackbox.ctl.scripted import Home
 from tests.fakekube import FakeKube, Rule
-from tests.integration.ctl.scripted import Home
 from tests.unit.core.lint.manifests import Change, container, env, job, pod, spec
 
 HEAD = """\
