@@ -92,7 +92,8 @@ endef
 test-cluster: $(READY) ## run the tests against a real API server and, as root, a real node
 	@$(bed)
 	$(PYTEST) -m "(cluster or node) and not long" \
-	  --ignore tests/unit --ignore tests/property --ignore tests/browser --ignore tests/long --ignore tests/blackbox/long
+	  --ignore tests/unit --ignore tests/property --ignore tests/browser \
+	  --ignore tests/long --ignore tests/blackbox/long
 
 test-long: test-long-local test-browser test-long-cluster ## run the series: kills, fleets, outages, fuzzing in bulk; another Python
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.blackbox.aggregator.process import Site, site
 from tests.blackbox.aggregator.starting import Start, starting
+from tests.blackbox.sidecar.scene import Scene, staged
 
 
 @pytest.fixture
@@ -23,3 +24,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts an aggregator with flags of its own; it ends with the test."""
     with starting(tmp_path) as start:
         yield start
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """A fake API server and a directory for the adapter's files; no reporter yet."""
+    with staged(tmp_path / "scene") as scene:
+        yield scene

@@ -129,7 +129,7 @@ def test_every_option_of_every_command(
 ) -> None:
     """As their help lists them."""
     for command in names:
-        listed = set(re.findall(r"(?m)^  (?:-\w[^,\n]*, )?(--[\w-]+)", helped(command)))
+        listed = set(re.findall(r"(?m)^  (?:-\w(?: \S+)?, )?(--[\w-]+)", helped(command)))
         offered = {each.rstrip("=") for each in opened.ask(f"status-ctl {command} --").offered}
 
         assert listed == {each for each in offered if each[:2] == "--"}, command

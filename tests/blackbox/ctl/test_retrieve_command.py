@@ -120,8 +120,8 @@ class TestFile:
                     {"name": "nodes", "version": "v1", "truncated": "full", "error": ""},
                 ],
                 "parts": [
-                    {"name": "hosts", "truncated": "", "error": ""},
-                    {"name": "podlogs", "truncated": "full", "error": ""},
+                    {"name": "hosts", "redacted": 2},
+                    {"name": "podlogs", "truncated": "full", "redacted": 1},
                 ],
                 "group_errors": [{"group": "a.example.com", "version": "v1", "error": "no"}],
             }

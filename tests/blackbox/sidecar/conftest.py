@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.aggregators.scripted import Scripted
-from tests.blackbox.aggregator.conftest import start
 from tests.blackbox.sidecar.scene import Scene, staged
-
-__all__ = ["start"]
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from reporter.runtime import log
 from reporter.runtime.lifecycle import Stop
 from reporter.worker.auto_tar import AtWork, AutoTar, Crashed, Succeeded, judge, pack_in_place
 from reporter.worker.main import Worker
-from tests.aggregators.scripted import Scripted
 from tests.fakekube import Answer, FakeKube, make_job, make_pod, running, terminated, waiting
+from tests.integration.link.scripted import Scripted
 from tests.kube_client import connect
 from tests.ports import free_port
 from tests.scripted_server import Say
