@@ -92,7 +92,8 @@ endef
 test-cluster: $(READY) ## run the tests against a real API server and, as root, a real node
 	@$(bed)
 	$(PYTEST) -m "(cluster or node) and not long" \
-	  --ignore tests/unit --ignore tests/property --ignore tests/browser --ignore tests/long
+	  --ignore tests/unit --ignore tests/property --ignore tests/browser \
+	  --ignore tests/long --ignore tests/blackbox/long
 
 test-long: test-long-local test-browser test-long-cluster ## run the series: kills, fleets, outages, fuzzing in bulk; another Python
 
@@ -193,7 +194,7 @@ release-check: $(READY) .venv-release/.ready ## build what a release publishes i
 
 soak: $(READY) ## play drawn Jobs and faults on a real node: MINUTES=3 SEED=any
 	@$(bed)
-	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),3) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.blackbox.soak --minutes $(or $(MINUTES),3) $(if $(SEED),--seed $(SEED))
 
 cluster: $(READY) ## start a real cluster on this machine and print its kubeconfig: DIR=directory
 	@$(call need,DIR,/tmp/cluster)

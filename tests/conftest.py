@@ -35,9 +35,9 @@ from tests.bed.node import Node
 from tests.bed.product_image import PRODUCT_IMAGE, build_product_image
 
 # Their asserts tell the values too; it has to be said before they are imported.
-pytest.register_assert_rewrite("tests.scenarios", "tests.cluster")
+pytest.register_assert_rewrite("tests.blackbox")
 
-from tests.scenarios.stage import Stage  # noqa: E402
+from tests.blackbox.scenarios.stage import Stage  # noqa: E402
 
 # Whoever starts us in the background lets SIGINT be ignored, which every program that a test starts
 # would inherit; a handler is not inherited.
@@ -186,6 +186,18 @@ def stage(node: Node, product_image: str) -> Iterator[Stage]:
     """The node with the product on it, recorded from now on."""
     with Stage(node) as ready:
         yield ready
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """The cluster that `make cluster` gives to people; one of a machine at a time."""
+    if reason := bed_node.why_not():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("people")
+    controlplane = ControlPlane(folder)
+    with attached(folder, up=True):
+        yield controlplane
+    controlplane.stop()  # what a test has started again is a child of this process
 
 
 @pytest.fixture

@@ -20,23 +20,26 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 import warnings
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
 running: dict[int, int] = {}
 """The pipes by process id."""
 
 
 def import_all() -> None:
-    """Import the product, whatever of it a program would use."""
-    import reporter
-
-    for module in pkgutil.walk_packages(reporter.__path__, "reporter."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+    """Import all packages that are shipped, whatever of them a program would use."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for pattern in project["tool"]["setuptools"]["packages"]["find"]["include"]:
+        package = importlib.import_module(pattern.rstrip("*"))
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
 
 
 def become(order: dict[str, Any], descriptors: list[int]) -> None:

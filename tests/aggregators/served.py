@@ -25,7 +25,6 @@ from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHER = ROOT / "cmd" / "status-aggregator.py"
-TRAPPED = ROOT / "tests" / "aggregators" / "launch_trapped.py"
 BOUND = 60.0
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -55,22 +54,20 @@ def plan(plugin: str, nodes: Sequence[str], **more: Any) -> dict[str, Any]:
 class Aggregator:
     """One run below a folder; `start` it, `kill` it and `start` it again.
 
-    With `trap` its disk fails, or it is killed, at the step that this file names. A `fresh` one is
-    started by an interpreter of its own, for who measures what it takes. With a trap, `limits` are
-    constants of `reporter.aggregator.limits`.
+    A `fresh` one is started by an interpreter of its own, for who measures what it takes.
     """
+
+    launcher: Sequence[str] = (str(LAUNCHER),)
 
     def __init__(
         self,
         folder: Path,
         document: dict[str, Any],
         *flags: str,
-        trap: Path | None = None,
         fresh: bool = False,
         limits: Mapping[str, float] | None = None,
     ) -> None:
-        self.folder, self.flags, self.trap, self.fresh = folder, flags, trap, fresh
-        self.limits = limits or {}
+        self.folder, self.flags, self.fresh = folder, flags, fresh
         self.state, self.output = folder / "state", folder / "output"
         self.certificates = folder / "certificates"
         self.plugin = document["plugins"][0]["name"]
@@ -102,21 +99,10 @@ class Aggregator:
         self.seconds_to_start.append(time.monotonic() - began)
         return self
 
-    def arm(self, what: str) -> None:
-        """Set the trap: what is to happen, and at which step; "" takes it away."""
-        assert self.trap is not None
-        new = self.trap.with_suffix(".new")
-        new.write_text(what)
-        new.replace(self.trap)
-
     def launch(self) -> None:
         """Start it and wait for nothing."""
-        launcher = [str(LAUNCHER)]
-        if self.trap is not None:
-            self.trap.touch()
-            launcher = [str(TRAPPED), str(self.trap), json.dumps(self.limits)]
         command = [
-            *(*launcher, "run"),
+            *(*self.launcher, "run"),
             *("--plan", str(self.folder / "plan.json")),
             *("--state", str(self.state), "--output", str(self.output)),
             *("--listen", f"127.0.0.1:{self.port}"),

@@ -12,9 +12,7 @@ from reporter.aggregator.judging.process import Judge
 from reporter.aggregator.store.blobs import BlobStore
 from reporter.aggregator.store.layout import Layout
 from reporter.core.run.snapshot import Snapshot
-
-OURS = ("/sonobuoy_results.yaml", "meta/info.json", "meta/plan.json", "meta/run.log")
-"""What the aggregator itself writes."""
+from tests.archives.tars import OURS
 
 
 def packed(layout: Layout, snapshot: Snapshot) -> dict[str, bytes]:

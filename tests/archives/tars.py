@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
+import tarfile
 
 BLOCK = 512
 USTAR = b"ustar\x0000"
 GNU = b"ustar  \0"
 END = bytes(2 * BLOCK)
+OURS = ("/sonobuoy_results.yaml", "meta/info.json", "meta/plan.json", "meta/run.log")
+"""What the aggregator itself writes into a run's tarball."""
 
 
 def octal(number: int, width: int) -> bytes:
@@ -102,3 +106,10 @@ def gnu_name(name: bytes, kind: bytes = b"L") -> bytes:
 def tgz(*parts: bytes, end: bytes = END) -> bytes:
     """A gzip'd tar of these parts."""
     return gzip.compress(b"".join(parts) + end, mtime=0)
+
+
+def contents(body: bytes) -> dict[str, bytes]:
+    """Return the files of an archive."""
+    with tarfile.open(fileobj=io.BytesIO(body)) as tar:
+        files = [member for member in tar if member.isreg()]
+        return {each.name: tar.extractfile(each).read() for each in files}  # type: ignore[union-attr]

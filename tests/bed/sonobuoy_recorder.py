@@ -24,8 +24,8 @@ from typing import Any
 
 from tests.archives.text_tar import pack
 from tests.bed.binaries import program
+from tests.blackbox.ctl.cluster import kubeconfig
 from tests.fakekube import FakeKube
-from tests.integration.ctl.cluster import kubeconfig
 from tests.ports import free_port
 
 BOUND = 120.0

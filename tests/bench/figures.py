@@ -15,7 +15,7 @@ from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
 from tests.bench.jobs import Jobs
 from tests.bench.seen import Seen
-from tests.scenarios.jobs import REPORTER, writes
+from tests.blackbox.scenarios.jobs import REPORTER, writes
 
 WRITE = writes(reason="Measured", message="a result of ordinary size")
 SMALL = '{"status":"success","reason":"Measured","message":"a result of ordinary size"}'

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from tests.bed.controlplane import ControlPlane
-from tests.scenarios.jobs import make_job, rights
+from tests.blackbox.scenarios.jobs import make_job, rights
 
 
 class Jobs:

@@ -17,7 +17,7 @@ import yaml
 from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
 from tests.bench.figures import Percentiles
-from tests.cluster.scene import BOUND, FIRST, SONOBUOYS, Person, write
+from tests.blackbox.cluster.scene import BOUND, FIRST, SONOBUOYS, Person, write
 from tests.ports import free_port
 
 NO_IMAGE = ("ErrImagePull", "ImagePullBackOff")

@@ -27,7 +27,7 @@ from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
 from tests.bench.launching import Pods, refusals, troubles
-from tests.cluster.scene import BOUND, Person, write
+from tests.blackbox.cluster.scene import BOUND, Person, write
 
 SONOBUOY_IMAGE = "localhost/sonobuoy:bed"
 # Workers built by a newer Go than Sonobuoy's own releases refuse its `https://[IPv4]:PORT`.

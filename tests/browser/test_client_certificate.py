@@ -18,12 +18,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from reporter.pki.issuing import Pair
+from tests.aggregators import run_certificates as certs
 from tests.aggregators.guarded import ELSEWHERE, Guarded
 from tests.aggregators.served import plan
 from tests.browser.conftest import need_browser
 from tests.browser.test_live_page import LINK, ROWS, opened
 from tests.browser.webdriver import Browser, driving
-from tests.integration.aggregator_http import certs
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -27,8 +27,8 @@ from tests.aggregators.object_store import ObjectStore
 from tests.bed.binaries import BedUnavailable, program
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
-from tests.cluster.scene import BOUND, BUSYBOX, Person, entries, write
-from tests.cluster.test_upload import gateway, secrets
+from tests.blackbox.cluster.scene import BOUND, BUSYBOX, Person, entries, write
+from tests.blackbox.cluster.test_upload import gateway, secrets
 from tests.ports import free_port
 
 SECRET = "hunter2-PLANTED"

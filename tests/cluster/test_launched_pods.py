@@ -24,8 +24,8 @@ from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.wire.definition import read_definitions
 from tests.aggregators.deployed import NAME, Deployed, Object
 from tests.bed.node import Node
-from tests.cluster.test_bed import RESTRICTED
-from tests.cluster.test_workers import blob_of, entry_of, members_of
+from tests.blackbox.cluster.test_bed import RESTRICTED
+from tests.blackbox.cluster.test_workers import blob_of, entry_of, members_of
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
 

@@ -11,7 +11,7 @@ import pytest
 
 from reporter.core.run.plan import Key, Plan, Plugin
 from reporter.core.run.snapshot import Phase
-from tests.cluster.two_readers import check_both
+from tests.blackbox.cluster.two_readers import check_both
 from tests.integration.uploads.scene import ARCHIVE, JSON, Scene, play
 from tests.integration.uploads.test_judging import judged, judging, packed
 

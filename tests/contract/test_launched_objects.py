@@ -22,7 +22,8 @@ from reporter.core.run.plan import Plan, Plugin
 from reporter.kube.objects import KINDS
 from tests.bed.controlplane import ControlPlane
 from tests.contract.servers import RealServer, Reply
-from tests.plugin_definitions import PLACE, YAML, definition, launch_of, options_of, plugin_of
+from tests.plugin_definitions import YAML
+from tests.plugin_launches import PLACE, definition, launch_of, options_of, plugin_of
 from tests.pod_templates import TEMPLATES
 from tests.unit.core.launch.test_run_objects import SITUATIONS
 

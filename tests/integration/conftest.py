@@ -9,11 +9,8 @@ from reporter.kube.api import KubeApi
 from reporter.runtime import log
 from tests.aggregators import stores
 from tests.fakekube import FakeKube
-from tests.integration.aggregator_fixtures import start
 from tests.integration.scene import Scene, staged
 from tests.kube_client import connect
-
-__all__ = ["scene", "start"]
 
 
 @pytest.fixture

@@ -28,9 +28,9 @@ from reporter.sources.adapter_files import ProgressFile, ResultFile
 from reporter.sources.inotify import DirectoryWatch
 from reporter.sources.pod import PodSource
 from tests.archives.tars import file, tgz
+from tests.blackbox.sidecar.scene import now
 from tests.fakekube import FakeKube, make_job, make_pod, running
 from tests.integration.aggregator_http.scene import NODE1, NODE2, serving
-from tests.integration.scene import now
 from tests.kube_client import connect
 
 ROOT = Path(__file__).resolve().parents[2]

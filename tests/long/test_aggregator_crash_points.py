@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.aggregators.served import Aggregator, plan
+from tests.aggregators import trapped
+from tests.aggregators.served import plan
 from tests.aggregators.worker import Reply, digest_of
-from tests.archives.packed import OURS
-from tests.archives.tars import file, tgz
+from tests.archives.tars import OURS, file, tgz
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -32,18 +32,16 @@ FILES = {"a.txt": b"one", "d/b.txt": b"two"}
 GZIP = {"Content_Type": "application/gzip"}
 
 
-class Trapped(Aggregator):
+class Trapped(trapped.Trapped):
     """An aggregator that can be sent to a step where it dies."""
 
     def arm(self, step: str) -> None:
         """Let it be killed at that step."""
-        assert self.trap is not None
         self.trap.write_text(f"kill {step}")
 
     def died(self) -> None:
         """Wait until it has, and start the next one, which is safe."""
         assert -signal.SIGKILL == self.wait_end()
-        assert self.trap is not None
         self.trap.write_text("")
         self.start()
 

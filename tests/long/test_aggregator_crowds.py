@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.aggregators.served import ROOT, Aggregator, plan
+from tests.aggregators.trapped import Trapped
 from tests.calm import Calm
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -49,7 +50,7 @@ def test_fourteen_workers_and_one_slot(tmp_path: Path) -> None:
     """
     nodes = [f"n{number}" for number in range(WORKERS)]
     one = {"trap": tmp_path / "trap", "limits": {"UPLOADS": 1}}
-    with Aggregator(tmp_path, plan("load", nodes), **one) as aggregator:
+    with Trapped(tmp_path, plan("load", nodes), **one) as aggregator:
         began = time.monotonic()
         started = [worker(aggregator, node, PIECES) for node in nodes]
         ends = [each.communicate()[0].strip() for each in started]

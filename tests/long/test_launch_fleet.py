@@ -31,7 +31,7 @@ import yaml
 from reporter.core.launch.names import selector
 from tests.aggregators import load
 from tests.aggregators.load import Target
-from tests.aggregators.served import ROOT, Usage, usage
+from tests.aggregators.served import LAUNCHER, ROOT, Usage, usage
 from tests.aggregators.worker import Worker
 from tests.bed import binaries
 from tests.bed.attached import attached
@@ -154,10 +154,10 @@ class Launched:
             "POD_NAME": f"{self.name}-0",
             "POD_NAMESPACE": self.namespace,
         }
-        program = ROOT / "tests" / "integration" / "launch_aggregator.py"
+        program = ROOT / "tests" / "blackbox" / "in_pod.py"
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, str(program), "run"],
+                [sys.executable, str(program), str(LAUNCHER), "run"],
                 env=environ,
                 cwd=self.folder,
                 stdout=log,

@@ -1,8 +1,6 @@
 """Archives as the tests of the agent look at them, and snapshots of a FakeKube over TLS."""
 
-import io
 import json
-import tarfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,15 +10,9 @@ from reporter.agent.snapshot.task import snapshot
 from reporter.agent.task import TaskFailure, Work
 from reporter.core.snapshot.options import read_options
 from reporter.link import ResultSource
+from tests.archives.tars import contents
 from tests.fakekube import Answer, Entry, FakeKube
 from tests.kube_client import connect
-
-
-def contents(body: bytes) -> dict[str, bytes]:
-    """Return the files of an archive."""
-    with tarfile.open(fileobj=io.BytesIO(body)) as tar:
-        files = [member for member in tar if member.isreg()]
-        return {member.name: tar.extractfile(member).read() for member in files}
 
 
 class Taken:

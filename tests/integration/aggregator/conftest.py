@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.integration.aggregator_process import (
-    Site,
-    site,
-)
+from tests.aggregators.trapped import Trapped
+from tests.blackbox.aggregator.starting import Start, starting
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Site]:
-    """A folder with the usual plan: e2e once, sysd on two nodes."""
-    with site(tmp_path) as found:
-        yield found
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts an aggregator with a trap and flags of its own; it ends with the test."""
+    with starting(tmp_path, partial(Trapped, trap=tmp_path / "trap")) as start:
+        yield start

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from reporter.pki.issuing import Pair
+from tests.aggregators import run_certificates as certs
+from tests.aggregators.run_certificates import Pair
 from tests.aggregators.served import plan
 from tests.aggregators.worker import BOUND, Reply, Worker, digest_of, head, reply
-from tests.integration.aggregator_fixtures import Start, unfinished
-from tests.integration.aggregator_http import certs
+from tests.blackbox.aggregator.starting import Start, unfinished
 
 PUT = "/api/v1/results"
 

@@ -9,9 +9,10 @@ from contextlib import suppress
 import pytest
 
 from tests.aggregators.served import Aggregator
+from tests.aggregators.trapped import Trapped
 from tests.aggregators.worker import Worker, head
 from tests.archives.tars import header
-from tests.integration.aggregator_fixtures import unfinished
+from tests.blackbox.aggregator.starting import unfinished
 
 MIB = 2**20
 PUT = "/api/v1/results"
@@ -46,8 +47,8 @@ def aggregator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aggregator]
     folder = tmp_path_factory.mktemp("greedy")
     document = {"run": "greedy", "plugins": [{"name": "e2e"}, {"name": "good"}]}
     small = ("--max-result-bytes", str(4 * MIB))
-    brisk = {"trap": folder / "trap", "limits": {"DISCARD": 1}}
-    with Aggregator(folder, document, *small, **brisk) as running:
+    brisk = Trapped(folder, document, *small, trap=folder / "trap", limits={"DISCARD": 1})
+    with brisk as running:
         yield running
 
 

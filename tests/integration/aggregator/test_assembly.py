@@ -19,8 +19,8 @@ from reporter.core.run.plan import Key, Plan, parse_plan
 from reporter.core.run.record import Cause
 from reporter.core.run.upload import FINISH, Upload
 from reporter.settings import aggregator as settings
+from tests.aggregators import run_certificates as certs
 from tests.aggregators.stores import QuickStore
-from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http import scene as http_scene
 from tests.integration.aggregator_http.wire import HANG, connected, request
 from tests.integration.control.world import E2E, NODE1, PLAN, World, play

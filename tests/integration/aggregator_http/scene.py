@@ -11,6 +11,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from reporter.aggregator.certificates import tls
 from reporter.aggregator.http import Listener, WorkerApp
 from reporter.aggregator.http.worker_app import Taker
 from reporter.aggregator.store import Store
@@ -22,10 +23,10 @@ from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import Allowance
 from reporter.pki.issuing import Pair
+from tests.aggregators import run_certificates as certs
 from tests.aggregators.listening import constants, limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.archives.packed import packed
-from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.wire import HANG, Reply, Wire, connected, request
 
 E2E = Key("e2e", "global")
@@ -42,6 +43,11 @@ PLAN = {
     "run": certs.RUN,
     "plugins": [{"name": "e2e"}, {"name": "sysd", "nodes": ["node1", "node2"]}],
 }
+
+
+def server_context() -> ssl.SSLContext:
+    """The worker listener's context."""
+    return tls.worker_context(certs.authority().certificate, certs.server())
 
 
 class Seen:
@@ -166,7 +172,7 @@ async def serving(
     await intake.recover(store.snapshot())
     seen = Seen()
     app = WorkerApp(store, taker or intake, parsed, seen, interval=15)
-    listener = listening(app, seen, ssl_context=certs.server_context(), **listener_options)
+    listener = listening(app, seen, ssl_context=server_context(), **listener_options)
     scene = Scene(store, listener, intake, seen, layout)
     scene.address = await listener.start()
     try:

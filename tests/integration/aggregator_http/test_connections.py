@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from tests.integration.aggregator_http import certs
+from tests.aggregators import run_certificates as certs
 from tests.integration.aggregator_http.scene import (
     E2E,
     HEALTH,

@@ -26,11 +26,11 @@ from reporter.core.run.snapshot import Phase
 from reporter.core.run.upload import UploadConclusion, UploadOutcome
 from reporter.core.run.upload_head import Meta, filename_of
 from reporter.metrics.page import Page
+from tests.aggregators import run_certificates as certs
 from tests.aggregators.listening import constants, limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.archives.tars import file, tgz
-from tests.integration.aggregator_http import certs
-from tests.integration.aggregator_http.scene import Seen, digest_header, situation
+from tests.integration.aggregator_http.scene import Seen, digest_header, server_context, situation
 from tests.integration.aggregator_http.test_status import Health
 from tests.integration.aggregator_http.wire import HANG, Reply, connected, head
 
@@ -421,7 +421,7 @@ async def test_a_reader_that_takes_a_few_bytes_now_and_then(tmp_path, encrypted)
     """It is cut off when an upload of that size would be too slow; it may ask for the rest."""
     size = 20_000_000
     bound = {"UPLOAD_RATE": 10 * size, "UPLOAD_RATE_AFTER": 0.3}
-    tls = certs.server_context() if encrypted else None
+    tls = server_context() if encrypted else None
     client = certs.client_context(certs.client("e2e")) if encrypted else None
     async with serving(tmp_path, tls=tls, **bound) as site, asyncio.timeout(HANG):
         await site.put(NODE1, bytes(size))
@@ -469,7 +469,7 @@ async def test_a_reader_that_leaves(tmp_path):
 @situation
 async def test_readers_that_leave_over_tls(tmp_path, caplog):
     """The same: nothing goes on reading and writing for who is not there, and nothing fails."""
-    context, client = certs.server_context(), certs.client_context(certs.client("e2e"))
+    context, client = server_context(), certs.client_context(certs.client("e2e"))
     async with serving(tmp_path, tls=context) as site, asyncio.timeout(HANG):
         await site.put(NODE1, bytes(20_000_000))
         for _ in range(10):

@@ -16,8 +16,8 @@ from reporter.core.run.plan import Key
 from reporter.core.run.progress import Progress
 from reporter.core.run.record import Rank, Record
 from reporter.core.run.snapshot import Phase
+from tests.aggregators import run_certificates as certs
 from tests.aggregators.stores import QuickStore
-from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import E2E, NODE1, situation
 from tests.integration.aggregator_http.test_status import LOCAL, Status, serving
 from tests.integration.aggregator_http.wire import HANG, connected, head

@@ -7,7 +7,7 @@ import pytest
 
 from reporter.core.run.entry import State
 from reporter.core.run.record import Cause
-from tests.integration.aggregator_http import certs
+from tests.aggregators import run_certificates as certs
 from tests.integration.aggregator_http.scene import (
     E2E,
     NODE1,

@@ -8,7 +8,7 @@ import pytest
 
 from reporter.core.run.record import Failure
 from reporter.core.run.upload import Allowance
-from tests.integration.aggregator_http import certs
+from tests.aggregators import run_certificates as certs
 from tests.integration.aggregator_http.scene import (
     E2E,
     NODE1,

@@ -21,9 +21,9 @@ from reporter.aggregator.http import Audience, Listener, StatusApp
 from reporter.core.run.plan import Key, parse_plan
 from reporter.core.run.progress import Progress
 from reporter.metrics.page import Page
+from tests.aggregators import run_certificates as certs
 from tests.aggregators.listening import constants, listening
 from tests.aggregators.stores import QuickStore
-from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import E2E, PLAN, Seen, situation
 from tests.integration.aggregator_http.wire import HANG, Reply, Wire, connected, head
 

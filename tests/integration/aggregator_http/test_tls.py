@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from tests.integration.aggregator_http import certs
+from tests.aggregators import run_certificates as certs
 from tests.integration.aggregator_http.scene import E2E, RESULT, serving, situation
 from tests.integration.aggregator_http.wire import connected, request
 

@@ -10,8 +10,8 @@ from reporter.aggregator.store import ProgressTaken, StoreFull
 from reporter.core.run.entry import State
 from reporter.core.run.progress import Progress, UpdateId
 from reporter.core.run.progress_pieces import AT_ONCE
+from tests.aggregators import run_certificates as certs
 from tests.aggregators.stores import QuickStore
-from tests.integration.aggregator_http import certs
 from tests.integration.aggregator_http.scene import (
     E2E,
     HEALTH,

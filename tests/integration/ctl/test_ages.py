@@ -3,7 +3,7 @@
 from reporter.ctl.run.by_http import AGES, ByHttp
 from reporter.ctl.run.server import StatusServer
 from reporter.ctl.run.tls import Address
-from tests.integration.ctl.scripted import Scripted, entry, run_status
+from tests.blackbox.ctl.scripted import Scripted, entry, run_status
 from tests.scripted_server import Say
 
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from tests import forked
-from tests.integration.ctl.scripted import Home
-from tests.integration.ctl.test_retrieve_command import packed, serving
+from tests.blackbox.ctl.scripted import Home
+from tests.blackbox.ctl.test_retrieve_command import packed, serving
 
 LAUNCHER = str(Path("cmd/status-ctl.py").absolute())
 BOUND = 60.0

@@ -6,24 +6,22 @@ import re
 import pytest
 import yaml
 
-from reporter.core import rows
+from tests import verdicts
+from tests.blackbox.ctl.scripted import Home, interrupted
 from tests.fakekube import FakeKube, make_job
-from tests.integration.ctl.scripted import Home, interrupted
 from tests.verdicts import with_verdicts
 
 
 @pytest.fixture
 def several(fake: FakeKube) -> None:
     """Jobs of all sorts in two namespaces."""
-    fake.create_job(with_verdicts(rows.timeout(300), name="bad", uid="1"))
-    fake.create_job(
-        with_verdicts(rows.result(rows.ResultPayload(True, "Fine", "好")), name="good", uid="2")
-    )
+    fake.create_job(with_verdicts(verdicts.TIMEOUT, name="bad", uid="1"))
+    fake.create_job(with_verdicts(verdicts.result(True, "Fine", "好"), name="good", uid="2"))
     fake.create_job(make_job("new", uid="3"))
     foreign = make_job("foreign", uid="4")
     foreign["spec"]["template"]["spec"].pop("initContainers")
     fake.create_job(foreign)
-    fake.create_job(with_verdicts(rows.out_of_memory(), name="far", uid="5", namespace="other"))
+    fake.create_job(with_verdicts(verdicts.OUT_OF_MEMORY, name="far", uid="5", namespace="other"))
 
 
 def test_the_table(at_home: Home, several) -> None:
@@ -107,7 +105,7 @@ def test_none(at_home: Home) -> None:
 def test_many_jobs(at_home: Home, fake: FakeKube, count: int) -> None:
     """Page by page, one row each."""
     for number in range(count):
-        fake.create_job(with_verdicts(rows.timeout(300), name=f"job-{number:04}", uid=str(number)))
+        fake.create_job(with_verdicts(verdicts.TIMEOUT, name=f"job-{number:04}", uid=str(number)))
     code, out, _ = at_home.run("jobs", "-o", "name")
 
     assert (0, count) == (code, len(set(out.split())))

@@ -8,8 +8,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from reporter.core.lint.rules import RULES
+from tests.blackbox.ctl.scripted import Home
 from tests.fakekube import FakeKube, Rule
-from tests.integration.ctl.scripted import Home
 from tests.unit.core.lint.manifests import all_of, env, job, job_set, own, pod, pod_of, spec
 
 LATE = spec(activeDeadlineSeconds=240)

@@ -16,11 +16,11 @@ from reporter.ctl.exits import CannotTell
 from reporter.ctl.run.by_cluster import ByCluster
 from reporter.ctl.run.server import ANSWER
 from reporter.ctl.run.waiting import RunBar, wait
+from tests.blackbox.ctl.cluster import plugin
+from tests.blackbox.ctl.launched import RUN_LABEL, VIEW, Controllers, shown
+from tests.blackbox.ctl.scripted import BOUND, Home
+from tests.blackbox.ctl.starting import START, add_node, there
 from tests.fakekube import Answer, FakeKube, Rule
-from tests.integration.ctl.cluster import plugin
-from tests.integration.ctl.launched import RUN_LABEL, VIEW, Controllers, shown
-from tests.integration.ctl.scripted import BOUND, Home
-from tests.integration.ctl.starting import START, add_node, there
 
 __all__ = ["there"]
 AGGREGATOR = {"sonobuoy-component": "aggregator"}

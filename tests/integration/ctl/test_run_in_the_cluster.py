@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from reporter.ctl.run.by_cluster import ByCluster
+from tests.blackbox.ctl.cluster import add_aggregator, kubeconfig, plugin
+from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
+from tests.blackbox.ctl.test_retrieve_command import GOOD, NAME, serving
 from tests.fakekube import Answer, FakeKube, Reset, Rule
 from tests.fakekube.certs import Authority
-from tests.integration.ctl.cluster import add_aggregator, kubeconfig, plugin
-from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
-from tests.integration.ctl.test_retrieve_command import GOOD, NAME, serving
 from tests.scripted_server import Say
 
 BOUND = 60.0

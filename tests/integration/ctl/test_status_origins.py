@@ -16,10 +16,10 @@ from reporter.core.run.plan import Plan, Plugin
 from reporter.core.run.snapshot import Phase
 from reporter.ctl.run import origin
 from reporter.ctl.run.connection_file import read_connection
+from tests.blackbox.ctl.cluster import add_aggregator, kubeconfig, plugin
+from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
 from tests.fakekube import FakeKube, Rule, waiting
 from tests.fakekube.certs import Authority
-from tests.integration.ctl.cluster import add_aggregator, kubeconfig, plugin
-from tests.integration.ctl.scripted import Home, Scripted, entry, run_status
 from tests.scripted_server import Say
 from tests.unit.core.run.world import FAILED, PASSED, snapshot
 

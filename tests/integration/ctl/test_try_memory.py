@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reporter.trial.memory_cgroup import places
-from tests.integration.ctl.trying import SUCCESS, status_ctl_try
+from tests.blackbox.ctl.trying import SUCCESS, status_ctl_try
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from reporter.ctl.run.by_http import ByHttp
 from reporter.ctl.run.server import ANSWER, StatusServer
 from reporter.ctl.run.tls import Address
 from reporter.ctl.run.waiting import RunBar, wait
-from tests.integration.ctl.scripted import Scripted, entry, run_status
+from tests.blackbox.ctl.scripted import Scripted, entry, run_status
 from tests.scripted_server import Say
 
 

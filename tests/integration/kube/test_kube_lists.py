@@ -10,8 +10,8 @@ import yaml
 from reporter.errors import Forbidden, NotFound, SettingsError, Unavailable
 from reporter.kube.api import KubeApi
 from reporter.kube.objects import PAGE
+from tests.blackbox.ctl.cluster import kubeconfig
 from tests.fakekube import Answer, FakeKube, make_job, make_pod
-from tests.integration.ctl.cluster import kubeconfig
 
 
 @pytest.fixture

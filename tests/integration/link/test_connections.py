@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from reporter.link import NoAnswer, Progress, ResultSource, TimeLimits
-from tests.integration.link.scripted import BEAT, Scripted
+from tests.aggregators.scripted import BEAT
+from tests.integration.link.scripted import Scripted
 from tests.scripted_server import Cut, HangUp, Hold, Say, Silence
 
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.integration.link.certs import Authority
-from tests.integration.link.scripted import Scripted
+from tests.aggregators.identities import Authority
+from tests.aggregators.scripted import Scripted
 from tests.scripted_server import Say
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "worker.py"

@@ -7,8 +7,9 @@ import tarfile
 import pytest
 
 from reporter.link import Outcome, ResultSource, SourceError, TrustError
-from tests.integration.link.certs import Authority
-from tests.integration.link.scripted import BEAT, Scripted
+from tests.aggregators.identities import Authority
+from tests.aggregators.scripted import BEAT
+from tests.integration.link.scripted import Scripted
 from tests.scripted_server import Cut, Say
 
 SONOBUOY = Say(404, b"404 page not found\n")

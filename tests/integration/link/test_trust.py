@@ -11,8 +11,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from reporter.link import NoAnswer, Outcome, ResultSource, TrustError
 from reporter.link.trust import check_by_hand
+from tests.aggregators.identities import Authority, Identities, identities
 from tests.certificates import HOUR
-from tests.integration.link.certs import Authority, Identities, identities
 from tests.integration.link.scripted import Scripted
 from tests.scripted_server import Say
 

@@ -10,7 +10,7 @@ from reporter.link.answers import Delivery, Outcome
 from reporter.link.config import WorkerConfig
 from reporter.link.gather import GatherFailure, gather
 from reporter.link.source import ResultSource
-from tests.integration.link.certs import identities
+from tests.aggregators.identities import identities
 
 
 @dataclass

@@ -12,9 +12,9 @@ import pytest
 from reporter.kube.api import KubeApi
 from reporter.runtime.lifecycle import Stop
 from reporter.sidecar.main import main
-from tests.integration.link.scripted import Scripted
+from tests.aggregators.scripted import Scripted
+from tests.blackbox.sidecar.linked import linked, results
 from tests.integration.scene import BOUND, Object, Scene
-from tests.integration.sidecar.linked import linked, results
 from tests.ports import free_port
 
 OURS = ("courier", "endpoint", "heart", "pod-watch", "relay")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.bed.certificates import Authority
+from tests.blackbox.soak.proxy import RETRY_AFTER, Proxy, Trouble
 from tests.http_server import Request
 from tests.scripted_server import Say, ScriptedServer
-from tests.soak.proxy import RETRY_AFTER, Proxy, Trouble
 
 JOB = "/apis/batch/v1/namespaces/n/jobs/j/status"
 POD = "/api/v1/namespaces/n/pods/p"

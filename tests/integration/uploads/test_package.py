@@ -21,8 +21,7 @@ import pytest
 from reporter.aggregator.finish.package import BodiesLost, PackageFailed
 from reporter.core.run.plan import Key
 from reporter.core.run.snapshot import Phase, Tar
-from tests.archives.packed import OURS
-from tests.archives.tars import file, gnu_name, link, tgz
+from tests.archives.tars import OURS, file, gnu_name, link, tgz
 from tests.integration.uploads.scene import (
     ARCHIVE,
     E2E,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.packed import OURS
+from tests.archives.tars import OURS
 from tests.integration.uploads.recorded import PLAN, RUNS, Sent
 from tests.integration.uploads.scene import Scene, play
 

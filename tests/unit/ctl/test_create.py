@@ -13,7 +13,7 @@ from reporter.ctl.launch.create import CREATION, Creation, NotCreated
 from reporter.ctl.launch.expose import Access
 from reporter.ctl.launch.start import start
 from reporter.errors import AlreadyExists, Conflict, Denied, Forbidden, NotFound, Unavailable
-from tests.plugin_definitions import NAMESPACE, RUN, definition, options_of
+from tests.plugin_launches import NAMESPACE, RUN, definition, options_of
 
 PLAN = {"kind": "ConfigMap", "metadata": {"name": RUN}}
 

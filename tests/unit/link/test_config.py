@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reporter.link import ConfigError, WorkerConfig
 from reporter.link.environment import duration
-from tests.integration.link.certs import Authority, identities
+from tests.aggregators.identities import Authority, identities
 
 EC_PARAMETERS = """-----BEGIN EC PARAMETERS-----
 BggqhkjOPQMBBw==

@@ -1,6 +1,6 @@
 """deploy/: rights, the components, the aggregator and the examples, read as plain YAML.
 
-What kustomize makes of them is tested in tests/cluster/test_deploy.py.
+What kustomize makes of them is tested in tests/blackbox/cluster/test_deploy.py.
 """
 
 import subprocess

@@ -1,7 +1,7 @@
 """deploy/reaper: both forms of the reaper, read as plain YAML, and the page about it.
 
-That its rights are those that it uses is tested in tests/integration/ctl/test_reap_command.py, that
-the cluster takes it and it works there in tests/cluster/test_reap.py.
+That its rights are those that it uses is tested in tests/blackbox/ctl/test_reap_command.py, that
+the cluster takes it and it works there in tests/blackbox/cluster/test_reap.py.
 """
 
 import argparse

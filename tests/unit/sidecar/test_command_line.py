@@ -6,7 +6,7 @@ from reporter import __version__
 from reporter.runtime.lifecycle import Stop
 from reporter.settings import sidecar as settings
 from reporter.sidecar.main import main
-from tests.integration.link.certs import identities
+from tests.aggregators.identities import identities
 
 GOOD = {"JOB_NAME": "job", "JOB_NAMESPACE": "default", "POD_NAME": "pod"}
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.soak.draw import Plan, draw
-from tests.soak.model import (
+from tests.blackbox.soak.draw import Plan, draw
+from tests.blackbox.soak.model import (
     EVICTED,
     FAILED,
     INTERRUPTED,

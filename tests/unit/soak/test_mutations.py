@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from tests.bed.product_image import PROJECT
-from tests.soak.mutations import Mutation, read
+from tests.mutations.__main__ import Mutation, read
 
 MUTATIONS = read()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soak.faults import MOST, judge_pace
-from tests.soak.found import Contradiction
-from tests.soak.proxy import RETRY_AFTER, Asked
+from tests.blackbox.soak.faults import MOST, judge_pace
+from tests.blackbox.soak.found import Contradiction
+from tests.blackbox.soak.proxy import RETRY_AFTER, Asked
 
 STATUS = "/apis/batch/v1/namespaces/n/jobs/j/status"
 

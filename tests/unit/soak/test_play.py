@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from tests.soak.found import Contradiction
-from tests.soak.play import play
+from tests.blackbox.soak.found import Contradiction
+from tests.blackbox.soak.play import play
 
 HANGS = 60.0
 

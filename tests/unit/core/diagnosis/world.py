@@ -3,7 +3,6 @@
 import copy
 import json
 
-from reporter.core.condition import Attempt
 from reporter.core.diagnosis.finding import Objects
 from reporter.core.diagnosis.job import findings
 from reporter.core.facts import Terminated
@@ -30,7 +29,13 @@ def job(*reports, final=True, evidence=None, after=None, late=None, spec=None, p
     return with_verdicts(
         *reports,
         final=final,
-        attempt=Attempt(pod, "uid", NOW - 600, NOW - 598),
+        attempt={
+            "pod": pod,
+            "podUID": "uid",
+            "podCreatedAt": "2030-01-01T12:00:00Z",
+            "waitingSince": "2030-01-01T12:00:02Z",
+            "adapterRestarts": 0,
+        },
         since=seen_at,
         details={"observedAt": seen_at, **(evidence or {})},
         after=after,

@@ -8,7 +8,7 @@ from typing import Any
 from reporter.core.launch.job import job
 from reporter.core.launch.spec import Launch
 from reporter.core.run.definition import Definition
-from tests.plugin_definitions import PLACE, definition, launch_of, plugin_of
+from tests.plugin_launches import PLACE, definition, launch_of, plugin_of
 
 Object = dict[str, Any]
 

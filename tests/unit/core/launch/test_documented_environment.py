@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reporter.core.run.definition import Contract, Definition, Driver
-from tests.plugin_definitions import launch_of
+from tests.plugin_launches import launch_of
 from tests.unit.core.launch.job_parts import container, environ, made_of, mounts, pod_of
 
 PAGE = Path(__file__).parents[4] / "docs" / "plugin-definitions.md"

@@ -20,16 +20,8 @@ from reporter.core.run.definition import Definition
 from reporter.link import environment
 from reporter.settings import sidecar as sidecar_settings
 from reporter.worker.command_line import Work, parse
-from tests.plugin_definitions import (
-    IMAGE,
-    OWNER,
-    PLACE,
-    RUN,
-    YAML,
-    definition,
-    launch_of,
-    plugin_of,
-)
+from tests.plugin_definitions import YAML
+from tests.plugin_launches import IMAGE, OWNER, PLACE, RUN, definition, launch_of, plugin_of
 from tests.unit.core.launch.job_parts import (
     OURS,
     Object,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.plugin_definitions import definition, launch_of
+from tests.plugin_launches import definition, launch_of
 from tests.unit.core.launch.job_parts import (
     container,
     environ,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.plugin_definitions import NODES, definition, launch_of
+from tests.plugin_launches import NODES, definition, launch_of
 from tests.unit.core.launch.job_parts import Object, container, environ, made, made_of, pod_of
 
 FIELD = {"key": "metadata.name", "operator": "In", "values": [NODES[0]]}

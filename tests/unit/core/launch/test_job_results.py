@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.plugin_definitions import definition, launch_of
+from tests.plugin_launches import definition, launch_of
 from tests.unit.core.launch.job_parts import (
     Object,
     container,

@@ -13,7 +13,7 @@ from reporter.core.launch import placement
 from reporter.core.launch.nodes import Selected, select
 from reporter.core.run.definition import Definition, NodeSelection
 from reporter.core.run.plan import LONGEST_REASON, Skipped, parse_plan, plan_document
-from tests.plugin_definitions import definition, options_of
+from tests.plugin_launches import definition, options_of
 
 Object = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reporter.core.launch.pod_security import needed, pod_security
-from tests.plugin_definitions import YAML, definition
+from tests.plugin_definitions import YAML
+from tests.plugin_launches import definition
 from tests.pod_templates import TEMPLATES
 
 

@@ -16,7 +16,8 @@ from reporter.core.run.identity import ANY_NODE
 from reporter.core.run.plan import Plugin, parse_plan
 from reporter.settings import aggregator
 from reporter.wire import launch_file
-from tests.plugin_definitions import NAMESPACE, YAML, definition, options_of
+from tests.plugin_definitions import YAML
+from tests.plugin_launches import NAMESPACE, definition, options_of
 
 Object = dict[str, Any]
 ALL = options_of(*(definition(situation) for situation in YAML))

@@ -9,7 +9,7 @@ import pytest
 from reporter.core.launch import names
 from reporter.core.launch.job import secret, secret_name
 from reporter.core.run.plan import GLOBAL, Key, Plugin
-from tests.plugin_definitions import OWNER, PLACE, RUN
+from tests.plugin_launches import OWNER, PLACE, RUN
 from tests.unit.core.launch.job_parts import environ, made, pod_of
 
 

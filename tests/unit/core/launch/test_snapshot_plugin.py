@@ -16,7 +16,8 @@ from reporter.core.launch.snapshot_plugin import (
     without_user,
 )
 from reporter.core.snapshot.rights import Rights
-from tests.plugin_definitions import NAMESPACE, YAML, definition, options_of
+from tests.plugin_definitions import YAML
+from tests.plugin_launches import NAMESPACE, definition, options_of
 
 NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}
 PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}

@@ -1,0 +1,213 @@
+"""`status-ctl run` on a real node: from definitions to verdicts and a tarball, and back to nothing.
+
+The cluster is the one of `make cluster`: with a scheduler, Services, names and volumes.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import time
+from typing import Any
+
+import pytest
+
+from tests.bed.node import Node
+from tests.blackbox.cluster.scene import (
+    BOUND,
+    BUSYBOX,
+    FIRST,
+    SLEEPS,
+    SONOBUOYS,
+    Person,
+    conditions,
+    entries,
+    go_on,
+    phases,
+    wait_pods,
+    write,
+)
+from tests.blackbox.cluster.two_readers import check_both
+from tests.plugin_definitions import KUBE_BENCH
+
+REPORT = (
+    "<testsuite name='kubelet'><testcase name='4.1.1 of $KUBERNETES_VERSION'/>"
+    "<testcase name='4.1.2 of $KUBERNETES_VERSION'><failure>is 0644</failure></testcase>"
+    "</testsuite>"
+)
+WRITES = f"""cd $RESULTS_DIR && echo \\"{REPORT}\\" >a.xml && echo -n $PWD/a.xml >done"""
+BENCH = (
+    KUBE_BENCH.replace("kube-bench-node", "kube-bench")
+    .replace("sonobuoy/kube-bench:$SONOBUOY_K8S_VERSION", BUSYBOX)
+    .replace("[-c, /run-kube-bench.sh;", f'[-c, "{WRITES};')
+    .replace("sleep 3600; done]", 'sleep 3600; done"]')
+)
+"""In the shape of Sonobuoy's kube-bench, with a small program: it sleeps for ever, too."""
+VERDICTS = {
+    "greeting/global": ("complete", "passed"),
+    "quota/global": ("complete", "failed"),
+    "kernel/node1": ("complete", "passed"),
+    "systemd-logs/node1": ("complete", "passed"),
+    "kube-bench/node1": ("complete", "failed"),
+}
+CONDITIONS = {"greeting": "True Greeted", "quota": "False QuotaMissing"}
+pytestmark = [
+    pytest.mark.node,
+    pytest.mark.timeout(900),
+    # Begins now, so that it is over when its tests come.
+    pytest.mark.usefixtures("slow_run"),
+]
+
+
+class TestFromNothingToATarballAndBack:
+    """L1, L2, L21: adapters that pass and fail, a plugin for each node, two of Sonobuoy's."""
+
+    def test_verdicts_conditions_and_tarball(self, person: Person, run: str) -> None:
+        code, out, err = person.run(
+            *("run", *self.files(person), "--name", run, "--storage", "none"),
+            *("--wait", "--timeout", "4m", "-o", "json"),
+        )
+
+        for name in ("systemd-logs", "kube-bench"):
+            replaced = "is replaced by --service-account or the run's own"
+            assert f"plugin {name}: the service account sonobuoy-serviceaccount {replaced}" in err
+        self.check(person, run, code, out)
+        code, out, err = person.run("retrieve", run)
+        assert 0 == code, err
+        tarball = person.home / out.strip()
+        raw = ("kernel", "systemd-logs")
+        said = {name: check_both(tarball, name, raw) for name in (*CONDITIONS, *raw, "kube-bench")}
+        with tarfile.open(tarball) as packed:
+            kernel = packed.extractfile("plugins/kernel/results/node1/kernel.txt")
+            assert kernel is not None
+            assert kernel.read().startswith(b"Linux ")
+        assert {"4.1.1 of v1.34.4": "passed", "4.1.2 of v1.34.4": "failed"} == {
+            each["name"]: each["status"] for each in said["kube-bench"]["tests"]
+        }
+
+        code, _, err = person.run("delete", run)
+        assert 0 == code, err
+        assert [] == person.left_of(run)
+
+    def test_printed_manifests_need_no_command_afterwards(self, person: Person, run: str) -> None:
+        """Another client creates them, as a GitOps tool does."""
+        code, manifests, err = person.run(
+            *("run", *self.files(person), "--name", run, "--storage", "none"),
+            *("--dry-run", "-o", "yaml"),
+        )
+        assert 0 == code, err
+        person.cluster.kubectl("create", "-f", "-", input=manifests)
+
+        code, out, _ = person.run("wait", f"run/{run}", "--timeout", "4m", "-o", "json")
+
+        self.check(person, run, code, out)
+
+    def files(self, person: Person) -> tuple[str, ...]:
+        """Write the definitions; the Jobs of the adapters stay, because of their conditions."""
+        own = FIRST.read_text().replace(": result-file\n", ": result-file\n  cleanup: never\n")
+        written = {"own": own, "logs": SONOBUOYS, "bench": BENCH}
+        return tuple(
+            argument
+            for name, content in written.items()
+            for argument in ("-f", write(person.home, f"{name}.yaml", content))
+        )
+
+    def check(self, person: Person, run: str, code: int, out: str) -> None:
+        """Compare verdicts and conditions; of the rest no Job stays."""
+        assert (1, VERDICTS) == (code, entries(out)), out
+        namespace = f"status-reporter-{run}"
+        assert CONDITIONS == conditions(person, namespace)
+        listed = person.cluster.kubectl("get", "jobs", "-n", namespace, "-o", "json")
+        labels = [job["metadata"]["labels"] for job in json.loads(listed)["items"]]
+        assert [*CONDITIONS] == sorted(each["status-reporter.io/plugin"] for each in labels)
+
+
+def test_the_aggregators_pod_is_deleted_while_plugins_run_on_two_nodes(
+    person: Person, run: str, second: str
+) -> None:
+    """L5: the plugins live on, the clocks too, and the next one ends the run."""
+    each_node = SLEEPS.replace("driver: Job", "driver: Node")
+    sleeps = write(person.home, "sleeps.yaml", each_node)
+    code, _, err = person.run("run", "-f", sleeps, "--name", run, "--storage", "1Gi")
+    assert 0 == code, err
+    namespace = f"status-reporter-{run}"
+    pods = wait_pods(person, run, lambda pods: phases(pods) == ["Running"] * 4)
+
+    def started() -> dict[str, Any]:
+        _, out, _ = person.run("status", f"run/{run}", "-n", namespace, "-o", "json")
+        listed = json.loads(out)["plugins"] if out else []
+        shown = {each["key"]: each["pod"] or {} for each in listed}
+        running = {key: pod["since"] for key, pod in shown.items() if pod.get("phase") == "Running"}
+        return running if len(running) == len(pods) else {}
+
+    end = time.monotonic() + BOUND
+    while not (since := started()):
+        assert time.monotonic() < end
+    person.cluster.kubectl("delete", "pod", f"{run}-0", "-n", namespace)
+    ready = ("--for=condition=Ready", f"pod/{run}-0", "-n", namespace, f"--timeout={BOUND:.0f}s")
+    person.cluster.kubectl("wait", "--for=create", *ready[1:])
+    person.cluster.kubectl("wait", *ready)
+    while not (again := started()):
+        assert time.monotonic() < end
+
+    assert since == again
+    assert {pod["metadata"]["uid"] for pod in pods} == {
+        pod["metadata"]["uid"] for pod in wait_pods(person, run, bool)
+    }
+    go_on(person, pods)
+    code, out, err = person.run("wait", f"run/{run}", "--timeout", "4m", "-o", "json")
+    assert 0 == code, (out, err)
+    assert {
+        f"sleeps-{contract}/{node}": ("complete", "passed")
+        for contract in ("result-file", "done-file")
+        for node in (Node.name, second)
+    } == entries(out)
+    code, _, err = person.run("delete", run, "--yes")
+    assert 0 == code, err
+    assert [] == person.left_of(run)
+
+
+def test_two_runs_side_by_side_in_one_namespace(person: Person, run: str) -> None:
+    """L18: each ends for itself, and neither takes the other's objects along."""
+    team, other = f"team-{run}", f"{run}-b"
+    person.cluster.kubectl("create", "namespace", team)
+    rest = ("-f", str(FIRST), "-n", team, "--storage", "none", "--wait", "-o", "json")
+    try:
+        with (
+            person.start("run", "--name", run, *rest) as one,
+            person.start("run", "--name", other, *rest) as two,
+        ):
+            ended = [each.communicate(timeout=BOUND) for each in (one, two)]
+        assert [1, 1] == [one.returncode, two.returncode], ended
+        assert entries(ended[0][0]) == entries(ended[1][0])
+
+        code, _, err = person.run("run", "--name", run, *rest)
+        assert (1, True) == (code, f"configmap/{run}: " in err)
+        assert 0 == person.run("delete", run, "-n", team, "--yes")[0]
+        assert [] == person.left_of(run)
+        assert f"statefulset.apps/{other}" in person.left_of(other)
+    finally:
+        person.cluster.kubectl("delete", "namespace", team, "--wait=false")
+
+
+def test_exposed_on_a_node(person: Person, run: str) -> None:
+    """The status by the connection file alone, the results also through a port-forward."""
+    greeting = write(person.home, "g.yaml", FIRST.read_text().partition("\n---\n")[0])
+    code, out, err = person.run(
+        *("run", "-f", greeting, "--name", run, "--storage", "none", "--expose", "nodeport"),
+        *("--wait", "--timeout", "4m", "-o", "name"),
+    )
+    assert (0, "greeting/global\n") == (code, out), err
+    file = person.home / "status-reporter" / "connection.json"
+    node = person.get("node", "node1", "default")["status"]["addresses"]
+    address = next(each["address"] for each in node if each["type"] == "InternalIP")
+    kept = json.loads(file.read_text())
+    assert kept["host_address"].startswith(f"https://{address}:"), err
+
+    by_file = ("--connection", str(file), "-o", "name")
+    assert (0, "greeting/global\n", "") == person.run("status", *by_file)
+    code, tarball, err = person.run("retrieve", run)
+    assert (0, True) == (code, (person.home / tarball.strip()).exists()), err
+    assert 0 == person.run("delete", run)[0]
+    assert not file.exists()
+    assert [] == person.left_of(run)

@@ -1,0 +1,184 @@
+"""status-ctl and a real aggregator process: what one serves, the other understands."""
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.aggregators.served import LAUNCHER, ROOT, Aggregator, plan
+from tests.blackbox.ctl.scripted import BOUND, Home
+
+NODES = ("node1", "node2")
+
+
+@pytest.fixture
+def aggregator(tmp_path: Path):
+    with Aggregator(
+        tmp_path / "run", plan("sysd", NODES), "--hold-seconds", "0", "--status-scope", "local"
+    ) as running:
+        yield running
+
+
+def local(aggregator: Aggregator) -> tuple[str, str]:
+    return "--url", f"http://127.0.0.1:{aggregator.status_port}"
+
+
+def test_a_run_from_beginning_to_end(home: Home, aggregator: Aggregator) -> None:
+    """status, wait, watch, retrieve: each from the same listener."""
+    where = local(aggregator)
+    worker = aggregator.worker("sysd")
+    worker.post("by-node/node1/sysd", total=4, completed=1, msg="begun")
+
+    code, out, err = home.run("status", *where)
+    assert (0, "") == (code, err)
+    assert "running: 0 of 2 done (0%)" in out
+    assert re.search(r"sysd +node1 +running +- +1/4 .* begun", out)
+    code, _, err = home.run("retrieve", *where)
+    assert 4 == code
+    assert "there are no results yet" in err
+
+    with (
+        home.started("wait", *where, "-o", "json") as waiting,
+        home.started("watch", *where) as watching,
+    ):
+        for node in NODES:
+            worker.put(f"by-node/{node}/sysd", b"data")
+        out_wait, _ = waiting.communicate(timeout=BOUND)
+        out_watch, _ = watching.communicate(timeout=BOUND)
+    ended = json.loads(out_wait)
+    assert (0, 0) == (waiting.returncode, watching.returncode)
+    assert ("complete", True, 1.0) == (
+        ended["status"],
+        ended["final"],
+        ended["percent_complete"],
+    )
+    assert b"complete: 2 of 2 done (100%), final" in out_watch.splitlines()[-1]
+
+    assert ended["retrieved_at"] is None
+    code, out, err = home.run("retrieve", *where, "--extract", "results")
+    assert (0, "results\n", "") == (code, out, err)
+    assert aggregator.status()["retrieved_at"] is not None
+    found = sorted((home.folder / "results").rglob("result"))
+    assert [b"data", b"data"] == [file.read_bytes() for file in found]
+
+
+def test_an_early_failure(home: Home, aggregator: Aggregator) -> None:
+    """`--fail-fast` ends with it, not final; the worker's own words stand in the table."""
+    worker = aggregator.worker("sysd")
+    with home.started("wait", *local(aggregator), "--fail-fast") as waiting:
+        worker.put("by-node/node1/sysd", b'{"error":"it broke"}', Result_Outcome="error")
+        out, _ = waiting.communicate(timeout=BOUND)
+
+    assert 1 == waiting.returncode
+    assert "failed, 1 of 2 failed: 1 of 2 done (50%), may still change" in out.decode()
+    assert re.search(r"sysd +node1 +failed .* it broke", out.decode())
+    code, out_for, _ = home.run("wait", *local(aggregator), "--for", "sysd/node1", "-o", "name")
+    assert (1, "sysd/node1\nsysd/node2\n") == (code, out_for)
+
+
+def test_run_data_is_for_local_readers(home: Home, aggregator: Aggregator) -> None:
+    """A Host that is not loopback, as a browser that was lured here sends it, is refused."""
+    for node in NODES:
+        aggregator.worker("sysd").put(f"by-node/{node}/sysd", b"data")
+    aggregator.wait_status(lambda found: found["final"])
+    for path in ("/status", "/results"):
+        assert (403, 200) == (
+            asked(aggregator, path, host="evil.example"),
+            asked(aggregator, path, host="localhost"),
+        )
+        assert 405 == asked(aggregator, path, host="localhost", method="POST")
+
+
+def asked(aggregator: Aggregator, path: str, *, host: str, method: str = "GET") -> int:
+    """Return the status of an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", aggregator.status_port, timeout=BOUND)
+    with contextlib.closing(connection):
+        connection.request(method, path, headers={"Host": host})
+        with connection.getresponse() as answer:
+            return answer.status
+
+
+def test_the_head_of_the_results(aggregator: Aggregator) -> None:
+    """404 while the run goes on; then name, size and digest as announced, and no body for HEAD."""
+    assert 404 == asked(aggregator, "/results", host="localhost")
+    for node in NODES:
+        aggregator.worker("sysd").put(f"by-node/{node}/sysd", b"data")
+    tar = aggregator.wait_status(lambda found: found["final"])["tar-info"]
+    connection = http.client.HTTPConnection("127.0.0.1", aggregator.status_port, timeout=BOUND)
+    with contextlib.closing(connection):
+        connection.request("HEAD", "/results")
+        with connection.getresponse() as answer:
+            headers, body = answer.headers, answer.read()
+
+    digest = base64.b64encode(bytes.fromhex(tar["sha256"])).decode()
+    assert b"" == body
+    assert str(tar["size"]) == headers["Content-Length"]
+    assert f'attachment; filename="{tar["name"]}"' == headers["Content-Disposition"]
+    assert f"sha-256=:{digest}:" == headers["Result-Digest"]
+
+
+@pytest.mark.parametrize("damage", ["shorter", "gone"])
+def test_results_that_were_damaged_are_not_taken(home: Home, aggregator, damage: str) -> None:
+    """4, and nothing is left; the aggregator goes on."""
+    for node in NODES:
+        aggregator.worker("sysd").put(f"by-node/{node}/sysd", b"data")
+    tar = aggregator.wait_status(lambda found: found["final"])["tar-info"]
+    file = aggregator.output / tar["name"]
+    if damage == "gone":
+        file.unlink()
+    else:
+        os.truncate(file, tar["size"] - 1)
+    code, out, err = home.run("retrieve", *local(aggregator))
+
+    assert (4, "") == (code, out)
+    assert "status-ctl: http://" in err
+    assert not [name for name in os.listdir(home.folder) if name.endswith((".gz", ".part"))]
+    assert 0 == home.run("status", *local(aggregator))[0]
+
+
+def test_with_certificates(home: Home, tmp_path: Path) -> None:
+    """The files of `status-aggregator certs`.
+
+    On the same machine only the aggregator has to show who it is.
+    """
+    certs = tmp_path / "status-certs"
+    subprocess.run(
+        [
+            *(sys.executable, str(LAUNCHER), "certs", "--for", "status"),
+            *("--host", "127.0.0.1", "--out", str(certs)),
+        ],
+        env=home.environ | {"PYTHONPATH": str(ROOT)},
+        check=True,
+        capture_output=True,
+        timeout=BOUND,
+    )
+    flags = {"cert": "server.crt", "key": "server.key", "client-ca": "ca.pem"}
+    words = [
+        word for flag, name in flags.items() for word in (f"--status-tls-{flag}", str(certs / name))
+    ]
+    aggregator = Aggregator(tmp_path / "run", plan("sysd", NODES), *words)
+    url = f"https://127.0.0.1:{aggregator.status_port}"
+    files = {"--ca": "ca.pem", "--cert": "client.crt", "--key": "client.key"}
+    words = [word for flag, name in files.items() for word in (flag, str(certs / name))]
+    try:
+        aggregator.launch()
+        for _ in range(600):
+            code, out, err = home.run("status", "-o", "name", "--url", url, *words)
+            if code == 0:
+                break
+            assert "unreachable" in err or "answered 503" in err, err
+        assert (0, "sysd/node1\nsysd/node2\n", "") == (code, out, err)
+        beside = home.run("status", "-o", "name", "--url", url, "--ca", str(certs / "ca.pem"))
+        assert (0, "sysd/node1\nsysd/node2\n", "") == beside
+        code, _, err = home.run("status", "--url", url)
+        assert 4 == code
+        assert "not trusted" in err
+    finally:
+        aggregator.kill()

@@ -1,0 +1,1 @@
+"""Defects made on purpose, to see whether the soak finds them."""
