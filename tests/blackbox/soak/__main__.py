@@ -33,7 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.blackbox.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--seed", default=os.urandom(4).hex())
-    parser.add_argument("--at-once", type=int, default=6, help="Jobs at a time")
+    parser.add_argument("--at-once", type=int, default=8, help="Jobs at a time")
     parser.add_argument("--runs-at-once", type=int, default=2)
     parser.add_argument("--go-on", action="store_true", help="do not end at a contradiction")
     options = parser.parse_args()

@@ -135,7 +135,7 @@ def draw(seed: str, number: int) -> Plan:
         suspended=rng.choice((*[0.0] * 9, rng.uniform(1, 4))),
         wait=rng.choice((8, 15, 60)),
         required=rng.random() < 0.8,
-        at_exit=rng.random() < 0.3,
+        at_exit=rng.random() < 0.5,
         exit_policy=rng.choice(("infrastructure", "infrastructure", "failure", "never")),
         trouble=trouble,
         lives=lives,
@@ -146,7 +146,7 @@ def draw(seed: str, number: int) -> Plan:
 
 
 def _draw_life(rng: random.Random) -> Life:
-    texts: list[Text] = ["success", "success", "failure", "failure", "wrong", "cut", "cut"]
+    texts: list[Text] = [*["success"] * 4, "failure", "failure", "wrong", "cut", "cut"]
     texts += ["empty", "large"]
     writes = tuple(
         Write(rng.choice((0.0, 0.05, rng.uniform(0, 4))), rng.choice(texts), rng.random() < 0.6)
@@ -155,7 +155,7 @@ def _draw_life(rng: random.Random) -> Life:
     ends: tuple[End, ...] = get_args(End)
     end = rng.choice((*ends, "exit 0", "exit 3"))
     progress: Literal["", "good", "bad"] = rng.choice(("", "", "good", "bad"))
-    return Life(progress, writes, rng.choice((0.0, 0.0, rng.uniform(0, 5))), end)
+    return Life(progress, writes, rng.choice((0.0, rng.uniform(0, 5))), end)
 
 
 def _life(life: Life) -> str:
