@@ -54,9 +54,14 @@ def main() -> None:
     drawn = draw(product, [each.rstrip("/") for each in packages], options.count, options.seed)
     KEPT.mkdir(exist_ok=True)
     played = []
-    with tempfile.TemporaryDirectory(prefix="mutation-") as copy:
+    with tempfile.TemporaryDirectory(prefix="mutants-") as copy:
         enter_copy(ROOT, Path(copy))
-        recorded = record_all(product, options.tests)
+        known = record_all(product, options.tests)
+        start = min(seconds for seconds, _ in known.values())
+        recorded = {
+            name: (seconds - start, lines) for name, (seconds, lines) in known.items() if lines
+        }
+        left_out = sorted(known.keys() - recorded.keys())
         for package, file, mutant in drawn:
             if time.monotonic() > end:
                 break
@@ -65,7 +70,8 @@ def main() -> None:
             by = play(file, mutant.apply, tests_for(file, mutant, product, recorded))
             played.append((package, " ".join(change.split()), by))
             print(len(played), *played[-1][1:], sep="  ", flush=True)
-    report = {"seed": options.seed, "tests": options.tests, **summary(played, drawn)}
+    report = {"seed": options.seed, "tests": options.tests, "left out": left_out}
+    report |= summary(played, drawn)
     (ROOT / options.out).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
     for name, score in report["packages"].items():
         print(f"{name:32}", *(f"{word} {number}" for word, number in score.items()), sep="  ")
@@ -129,9 +135,7 @@ def record_all(product: dict[str, Path], folders: list[str]) -> Recorded:
         known["modules"][name] = seconds, lines
         print(f"{name} {seconds:.1f} s" if lines else f"{name} left out", flush=True)
         kept.write_text(json.dumps(known))
-    recorded: Recorded = {name: known["modules"][name] for name in names}
-    start = min(seconds for seconds, _ in recorded.values())
-    return {name: (seconds - start, lines) for name, (seconds, lines) in recorded.items() if lines}
+    return {name: known["modules"][name] for name in names}
 
 
 def tests_for(

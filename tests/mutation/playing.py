@@ -29,7 +29,7 @@ OPTIONS = ["-x", "-q", "-m", "not cluster and not node and not long", "-p", "no:
 OPTIONS += ["-p", "no:cov", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 OPTIONS += ["--hypothesis-seed=0"]
 OUTPUT = Path("output.txt")
-LONGEST = 30.0
+LONGEST = 120.0
 """Seconds: a test module that takes longer is left out."""
 PARTS = (6, 30)
 """So many test modules go first: most faults are noticed by them."""
