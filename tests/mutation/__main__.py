@@ -28,7 +28,7 @@ TESTS = ["tests/unit", "tests/property", "tests/integration"]
 SEED = "1"
 FLOOR = 10
 """At least so many mutants of each package, if it has them and the count allows it."""
-BUDGET = 30.0
+BUDGET = 60.0
 """Seconds of tests, as recorded, for one mutant."""
 
 Drawn = tuple[str, str, Mutant]
