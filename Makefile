@@ -42,7 +42,7 @@ need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ 
 .PHONY: help install demo test test-cluster test-long test-long-local test-browser test-long-cluster \
   test-python \
   test-coverage test-coverage-html lint fmt \
-  verify bench soak lock image image-dev image-push image-archive binary chart release-check cluster cluster-down clean
+  verify bench soak mutation lock image image-dev image-push image-archive binary chart release-check cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 24
@@ -196,6 +196,10 @@ soak: $(READY) ## play drawn Jobs and faults on a real node: MINUTES=3 SEED=any
 	@$(bed)
 	$(BIN)/python -m tests.blackbox.soak --minutes $(or $(MINUTES),3) $(if $(SEED),--seed $(SEED))
 
+mutation: $(READY) ## make small faults and see whether tests notice: PACKAGES=folders COUNT=300 SEED=1
+	@$(BIN)/python -m tests.mutation $(if $(PACKAGES),--package $(PACKAGES)) $(if $(COUNT),--count $(COUNT)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(TESTS),--tests $(TESTS))
+
 cluster: $(READY) ## start a real cluster on this machine and print its kubeconfig: DIR=directory
 	@$(call need,DIR,/tmp/cluster)
 	$(bed)
@@ -207,7 +211,7 @@ cluster-down: $(READY) ## end the cluster of DIR
 
 clean: ## remove what make has made in this directory, the virtual environments too
 	@rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
-	  .coverage .coverage.* htmlcov build dist *.egg-info
+	  .coverage .coverage.* .mutation htmlcov build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .ONESHELL:

@@ -1,0 +1,1 @@
+"""A sample of small faults in the product, and whether the tests notice them."""
