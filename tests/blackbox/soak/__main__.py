@@ -1,4 +1,4 @@
-"""``python -m tests.soak --minutes 10 --seed 7``: Jobs and faults until the time is over.
+"""``python -m tests.blackbox.soak --minutes 10 --seed 7``: Jobs and faults until the time is over.
 
 The first contradiction ends it, with the rule, the whole history of that Job and the seed.
 """
@@ -29,7 +29,7 @@ NEEDED = ("gcc", "mkfs.ext4", "fsfreeze", "mount")
 
 def main() -> int:
     """Return 0 where nothing was found, 1 for a contradiction, 2 where it cannot run here."""
-    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.blackbox.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--seed", default=os.urandom(4).hex())
     parser.add_argument("--at-once", type=int, default=6, help="Jobs at a time")
