@@ -1,6 +1,6 @@
-"""``python -m tests.mutations [NAME...]``: whether the soak finds defects made on purpose.
+"""``python -m tests.defects [NAME...]``: whether the soak finds defects made on purpose.
 
-Each of `mutations.toml` is made in a copy of the project, and the soak of that copy plays with its
+Each of `defects.toml` is made in a copy of the project, and the soak of that copy plays with its
 image and its commands. Exit code 0 when all were found.
 """
 
@@ -17,11 +17,11 @@ from pathlib import Path
 from tests.bed.building import copy_sources
 from tests.bed.product_image import PROJECT
 
-FILE = Path(__file__).with_name("mutations.toml")
+FILE = Path(__file__).with_name("defects.toml")
 
 
 @dataclass(frozen=True)
-class Mutation:
+class Defect:
     """A defect: `old`, which stands in `file` once, is replaced by `new`."""
 
     name: str
@@ -38,17 +38,17 @@ class Mutation:
         return text.replace(self.old, self.new)
 
 
-def read() -> list[Mutation]:
-    """All mutations."""
-    return [Mutation(**each) for each in tomllib.loads(FILE.read_text())["mutation"]]
+def read() -> list[Defect]:
+    """All defects."""
+    return [Defect(**each) for each in tomllib.loads(FILE.read_text())["defect"]]
 
 
 def main() -> int:
     """Play with one after the other, and print what became of each."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.defects", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="these alone")
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", default="mutations")
+    parser.add_argument("--seed", default="defects")
     options = parser.parse_args()
     known = {each.name: each for each in read()}
     missed = 0
@@ -59,24 +59,17 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def _play(mutation: Mutation, minutes: float, seed: str) -> tuple[bool, str]:
+def _play(defect: Defect, minutes: float, seed: str) -> tuple[bool, str]:
     """Whether it was found, and the first and the last words of the soak."""
-    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+    with tempfile.TemporaryDirectory(prefix="defect-") as folder:
         project = Path(folder)
         copy_sources(PROJECT, project)
         # What enters an image is what git would commit.
         subprocess.run(["git", "init", "--quiet", str(project)], check=True)
-        changed = project / mutation.file
-        changed.write_text(mutation.apply(changed.read_text()))
-        command = [
-            sys.executable,
-            "-m",
-            "tests.blackbox.soak",
-            "--seed",
-            seed,
-            "--minutes",
-            str(minutes),
-        ]
+        changed = project / defect.file
+        changed.write_text(defect.apply(changed.read_text()))
+        command = [sys.executable, "-m", "tests.blackbox.soak"]
+        command += ["--seed", seed, "--minutes", str(minutes)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=project)
     lines = done.stdout.splitlines()
     for line in lines:
